@@ -404,3 +404,51 @@ def test_built_image_has_the_given_labels(program: str, tmp_path: Path) -> None:
     found = config["Labels"]
     assert {key: found[key] for key in labels} == labels
     assert found[INDEX_CONFIGS] == "/configs"
+
+
+REEF = FIXTURES / "recorded" / "bundles" / "reef" / "1.0.0"
+IMAGE_TEMPLATE = ("--alpha-image-ref-template", "quay.io/me/reef:{{.Version}}")
+
+
+def property_types(rendered: str) -> set[str]:
+    return {prop["type"] for prop in json.loads(rendered)["properties"]}
+
+
+@pytest.mark.parametrize(
+    ("release", "metadata"), [("1.26.5", False), ("1.39", True), ("v1.47.0", False), ("newest", False)]
+)
+def test_render_writes_the_format_of_a_release(opm: InProcessOpm, release: str, metadata: bool) -> None:
+    types = property_types(opm("render", str(REEF), *IMAGE_TEMPLATE, "--compat", release))
+    assert ("olm.csv.metadata" in types, "olm.bundle.object" in types) == (metadata, not metadata)
+
+
+def test_the_environment_sets_the_release_of_all_commands(tmp_path: Path) -> None:
+    opm = Opm(tmp_path, env={"OPM_COMPAT": "1.39"})
+    assert "olm.csv.metadata" in property_types(opm("render", str(REEF), *IMAGE_TEMPLATE))
+    assert "olm.bundle.object" in property_types(opm("render", str(REEF), *IMAGE_TEMPLATE, "--compat", "1.47"))
+    (tmp_path / "catalog").mkdir()
+    opm("generate", "dockerfile", "catalog")
+    assert (tmp_path / "catalog.Dockerfile").read_text().count("FROM") == 1
+    done = Opm(tmp_path, env={"OPM_COMPAT": "1.99"}).attempt("validate", str(VALID))
+    assert (done.returncode, 'Error: unknown release of Go opm "1.99"' in done.stderr) == (1, True)
+    assert "from 1.26 to 1.73, or newest" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "flag"),
+    [
+        (("--migrate-level", "all", "--compat", "1.45"), "--migrate-level"),
+        (("--migrate", "--compat", "1.29"), "--migrate"),
+    ],
+)
+def test_flags_that_contradict_the_release_are_errors(opm: InProcessOpm, flags: tuple[str, ...], flag: str) -> None:
+    done = opm.attempt("render", str(REEF), *flags)
+    assert (done.returncode, f"{flag}: unsupported with --compat" in done.stderr) == (1, True)
+
+
+def test_migrate_writes_the_directory_of_a_release(opm: InProcessOpm, tmp_path: Path) -> None:
+    opm("migrate", str(VALID), "complete")
+    done = opm.attempt("migrate", str(VALID), "old", "--compat", "1.39")
+    assert (done.returncode, "documents are omitted, as by opm 1.39" in done.stderr) == (0, True)
+    complete, old = ((tmp_path / name / "demo" / "catalog.json").read_text() for name in ("complete", "old"))
+    assert ("olm.deprecations" in complete, "olm.deprecations" in old) == (True, False)

@@ -49,6 +49,7 @@ def examples(document: Path) -> str:
         ("docs/tour.md", "lagoon-operator.v0.3.0"),
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
+        ("docs/compat.md", "olm.csv.metadata"),
     ],
 )
 def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ _WIDTH = 80
 _OPEN_ENDED = "...\n"  # libyaml ends a document after a block scalar with final line breaks; no separator may follow
 _MERGE = "<<"
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt]\S+| \d{1,2}:\d{1,2}:\d{1,2}(?:\.\d+)?)?")
+_CLOCK = r"\d{1,2}:\d{1,2}:\d{1,2}(?:[.,]\d+)?"
+_DATE = re.compile(rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}})(?:[Tt]{_CLOCK}(?:Z|[+-]\d\d:\d\d)| {_CLOCK})?", re.ASCII)
 _DIGITS = re.compile(r"\d*")
 _START = (yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=False))
 _END = (yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent())

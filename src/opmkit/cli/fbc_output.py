@@ -10,7 +10,7 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageError, print_warning
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:
     from opmkit.bundle.cache import ResultCache
@@ -26,9 +26,18 @@ class CatalogFormat(StrEnum):
     YAML = "yaml"
 
 
-COMPAT_HELP = "Behave like a release of opm, including its defects: newest or opm-1.26"
+COMPAT_HELP = "Release of Go opm whose results to match, including its defects: newest, or a version such as 1.26"
+COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
 
-CompatOption = Annotated[Compat, typer.Option(metavar="VERSION", help=COMPAT_HELP)]
+
+def parse_compat(value: str | Compat) -> Compat:
+    """Return the release of a flag's value or default."""
+    return Compat.parse(str(value))
+
+
+CompatOption = Annotated[
+    Compat, typer.Option(metavar="VERSION", help=COMPAT_HELP, parser=parse_compat, envvar=COMPAT_DEFAULT_VARIABLE)
+]
 CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Output format: json or yaml")]
 MigrateLevel = Annotated[
     str,
@@ -41,13 +50,20 @@ MigrateLevel = Annotated[
 ]
 
 
-def parse_level(name: str) -> MigrationLevel:
-    """Return the migration level, none for ""; raises UsageError if it is unknown."""
+def parse_level(name: str, compat: Compat = Compat.NEWEST) -> MigrationLevel:
+    """Return the migration level, none for ""; raises UsageError if it is unknown, or unsupported in a release."""
     from opmkit.index.fbc.migrate import MigrationLevel
 
+    if name and not compat.has(Change.BUNDLE_OBJECTS):
+        raise unsupported_flag("--migrate-level", compat)
     if name not in [*MigrationLevel, ""]:
         raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
     return MigrationLevel(name or MigrationLevel.NONE)
+
+
+def unsupported_flag(flag: str, compat: Compat) -> UsageError:
+    """Return the error for a flag that contradicts the release to match."""
+    return UsageError(f"{flag}: unsupported with --compat {compat}", hint="omit one of the two flags")
 
 
 def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:

@@ -111,11 +111,14 @@ class ValidationPlan:
 def parse_compat(version: str) -> Compat:
     """Return the compatibility mode, opmkit's own for ""; raises UsageError if it is unknown."""
     from opmkit.bundle.validation.compat import Compat
+    from opmkit.index.fbc.compat import Compat as Release
 
-    choices = {"": Compat.OPMKIT} | {compat.value: compat for compat in Compat}
-    if version not in choices:
-        raise UsageError(f"unknown version {version!r} of --compat: opm-1.26 or newest", COMMAND)
-    return choices[version]
+    if version in ("", "opmkit"):
+        return Compat.OPMKIT
+    release = Release.parse(version)
+    if release not in (Release.OPM_1_26, Release.NEWEST):
+        raise UsageError(f"--compat {version}: unsupported for bundles: newest or 1.26", COMMAND)
+    return Compat.NEWEST if release == Release.NEWEST else Compat.OPM_1_26
 
 
 def load_policy(rule_flags: RuleFlags, report_flags: ReportFlags) -> Policy:

@@ -21,11 +21,15 @@ from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
+from opmkit.index.rendering.database_blobs import database_to_blobs
+from opmkit.index.rendering.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
+from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -51,6 +55,7 @@ class RenderOptions:
         cache: Rendered bundle images by digest.
         digests: Digests of images by their references; other tags are resolved.
         warn: Called with each warning about a bundle.
+        compat: The release of Go opm whose format is used.
     """
 
     kinds: frozenset[SourceKind] = frozenset(SourceKind)
@@ -59,6 +64,12 @@ class RenderOptions:
     cache: ResultCache | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda _: None
+    compat: Compat = Compat.NEWEST
+
+    @property
+    def cache_for_release(self) -> ResultCache | None:
+        """Return the cache, unless the release needs the original order of objects, which is not cached."""
+        return self.cache if self.compat.has(Change.SORTED_CONTENT) else None
 
 
 DEFAULT_OPTIONS = RenderOptions()
@@ -134,7 +145,7 @@ def render_settled(
 
 def read_cached_bundle(options: RenderOptions, digest: str, image: str) -> BundleBlob | None:
     """Return the bundle of an image from the cache, None if it is not cached; report its warnings."""
-    cached = _get_cached(options.cache, digest) if options.cache else None
+    cached = _get_cached(options.cache_for_release, digest) if options.cache_for_release else None
     return None if cached is None else cached.render(image, options).bundles[0]
 
 
@@ -164,7 +175,7 @@ class _CachedBundle:
         """Return the bundle with an image, and report the warnings."""
         for warning in self.warnings:
             options.warn(f"{image}: {warning}")
-        return Blobs(bundles=(with_image(self.blob, image),))
+        return Blobs(bundles=(bundle_in_release(with_image(self.blob, image), options.compat),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +199,13 @@ class _UnparsedBundle:
             blob = bundle_to_blob(replace(bundle, image=""))
         except InvalidBundle as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
-        if options.cache and self.digest:
+        if options.cache_for_release and self.digest:
             entry = {"bundle": blob_to_dict(blob), "warnings": warnings}
-            options.cache.put(self.digest, orjson.dumps(entry))
-        return with_image(blob, image)
+            options.cache_for_release.put(self.digest, orjson.dumps(entry))
+        blob = with_image(blob, image)
+        if not options.compat.has(Change.SORTED_CONTENT):
+            blob = with_objects(blob, bundle.objects)
+        return bundle_in_release(blob, options.compat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +219,13 @@ class _Reader:
     def read(self, reference: str) -> Blobs | _CachedBundle | _UnparsedBundle:
         """Return the blobs of an index, or a bundle."""
         source = self._find(reference)
-        digest = self._digest(source.location) if self.options.cache else ""
-        cached = _get_cached(self.options.cache, digest) if self.options.cache and digest else None
+        cache = self.options.cache_for_release
+        digest = self._digest(source.location) if cache else ""
+        cached = _get_cached(cache, digest) if cache and digest else None
         kind = source.kind if cached is None else SourceKind.BUNDLE_IMAGE
         require_kind(kind, self.options.kinds, reference)
         if kind in INDEXES:
-            blobs = source.blobs()
-            return blobs if kind in DATABASES else _normalize(blobs)
+            return self._read_index(source, kind)
         bundle = BundleSource(reference, source.location, default_image(source.location, reference))
         return self._read_bundle(bundle, digest) if cached is None else replace(cached, image=bundle.image)
 
@@ -224,6 +238,17 @@ class _Reader:
         if isinstance(source.location, Reference):
             return replace(source, location=source.location.with_digest(digest))
         return source
+
+    def _read_index(self, source: IndexSource, kind: SourceKind) -> Blobs:
+        """Return the blobs of an index in the format of the release."""
+        compat = self.options.compat
+        sort = compat.has(Change.SORTED_CONTENT)
+        if kind not in DATABASES:
+            return catalog_in_release(_normalize(source.blobs(), sort=sort), compat)
+        if sort:
+            return database_in_release(source.blobs(), compat)
+        with source.open() as content, open_database(content.path) as database:
+            return database_to_blobs(database, sort_objects=False)
 
     def _digest(self, location: Path | ImageReference) -> str:
         """Return the digest of an image; "" for a directory, which is not cached."""
@@ -247,17 +272,15 @@ def _missing_names(bundle: Bundle) -> Iterator[str]:
         yield "no name, so channels cannot refer to it"
 
 
-def _normalize(blobs: Blobs) -> Blobs:
-    """Sort keys, properties and related images as in blobs that are rendered from bundles."""
-    return replace(
-        blobs,
-        bundles=tuple(map(_normalize_bundle, blobs.bundles)),
-        others=tuple(replace(blob, content=_sort_keys(blob.content)) for blob in blobs.others),
-    )
+def _normalize(blobs: Blobs, *, sort: bool) -> Blobs:
+    """Sort properties, related images and, if ``sort``, keys as in blobs that are rendered from bundles."""
+    others = (replace(blob, content=_sort_keys(blob.content)) if sort else blob for blob in blobs.others)
+    bundles = (_normalize_bundle(blob, sort=sort) for blob in blobs.bundles)
+    return replace(blobs, bundles=tuple(bundles), others=tuple(others))
 
 
-def _normalize_bundle(blob: BundleBlob) -> BundleBlob:
-    properties = (replace(prop, value=_sort_keys(prop.value)) for prop in blob.properties)
+def _normalize_bundle(blob: BundleBlob, *, sort: bool) -> BundleBlob:
+    properties = (replace(prop, value=_sort_keys(prop.value)) if sort else prop for prop in blob.properties)
     return replace(
         blob, properties=move_objects_last(properties), related_images=sort_related_images(blob.related_images)
     )

@@ -9,10 +9,10 @@ import typer
 
 from opmkit.cli.commands import generate_kustomize
 from opmkit.cli.commands.generate_bundle import bundle
-from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
-from opmkit.cli.fbc_output import CompatOption
+from opmkit.cli.errors import conflicting_flags, print_warning
+from opmkit.cli.fbc_output import CompatOption, unsupported_flag
 from opmkit.cli.registration import create_group
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import Change, Compat
 
 
 def dockerfile(
@@ -33,8 +33,8 @@ def dockerfile(
 ) -> None:
     """Write DIR.Dockerfile for an index image with a catalog directory
 
-    The image contains the catalog and a cache, so that its server starts quickly. With --compat opm-1.26, it is built
-    in one stage, in which --base-image builds the cache.
+    The image contains the catalog and a cache, so that its server starts quickly. With --compat 1.43 or older, it is
+    built in one stage, in which --base-image builds the cache.
 
     [bold]Example:[/] opm generate dockerfile catalog --extra-labels vendor=me
     """
@@ -42,8 +42,8 @@ def dockerfile(
 
     if binary_image and base_image:
         raise conflicting_flags("--binary-image", "--base-image", ctx.command_path)
-    if compat is Compat.OPM_1_26 and builder_image:
-        raise UsageError("--builder-image: unsupported with --compat opm-1.26", ctx.command_path)
+    if builder_image and not compat.has(Change.TWO_STAGES):
+        raise unsupported_flag("--builder-image", compat)
     path = dockerfile_path(directory)
     content = CatalogDockerfile(
         path.name.removesuffix(".Dockerfile"),
@@ -57,7 +57,7 @@ def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tupl
     """Return the base image, and the builder image or ""."""
     from opmkit.index.image.dockerfile import DEFAULT_IMAGE
 
-    if compat is Compat.OPM_1_26:
+    if not compat.has(Change.TWO_STAGES):
         return binary or base or DEFAULT_IMAGE, ""
     if binary:
         print_warning("--binary-image is deprecated: use --base-image and --builder-image")

@@ -8,10 +8,19 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.console import progress
-from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, MigrateLevel, blob_encoder, parse_level
+from opmkit.cli.errors import print_warning
+from opmkit.cli.fbc_output import (
+    CatalogFormat,
+    CatalogOutput,
+    CompatOption,
+    MigrateLevel,
+    blob_encoder,
+    parse_level,
+)
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.index.fbc.compat import Compat
 
 
 def migrate(
@@ -20,6 +29,7 @@ def migrate(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="New or empty directory for the catalog")],
     output: CatalogOutput = CatalogFormat.JSON,
     migrate_level: MigrateLevel = "",
+    compat: CompatOption = Compat.NEWEST,
     registry_flags: RegistryFlags,
 ) -> None:
     """Convert an index to a directory with a file-based catalog, one file per package
@@ -32,9 +42,13 @@ def migrate(
     from opmkit.index.image.source import INDEXES
     from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as rendered
+    from opmkit.index.rendering.releases import migrated_index
 
-    rendering = RenderOptions(kinds=INDEXES, level=parse_level(migrate_level))
+    rendering = RenderOptions(kinds=INDEXES, level=parse_level(migrate_level, compat), compat=compat)
     require_empty(directory)
     with progress() as bars:
         blobs = rendered(call_once(registry_flags.tool), [index], rendering, progress=bars)
-    write_catalog(blobs, directory, output, blob_encoder(output))
+    written = migrated_index(blobs, compat)
+    if omitted := sum(1 for _ in blobs) - sum(1 for _ in written):
+        print_warning(f"{omitted} documents are omitted, as by opm {compat}")
+    write_catalog(written, directory, output, blob_encoder(output))

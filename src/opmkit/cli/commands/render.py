@@ -11,13 +11,16 @@ from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
+    CompatOption,
     MigrateLevel,
     parse_level,
     print_blobs,
     render_cache,
+    unsupported_flag,
 )
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.index.fbc.compat import Change, Compat
 
 
 def render(
@@ -40,6 +43,7 @@ def render(
         ),
     ] = "",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
+    compat: CompatOption = Compat.NEWEST,
     registry_flags: RegistryFlags,
 ) -> None:
     """Print bundles and indexes as a file-based catalog
@@ -55,17 +59,21 @@ def render(
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as render_references
     from opmkit.index.rendering.image_template import ImageTemplate
 
     if migrate and migrate_level:
         raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
+    if migrate and not compat.has(Change.MIGRATE):
+        raise unsupported_flag("--migrate", compat)
     options = RenderOptions(
-        level=parse_level("all" if migrate else migrate_level),
+        level=MigrationLevel.ALL if migrate else parse_level(migrate_level, compat),
         image_template=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
         cache=None if no_cache else render_cache(),
         warn=print_warning,
+        compat=compat,
     )
     with progress() as bars:
         blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)

@@ -115,7 +115,7 @@ def render(
     plan_options = PlanOptions(
         output_dir,
         tuple(map(_parse_version, openshift_version or ())),
-        parse_level(migrate_level) if migrate_level else None,
+        parse_level(migrate_level, compat) if migrate_level else None,
         FileFormat(file_format),
         compat,
     )
@@ -126,6 +126,7 @@ def render(
         pin=pin,
         cache=render_cache(),
         warn=print_warning,
+        compat=compat,
     )
     options = RunOptions(plan_options, images, None if no_lock else lock, validate=not no_validate, check=check)
     plan = find_templates(templates or [Path()], plan_options)

@@ -118,7 +118,7 @@ def render_template(
     from opmkit.index.fbc.templates.render import render_template as render_file
     from opmkit.index.fbc.templates.render import template_type
 
-    level = parse_level(migrate_level)
+    level = parse_level(migrate_level, compat)
     if kind == COMPOSITE and not file:
         _build_composite(composite_flags, output, level, compat, registry_flags)
         return
@@ -126,7 +126,7 @@ def render_template(
         raise UsageError(f"--{unused[0]} requires the type composite", ctx.command_path)
     named, file = _split_arguments(kind, file)
     template = _read(file)
-    renderer = _image_renderer(registry_flags)
+    renderer = _image_renderer(registry_flags, compat)
     blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
     if output is TemplateFormat.MERMAID:
         print_bytes([encode_mermaid(render_mermaid(blobs, compat=compat, v0_semantics=True))])
@@ -170,7 +170,7 @@ def _build_composite(
     catalogs = _fetch(composite_flags.catalog_config, registry_flags)
     components = parse_components(catalogs, _read(composite_flags.composite_config), compat)
     options = BuildOptions(
-        _image_renderer(registry_flags),
+        _image_renderer(registry_flags, compat),
         blob_encoder(CatalogFormat(output)),
         compat,
         level,
@@ -202,13 +202,15 @@ def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
     return TemplateFile.read(io.BytesIO(raw), location)
 
 
-def _image_renderer(registry_flags: RegistryFlags) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
+def _image_renderer(registry_flags: RegistryFlags, compat: Compat) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Return a function that renders bundle images in parallel; it reads no local files: templates may be untrusted."""
     from opmkit.index.image.source import SourceKind
     from opmkit.index.render import RenderOptions, render_each
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        options = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning)
+        options = RenderOptions(
+            kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning, compat=compat
+        )
         with progress() as bars:
             rendered = render_each(call_once(registry_flags.tool), images, options, progress=bars)
             return {image: blobs.bundles[0] for image, blobs in zip(images, rendered, strict=True)}

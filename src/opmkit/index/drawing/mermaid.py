@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.escape import escape_controls
 from opmkit.index.drawing.filter import GraphFilter
 from opmkit.index.fbc import blobs as schemas
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range, version_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.bundle.versions import VersionKey
-    from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
+    from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob
 
 _NO_FILTER = GraphFilter()
+_DEPRECATED_CLASS = "  classDef deprecated fill:#E8960F"
 _CLASSES = (
-    "  classDef deprecated fill:#E8960F",
+    _DEPRECATED_CLASS,
     "  classDef skipped stroke:#FF0000,stroke-width:4px",
     "  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px",
 )
@@ -61,16 +63,56 @@ def render_mermaid(
     keys = version_keys(blobs.bundles)
     channels = graph_filter.apply(blobs.channels, keys)
     floor = keys[graph_filter.minimum] if graph_filter.minimum else MIN_VERSION_KEY
-    is_1_26 = compat is Compat.OPM_1_26
-    writer = _Opm126Writer(keys, floor) if is_1_26 else _NewestWriter(keys, blobs, v0_semantics)
+    writer: _Writer
+    if compat.has(Change.V0_SEMANTICS):
+        writer = _NewestWriter(keys, _Deprecations.from_blobs(blobs), v0_semantics)
+    else:
+        shown = blobs if compat.has(Change.COLORED_DEPRECATIONS) else Blobs()
+        writer = _Opm126Writer(keys, _Deprecations.from_blobs(shown), floor)
     for package, members in groupby(channels, key=lambda channel: channel.package):
         writer.lines += [f"  %% package {_label(package)}", f"  subgraph {_label(package)}"]
         for channel in members:
             writer.write_channel(channel)
         writer.lines.append("  end")
         writer.end_package(package)
-    lines = ["graph LR", *(() if is_1_26 else _CLASSES), *writer.lines, *writer.styles()]
+    lines = ["graph LR", *_class_definitions(compat), *writer.lines, *writer.styles()]
     return MermaidGraph("\n".join(lines) + "\n", tuple(writer.warnings))
+
+
+def _class_definitions(compat: Compat) -> tuple[str, ...]:
+    if compat.has(Change.V0_SEMANTICS):
+        return _CLASSES
+    return (_DEPRECATED_CLASS,) if compat.has(Change.COLORED_DEPRECATIONS) else ()
+
+
+@dataclass(slots=True)
+class _Deprecations:
+    """The deprecated packages, channels and bundles of a catalog, and the styles of those that are drawn."""
+
+    names: frozenset[tuple[str, str, str]]
+    packages: list[str] = field(default_factory=list)
+    channels: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_blobs(cls, blobs: Blobs) -> _Deprecations:
+        return cls(
+            frozenset((blob.package, entry.schema, entry.name) for blob in blobs.deprecations for entry in blob.entries)
+        )
+
+    def has_bundle(self, package: str, name: str) -> bool:
+        return (package, schemas.BUNDLE, name) in self.names
+
+    def add_channel(self, channel: ChannelBlob) -> None:
+        if (channel.package, schemas.CHANNEL, channel.name) in self.names:
+            self.channels.append(_identifier(f"{channel.package}-{channel.name}"))
+
+    def add_package(self, package: str) -> None:
+        if any((owner, schema) == (package, schemas.PACKAGE) for owner, schema, _ in self.names):
+            self.packages.append(package)
+
+    def styles(self) -> Iterator[str]:
+        yield from (f"style {_identifier(package)} fill:#989695" for package in self.packages)
+        yield from (f"style {channel} fill:#DCD0FF" for channel in self.channels)
 
 
 @dataclass(slots=True)
@@ -78,12 +120,14 @@ class _Writer(ABC):
     """A writer of channels that collects lines and warnings."""
 
     keys: Mapping[str, VersionKey]
+    deprecated: _Deprecations
     lines: list[str] = field(default_factory=list, kw_only=True)
     warnings: list[str] = field(default_factory=list, kw_only=True)
 
     def write_channel(self, channel: ChannelBlob) -> None:
         prefix = _identifier(f"{channel.package}-{channel.name}")
         self.lines += [f"    %% channel {_label(channel.name)}", f"    subgraph {prefix}[{_label(channel.name)}]"]
+        self.deprecated.add_channel(channel)
         self.write_entries(channel, lambda name: f"{prefix}-{_identifier(name)}")
         self.lines.append("    end")
 
@@ -91,13 +135,13 @@ class _Writer(ABC):
     def write_entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
         """Write the entries of a channel and their edges; ``identify`` returns the identifier of a bundle."""
 
-    @abstractmethod
     def end_package(self, package: str) -> None:
         """Finish a package after its channels."""
+        self.deprecated.add_package(package)
 
     def styles(self) -> Iterator[str]:
         """Yield the lines after all packages."""
-        return iter(())
+        return self.deprecated.styles()
 
     def entries_in_range(self, channel: ChannelBlob, entry: EntryBlob) -> list[str]:
         """Return the names of the entries in the skip range of an entry."""
@@ -123,7 +167,7 @@ def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) 
 
 @dataclass(slots=True)
 class _Opm126Writer(_Writer):
-    """The format of v1.26.5: entries in the order of the catalog, without those below the floor."""
+    """The format before v1.57: entries in the order of the catalog, without those below the floor."""
 
     floor: VersionKey
 
@@ -131,7 +175,8 @@ class _Opm126Writer(_Writer):
         for entry in channel.entries:
             if self.keys.get(entry.name, MIN_VERSION_KEY) < self.floor:
                 continue
-            self.lines.append(f"      {identify(entry.name)}[{_label(entry.name)}]")
+            is_deprecated = self.deprecated.has_bundle(channel.package, entry.name)
+            self.lines.append(f"      {identify(entry.name)}[{_label(entry.name)}]" + ":::deprecated" * is_deprecated)
             if entry.replaces:
                 self.lines.append(_edge(identify, entry.replaces, "replace", entry.name))
             self.lines += [_edge(identify, name, "skip", entry.name) for name in entry.skips]
@@ -139,31 +184,17 @@ class _Opm126Writer(_Writer):
             names = self.entries_in_range(channel, entry)
             self.lines += [_edge(identify, name, label, entry.name) for name in names]
 
-    def end_package(self, package: str) -> None:
-        """Do nothing: that release does not draw deprecations."""
-
 
 @dataclass(slots=True)
 class _NewestWriter(_Writer):
     """The format of v1.73: entries by descending version, deprecations, and optionally the semantics of OLM v0."""
 
-    blobs: Blobs
     v0_semantics: bool
     edge_count: int = field(default=0, kw_only=True)
     unused_edges: list[int] = field(default_factory=list, kw_only=True)
     classes: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list), kw_only=True)
-    deprecated_packages: list[str] = field(default_factory=list, kw_only=True)
-    deprecated_channels: list[str] = field(default_factory=list, kw_only=True)
-    deprecated: frozenset[tuple[str, str, str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.deprecated = frozenset(
-            (blob.package, entry.schema, entry.name) for blob in self.blobs.deprecations for entry in blob.entries
-        )
 
     def write_entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
-        if (channel.package, schemas.CHANNEL, channel.name) in self.deprecated:
-            self.deprecated_channels.append(_identifier(f"{channel.package}-{channel.name}"))
         skipped: set[str] = set()
         entries = sorted(channel.entries, key=lambda entry: self.keys.get(entry.name, MIN_VERSION_KEY), reverse=True)
         for entry in entries:
@@ -183,7 +214,7 @@ class _NewestWriter(_Writer):
     def _classify(
         self, channel: ChannelBlob, entry: EntryBlob, identify: Callable[[str], str], skipped: set[str]
     ) -> None:
-        is_deprecated = (channel.package, schemas.BUNDLE, entry.name) in self.deprecated
+        is_deprecated = self.deprecated.has_bundle(channel.package, entry.name)
         if class_name := "deprecated" * is_deprecated + "skipped" * (entry.name in skipped):
             self.classes[class_name].append(identify(entry.name))
 
@@ -193,13 +224,8 @@ class _NewestWriter(_Writer):
             self.unused_edges.append(self.edge_count)
         self.edge_count += 1
 
-    def end_package(self, package: str) -> None:
-        if any((owner, schema) == (package, schemas.PACKAGE) for owner, schema, _ in self.deprecated):
-            self.deprecated_packages.append(package)
-
     def styles(self) -> Iterator[str]:
-        yield from (f"style {_identifier(package)} fill:#989695" for package in self.deprecated_packages)
-        yield from (f"style {channel} fill:#DCD0FF" for channel in self.deprecated_channels)
+        yield from self.deprecated.styles()
         yield from (f"class {','.join(sorted(nodes))} {name}" for name, nodes in sorted(self.classes.items()))
         if self.unused_edges:
             yield f"linkStyle {','.join(map(str, self.unused_edges))} {_UNUSED_EDGE_STYLE}"

@@ -50,21 +50,22 @@ if TYPE_CHECKING:
 _BLANKS = re.compile(r"[ \r\n]")
 
 
-def database_to_blobs(database: IndexDatabase) -> Blobs:
+def database_to_blobs(database: IndexDatabase, *, sort_objects: bool = True) -> Blobs:
     """Convert an index database to sorted blobs of a file-based catalog.
 
     Bundles have their objects if the database stores them: at least for channel heads and bundles without an image.
+    With ``sort_objects`` they are sorted, and repeated ones omitted; otherwise they are in the order of the database.
 
     Raises:
         InvalidCatalog: the catalog is invalid, see `load_catalog`, or a value cannot be parsed.
     """
-    return Blobs.from_blobs(stream_database_blobs(database))
+    return Blobs.from_blobs(stream_database_blobs(database, sort_objects=sort_objects))
 
 
-def stream_database_blobs(database: IndexDatabase) -> Iterator[Blob]:
+def stream_database_blobs(database: IndexDatabase, *, sort_objects: bool = True) -> Iterator[Blob]:
     """Yield the blobs of `database_to_blobs` one at a time, package by package."""
     packages = [package for _, package in sorted(load_catalog(database).packages.items())]
-    bundles = _BundleRows.read(database)
+    bundles = _BundleRows.read(database, sort_objects=sort_objects)
     for package in packages:
         icon = decode_icon(head_spec(database, package).get("icon"))
         yield PackageBlob(package.name, package.default_channel, icon)
@@ -103,9 +104,10 @@ class _BundleRows:
     properties: Mapping[str, Sequence[stored.PropertyRow]]
     dependencies: Mapping[str, Sequence[stored.PropertyRow]]
     images: Mapping[str, Sequence[str]]
+    sort_objects: bool
 
     @classmethod
-    def read(cls, database: IndexDatabase) -> _BundleRows:
+    def read(cls, database: IndexDatabase, *, sort_objects: bool) -> _BundleRows:
         images: defaultdict[str, list[str]] = defaultdict(list)
         for bundle, image in stored.related_image_rows(database):
             images[bundle].append(image)
@@ -115,13 +117,16 @@ class _BundleRows:
             properties_by_bundle(stored.property_rows(database)),
             properties_by_bundle(stored.dependency_rows(database)),
             images,
+            sort_objects,
         )
 
     def blob(self, package: str, name: str) -> BundleBlob:
         try:
             manifests = split_manifests(stored.bundle_manifests(self.database, name))
             objects = [BlobProperty(BUNDLE_OBJECT, object_value(text.encode())) for text, _ in manifests]
-            properties = sort_properties(unique_properties([*self._properties(package, name), *objects]))
+            others = unique_properties(self._properties(package, name))
+            sorted_objects = unique_properties(objects) if self.sort_objects else ()
+            properties = sort_properties([*others, *sorted_objects])
             images = _csv_images(value for _, value in manifests)
         except (ValueError, RecursionError, InvalidBundle) as error:
             raise InvalidCatalog(
@@ -129,6 +134,8 @@ class _BundleRows:
             ) from error
         named = {related.image for related in images}
         images += [RelatedImage("", image) for image in self.images.get(name, ()) if image not in named]
+        if not self.sort_objects:
+            properties = (*properties, *objects)
         return BundleBlob(name, package, self.rows[name].image, properties, sort_related_images(images))
 
     def _properties(self, package: str, name: str) -> Iterator[BlobProperty]:

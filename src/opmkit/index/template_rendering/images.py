@@ -16,6 +16,7 @@ from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.from_bundle import with_image
 from opmkit.index.image.source import SourceKind
 from opmkit.index.render import RenderOptions, read_cached_bundle, render_settled
@@ -55,6 +56,7 @@ class ImageOptions:
         pin: Whether catalogs refer to bundle images by digest instead of by tag.
         cache: Rendered bundle images by digest.
         warn: Called with each warning about a bundle.
+        compat: The release of Go opm whose format is used.
     """
 
     mode: LockMode = LockMode.USE
@@ -63,6 +65,7 @@ class ImageOptions:
     pin: bool = False
     cache: ResultCache | None = None
     warn: Callable[[str], None] = lambda _: None
+    compat: Compat = Compat.NEWEST
 
 
 @dataclass(slots=True)
@@ -176,6 +179,7 @@ class BundleReader:
             cache=options.cache,
             digests={image: locked.digest for image, locked in resolved.locked.items()},
             warn=self._warn_once,
+            compat=options.compat,
         )
 
     def prefetch(self, images: Sequence[str], progress: Progress = NO_PROGRESS) -> dict[str, OpmkitError]:

@@ -44,6 +44,18 @@ def test_highest_patch_replaces_that_of_the_previous_minor_version_and_skips_all
     assert [channel.name for channel in blobs.channels] == [f"candidate-v{end}" for end in ("1", "1.0", "1.1", "1.2")]
 
 
+def test_update_edges_of_earlier_releases() -> None:
+    def of(release: str) -> dict[str, tuple[str, ...]]:
+        return edges(render(semver(**BOTH, fast=SIX_VERSIONS), compat=Compat.parse(release)), "fast-v1")
+
+    newest = of("newest")
+    assert of("1.26") == of("1.36") == of("1.61") == newest
+    patches = {"1.0.2": ("", "1.0.0", "1.0.1"), "1.1.1": ("1.0.2", "1.1.0"), "1.2.0": ("1.1.1",)}
+    assert of("1.57") == of("1.60") == newest | patches
+    skips = {"1.1.1": ("1.0.2", "1.0.2", "1.1.0"), "1.2.0": ("1.1.1", "1.1.1")}
+    assert of("1.37") == of("1.56") == newest | patches | skips
+
+
 def test_major_versions_and_archetypes_are_independent() -> None:
     blobs = render(semver(**BOTH, candidate=("1.0.0", "2.0.0", "2.0.1"), stable=("1.0.0", "1.0.1", "1.1.1")))
     assert edges(blobs, "candidate-v2") == {"2.0.0": ("",), "2.0.1": ("", "2.0.0")}

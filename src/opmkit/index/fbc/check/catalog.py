@@ -1,4 +1,4 @@
-"""Rules that a file-based catalog must satisfy to be listed, served or extended: those of the newest Go opm.
+"""Rules that a file-based catalog must satisfy to be listed, served or extended, by release of Go opm.
 
 Messages use the wording of Go opm where it has one, since people search for it.
 """
@@ -13,9 +13,9 @@ from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.versions import VersionRange
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
-from opmkit.index.fbc.check.bundle import check_bundle, version_with_release
+from opmkit.index.fbc.check.bundle import bundle_version, check_bundle, version_with_release
 from opmkit.index.fbc.check.graph import check_graph
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ PackagePart: TypeAlias = "PackageBlob | ChannelBlob | BundleBlob | DeprecationsB
 
 def check_blobs(blobs: Blobs, compat: Compat = Compat.NEWEST) -> tuple[CatalogFinding, ...]:
     """Return the errors of a catalog by the rules of a release of Go opm, package by package."""
-    if compat is Compat.NEWEST:
-        return tuple(finding for package in group_by_package(blobs) for finding in _check_package(package, compat))
-    known = replace(blobs, deprecations=())  # that release does not know their schema
-    findings = (finding for package in group_by_package(known) for finding in _check_package(package, compat))
-    return tuple(finding for finding in findings if not finding.since)
+    if not compat.has(Change.DEPRECATIONS):
+        blobs = replace(blobs, deprecations=())  # the release does not know their schema
+    findings = (finding for package in group_by_package(blobs) for finding in _check_package(package, compat))
+    return tuple(finding for finding in findings if compat.has_rule(finding.since))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _check_package(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFin
     names = {bundle.name for bundle in package.bundles}
     for channel in package.channels:
         yield from _check_channel(channel, names, compat)
-    yield from _check_bundles(package)
+    yield from _check_bundles(package, compat)
     for deprecations in package.deprecations:
         for finding in _check_deprecations(deprecations, package):
             yield locate(finding, deprecations)
@@ -201,7 +200,7 @@ def _check_channel(channel: ChannelBlob, bundles: set[str], compat: Compat) -> I
     for entry in channel.entries:
         for finding in _check_entry(entry, bundles):
             yield locate(finding, channel, entry.name)
-    if problem := check_graph(channel.entries, stop_at_skipped=compat is Compat.NEWEST):
+    if problem := check_graph(channel.entries, stop_at_skipped=compat.has(Change.CHAIN_ENDS_AT_SKIPPED)):
         yield locate(CatalogFinding(str(problem), hint=problem.hint, rule="FBC-GRAPH"), channel)
 
 
@@ -224,7 +223,8 @@ def _check_entry(entry: EntryBlob, bundles: set[str]) -> Iterator[CatalogFinding
             )
 
 
-def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
+def _check_bundles(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
+    version = version_with_release if compat.has(Change.RELEASES) else bundle_version
     entries = {entry.name for channel in package.channels for entry in channel.entries}
     by_version: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
     for bundle in package.bundles:
@@ -235,11 +235,11 @@ def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
             yield locate(
                 CatalogFinding("not found in any channel entries", hint=hint, rule="FBC-BUNDLE-STRANDED"), bundle
             )
-        by_version[version_with_release(bundle)].setdefault(bundle.name, bundle)
-    for version, bundles in by_version.items():
-        if version and len(bundles) > 1:
+        by_version[version(bundle)].setdefault(bundle.name, bundle)
+    for text, bundles in by_version.items():
+        if text and len(bundles) > 1:
             *_, last = bundles.values()
-            message = f"duplicate versions found in bundles: {version} is the version of {', '.join(sorted(bundles))}"
+            message = f"duplicate versions found in bundles: {text} is the version of {', '.join(sorted(bundles))}"
             yield locate(
                 CatalogFinding(
                     message,

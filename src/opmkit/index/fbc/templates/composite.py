@@ -18,7 +18,7 @@ from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_blobs
 from opmkit.index.fbc.migrate import MigrationLevel
@@ -102,7 +102,7 @@ def parse_components(
 def _read_catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str, _CatalogConfig]]:
     for reader in template.reader(CATALOGS_SCHEMA).mappings("catalogs"):
         destination = reader.mapping("destination")
-        required = ("baseImage", "workingDir") if compat is Compat.OPM_1_26 else ("workingDir",)
+        required = ("workingDir",) if compat.has(Change.OPTIONAL_BASE_IMAGE) else ("baseImage", "workingDir")
         for name in required:
             if not (destination and destination.string(name)):
                 message = f"catalog {reader.string('name')!r} has no destination.{name}"

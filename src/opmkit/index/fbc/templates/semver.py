@@ -17,7 +17,7 @@ from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.templates.renderer import ListedImage
@@ -28,6 +28,7 @@ from opmkit.index.fbc.templates.semver_channels import (
     VersionedBundle,
     channel_blobs,
     group_channels,
+    linker,
     select_default_channel,
     select_default_channel_1_26,
 )
@@ -62,11 +63,11 @@ class SemverTemplate:
             InvalidCatalog: The template is invalid; the error lists all findings.
         """
         reader = template.reader(SCHEMA)
-        newest = compat is Compat.NEWEST
-        options = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * newest)
+        has_preference = compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        options = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * has_preference)
         template.check_fields(reader, "schema", *options, *ARCHETYPES)
-        channel_types = _read_channel_types(reader, newest=newest)
-        preference = _read_preference(template, reader, channel_types) if newest else MINOR
+        channel_types = _read_channel_types(reader, always_one=has_preference)
+        preference = _read_preference(template, reader, channel_types) if has_preference else MINOR
         if not channel_types:
             message = "no channels to generate: generateMajorChannels and generateMinorChannels are false"
             template.report(("generateMinorChannels",), message, hint="Set one of them to true.")
@@ -82,9 +83,10 @@ def list_images(template: TemplateFile, compat: Compat = Compat.NEWEST) -> list[
     return [listed for images in SemverTemplate.parse(template, compat).images.values() for listed in images]
 
 
-def _read_channel_types(reader: FieldReader, *, newest: bool) -> tuple[str, ...]:
+def _read_channel_types(reader: FieldReader, *, always_one: bool) -> tuple[str, ...]:
+    """Return the types of channels to generate; with ``always_one``, minor channels if none is selected."""
     major, minor = reader.boolean("generateMajorChannels"), reader.boolean("generateMinorChannels")
-    if newest:
+    if always_one:
         minor = minor or not major
     return (*(MAJOR,) * (major is True), *(MINOR,) * (minor is not False))
 
@@ -126,11 +128,16 @@ def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat
     bundles = render(list(dict.fromkeys(listed.image for images in parsed.images.values() for listed in images)))
     archetypes = _sort_bundles(parsed, bundles)
     channels = group_channels(archetypes, parsed.channel_types)
-    newest = compat is Compat.NEWEST
-    default = select_default_channel(channels, parsed.preference) if newest else select_default_channel_1_26(channels)
+    default = (
+        select_default_channel(channels, parsed.preference)
+        if compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        else select_default_channel_1_26(channels)
+    )
     head = next(bundle for bundle in bundles.values() if bundle.name == default.bundles[-1].name)
-    package = PackageBlob(head.package, default.name, *(_icon_and_description(head) if newest else ()))
-    return Blobs((package,), channel_blobs(channels, archetypes, head.package), tuple(bundles.values()))
+    details = _icon_and_description(head) if compat.has(Change.CHANNEL_HEAD_DETAILS) else ()
+    package = PackageBlob(head.package, default.name, *details)
+    link = linker(archetypes, compat)
+    return Blobs((package,), channel_blobs(channels, link, head.package), tuple(bundles.values()))
 
 
 def _sort_bundles(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> dict[str, list[VersionedBundle]]:

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob
+from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,9 @@ class SemverChannel(NamedTuple):
         return f"{self.archetype}-v{major}" + f".{minor}" * (self.channel_type == MINOR)
 
 
+Linker: TypeAlias = "Callable[[SemverChannel], Iterable[EntryBlob]]"
+"""Returns the entries of a channel."""
+
 _VERSION_PREFIX: dict[str, Callable[[VersionedBundle], tuple[int, ...]]] = {
     MAJOR: lambda bundle: bundle.key[:1],
     MINOR: lambda bundle: bundle.key[:2],
@@ -59,14 +63,34 @@ def group_channels(archetypes: Archetypes, channel_types: Iterable[str]) -> list
     ]
 
 
-def channel_blobs(channels: Iterable[SemverChannel], archetypes: Archetypes, package: str) -> tuple[ChannelBlob, ...]:
+def channel_blobs(channels: Iterable[SemverChannel], link: Linker, package: str) -> tuple[ChannelBlob, ...]:
     """Return the channels with their entries, sorted by name."""
-    entries = {archetype: {entry.name: entry for entry in _entries(archetypes[archetype])} for archetype in ARCHETYPES}
-    blobs = (
-        ChannelBlob(channel.name, package, tuple(entries[channel.archetype][bundle.name] for bundle in channel.bundles))
-        for channel in channels
-    )
+    blobs = (ChannelBlob(channel.name, package, tuple(link(channel))) for channel in channels)
     return tuple(sorted(blobs, key=lambda blob: blob.name))
+
+
+def linker(archetypes: Archetypes, compat: Compat) -> Linker:
+    """Return the function that creates the entries of a channel with the update edges of a release of Go opm."""
+    if compat.has(Change.SKIPS_BY_CHANNEL) and not compat.has(Change.SKIPS_BY_MAJOR_VERSION):
+        skip_replaced = not compat.has(Change.NO_SKIPPED_REPLACES)
+        return lambda channel: _entries_of_channel(channel.bundles, skip_replaced=skip_replaced)
+    entries = {archetype: {entry.name: entry for entry in _entries(archetypes[archetype])} for archetype in ARCHETYPES}
+    return lambda channel: (entries[channel.archetype][bundle.name] for bundle in channel.bundles)
+
+
+def _entries_of_channel(bundles: Iterable[VersionedBundle], *, skip_replaced: bool) -> Iterator[EntryBlob]:
+    """Yield the entries of a channel by the rules of Go opm 1.37 to 1.60.
+
+    The highest patch version of each minor version replaces that of the previous minor version, and skips the other
+    patch versions of that minor version, and with ``skip_replaced`` the replaced one as well.
+    """
+    previous = ""
+    for _, minor in groupby(bundles, lambda bundle: bundle.key[:2]):
+        *patches, last = (bundle.name for bundle in minor)
+        yield from map(EntryBlob, patches)
+        replaced = (previous,) if previous and skip_replaced else ()
+        yield EntryBlob(last, previous, (*replaced, *patches))
+        previous = last
 
 
 def _entries(bundles: Sequence[VersionedBundle]) -> Iterator[EntryBlob]:

@@ -1,0 +1,53 @@
+"""Releases of Go opm to match, and the changes between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.compat import NEWEST_MINOR, OLDEST_MINOR, Change, Compat
+
+
+@pytest.mark.parametrize(
+    ("text", "minor"),
+    [
+        ("newest", 73),
+        ("1.73", 73),
+        ("1.39", 39),
+        ("v1.39.0", 39),
+        ("1.26.5", 26),
+        ("opm-1.26", 26),
+        ("opm-1.47.0", 47),
+    ],
+)
+def test_releases_are_named_by_version(text: str, minor: int) -> None:
+    assert Compat.parse(text) == Compat(minor)
+    assert Compat.parse(str(Compat(minor))) == Compat(minor)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.25", "1.74", "1.39.x", "2.0", "v1.2600", "1.-39", " 1.39", "latest"])
+def test_unknown_releases_are_errors_that_name_the_known_ones(text: str) -> None:
+    with pytest.raises(CatalogError, match="unknown release of Go opm") as caught:
+        Compat.parse(text)
+    assert "from 1.26 to 1.73, or newest" in str(caught.value.hint)
+
+
+def test_changes_apply_from_their_release_on() -> None:
+    assert not Compat(27).has(Change.CSV_METADATA)
+    assert Compat(28).has(Change.CSV_METADATA)
+    assert all(Compat.NEWEST.has(change) for change in Change)
+    assert not any(Compat.OPM_1_26.has(change) for change in Change)
+
+
+def test_changes_are_sorted_by_release() -> None:
+    minors = [change.minor for change in Change]
+    assert minors == sorted(minors)
+    assert minors[0] > OLDEST_MINOR
+    assert minors[-1] <= NEWEST_MINOR
+    assert all(change.description.endswith(".") for change in Change)
+
+
+def test_rules_apply_from_their_release_on() -> None:
+    assert Compat.OPM_1_26.has_rule("")
+    assert not Compat(40).has_rule("1.41")
+    assert Compat(41).has_rule("1.41")
