@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
-from tests.kit.mirror_site import MirrorSite, SampleBundle
+from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
 from tests.kit.registry import Registry
 from tests.kit.requirements import require
 
@@ -37,18 +34,14 @@ class Mirror:
 
     @property
     def images(self) -> list[str]:
-        return [image for bundle in self.bundles for image in (bundle.image, *bundle.images)]
+        return images_of(self.bundles)
 
 
 @pytest.fixture
 def mirror(opm_http: Opm, registry: Registry, tmp_path: Path) -> Mirror:
     """Push a catalog: ``reef`` needs the operands ``fish`` and ``kelp``, and ``atoll`` needs ``kelp``."""
     site = MirrorSite(registry.host, f"src-{tmp_path.name.replace('_', '-').lower()}", tmp_path)
-    fish, kelp = site.push_operand("team/fish", 11), site.push_operand("kelp", 12)
-    bundles = [
-        SampleBundle("reef", "1.0.0", site.push_bundle("reef-bundle", 1), [fish, kelp]),
-        SampleBundle("atoll", "0.1.0", site.push_bundle("atoll-bundle", 2), [kelp]),
-    ]
+    bundles = site.sample()
     return Mirror(site, opm_http, site.push_catalog(bundles), bundles)
 
 
@@ -57,20 +50,6 @@ def target() -> Iterator[Registry]:
     """Start a second registry."""
     with Registry() as started:
         yield started
-
-
-def digest_at(reference: str) -> str:
-    with RegistryClient(RegistryOptions(plain_http=True)) as client:
-        parsed = Reference.parse(reference)
-        return load_image_or_index(client.repository(parsed), parsed.identifier).digest
-
-
-def exists(reference: str) -> bool:
-    try:
-        digest_at(reference)
-    except NotFound:
-        return False
-    return True
 
 
 def mirrored(image: str, to: str) -> str:
@@ -86,7 +65,7 @@ def test_catalog_and_images_are_copied_with_unchanged_digests(mirror: Mirror, ta
     assert done.stdout == f"{catalog}@{digest_at(mirror.catalog)}\n"
     assert done.stderr.startswith("5 images copied (")
     for image in mirror.images:
-        assert exists(mirrored(image, to))
+        assert digest_at(mirrored(image, to))
     before = len(target.requests())
     again = mirror.opm.attempt("mirror", mirror.catalog, "--to", to)
     assert again.stderr == "0 images copied (0 B), 5 already present, 0 failed\n"
@@ -100,7 +79,7 @@ def test_dry_run_reports_sizes_and_copies_nothing(mirror: Mirror, target: Regist
     assert {image["status"] for image in plan["images"]} == {"absent"}
     assert all(0 < image["missing"] == image["size"] for image in plan["images"])
     assert 0 < plan["size"] < sum(image["size"] for image in plan["images"])
-    assert not exists(f"{to}/{mirror.site.prefix}/catalog:1")
+    assert not digest_at(f"{to}/{mirror.site.prefix}/catalog:1")
     mirror.opm("mirror", mirror.catalog, "--to", to)
     table = mirror.opm("mirror", mirror.catalog, "--to", to, "--dry-run").splitlines()
     assert [line.split()[1] for line in table[1:-1]] == ["present"] * 5
@@ -115,8 +94,8 @@ def test_filtered_catalog_is_built_and_only_its_images_are_copied(mirror: Mirror
     listed = json.loads(mirror.opm("alpha", "list", "packages", catalog, "-o", "json"))
     assert [package["name"] for package in listed] == ["atoll"]
     reef, atoll = mirror.bundles
-    assert [exists(mirrored(image, to)) for image in (atoll.image, *atoll.images)] == [True, True]
-    assert [exists(mirrored(image, to)) for image in (reef.image, reef.images[0])] == [False, False]
+    assert all(digest_at(mirrored(image, to)) for image in (atoll.image, *atoll.images))
+    assert not any(digest_at(mirrored(image, to)) for image in (reef.image, reef.images[0]))
     again = mirror.opm.attempt("mirror", mirror.catalog, "atoll", "--to", to)
     assert (again.stdout, again.stderr) == (done, "0 images copied (0 B), 2 already present, 0 failed\n")
     mirror.opm("mirror", mirror.catalog, "--to", to, "--target-catalog", "all:2")
@@ -143,7 +122,7 @@ def test_catalog_directory_is_mirrored_with_a_new_image(mirror: Mirror, target: 
     assert (unnamed.returncode, "--target-catalog NAME:TAG" in unnamed.stderr) == (1, True)
     done = mirror.opm("mirror", directory, "--to", to, "--target-catalog", "me/new:3", "-i", "scratch")
     assert done.startswith(f"{to}/me/new:3@sha256:")
-    assert all(exists(mirrored(image, to)) for image in mirror.images)
+    assert all(digest_at(mirrored(image, to)) for image in mirror.images)
     assert "reef.v1.0.0" in mirror.opm("alpha", "list", "bundles", f"{to}/me/new:3")
 
 
@@ -157,10 +136,10 @@ def test_images_that_cannot_be_read_are_listed_with_who_needs_them(mirror: Mirro
     assert "2 of 7 images cannot be mirrored; nothing was copied" in failed.stderr
     assert failed.stderr.count("needed by bundle wreck.v1.0.0") == 2
     assert "--continue" in failed.stderr
-    assert not exists(mirrored(mirror.images[0], to))
+    assert not digest_at(mirrored(mirror.images[0], to))
     done = mirror.opm.attempt("mirror", catalog, "--to", to, "--continue", "--output", "json")
     assert done.returncode == 5
     report = json.loads(done.stdout)
     assert [failure["needed_by"] for failure in report["failures"]] == [["bundle wreck.v1.0.0"]] * 2
     assert {image["status"] for image in report["images"]} == {"copied"}
-    assert exists(f"{to}/{mirror.site.prefix}/catalog:2")
+    assert digest_at(f"{to}/{mirror.site.prefix}/catalog:2")

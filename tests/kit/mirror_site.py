@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.image import Image
+from opmkit.imagetools.copy import all_blobs, copy_image
+from opmkit.imagetools.errors import NotFound
+from opmkit.imagetools.image import Image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
@@ -110,3 +112,48 @@ class MirrorSite:
         image = build_image(base, CatalogContent(directory).build_spec(0), self.scratch)
         self.push("catalog", tag, image)
         return f"{self.host}/{self.prefix}/catalog:{tag}"
+
+    def sample(self) -> list[SampleBundle]:
+        """Push the bundles of ``reef``, which needs the operands ``fish`` and ``kelp``, and ``atoll``: ``kelp``."""
+        fish, kelp = self.push_operand("team/fish", 11), self.push_operand("kelp", 12)
+        return [
+            SampleBundle("reef", "1.0.0", self.push_bundle("reef-bundle", 1), [fish, kelp]),
+            SampleBundle("atoll", "0.1.0", self.push_bundle("atoll-bundle", 2), [kelp]),
+        ]
+
+
+def images_of(bundles: Iterable[SampleBundle]) -> list[str]:
+    """Return the bundle images and related images."""
+    return [image for bundle in bundles for image in (bundle.image, *bundle.images)]
+
+
+def digest_at(reference: str) -> str:
+    """Return the digest of an image all of whose manifests and configurations can be read, "" if it does not exist."""
+    parsed = Reference.parse(reference)
+    with RegistryClient(_PLAIN_HTTP) as client:
+        try:
+            return load_image_or_index(client.repository(parsed), parsed.identifier).digest
+        except NotFound:
+            return ""
+
+
+def incomplete_tags(host: str) -> list[str]:
+    """Return the tags in a registry whose images lack a manifest or a blob."""
+    with urllib.request.urlopen(f"http://{host}/v2/_catalog?n=1000", timeout=30) as response:
+        names = json.load(response)["repositories"]
+    found = []
+    with RegistryClient(_PLAIN_HTTP) as client:
+        for name in names:
+            repository = client.target(Reference.parse(f"{host}/{name}"))
+            try:
+                tags = list(repository.tags())
+            except NotFound:
+                continue
+            for tag in tags:
+                try:
+                    blobs = list(all_blobs(load_image_or_index(repository, tag)))
+                except NotFound:
+                    found.append(f"{name}:{tag}")
+                else:
+                    found += [f"{name}:{tag}" for blob in blobs if not repository.has_blob(blob.descriptor)]
+    return found

@@ -14,7 +14,7 @@ from opmkit.imagetools.escape import escape_controls
 
 
 class _AmountColumn(TextColumn):
-    """The completed and the total amount, in bytes or in the unit of the task."""
+    """The completed and the total amount, in bytes with their rate or in the unit of the task."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -24,7 +24,8 @@ class _AmountColumn(TextColumn):
         unit = task.fields["unit"]
         amounts = [amount for amount in (task.completed, task.total) if amount is not None]
         if unit == "bytes":
-            return Text(" of ".join(decimal(int(amount)) for amount in amounts))
+            rate = f", {decimal(int(task.speed))}/s" if task.speed else ""
+            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + rate)
         return Text(f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}")
 
 

@@ -17,6 +17,19 @@ class Stopped(ImageToolsError):
     """Another image has failed, so that this one is not copied."""
 
 
+class SourceFailed(Exception):
+    """A failure to read from the source; targets pass it on, while they may handle their own errors.
+
+    Attributes:
+        error: The failure.
+    """
+
+    def __init__(self, error: OpmkitError) -> None:
+        """Wrap a failure."""
+        super().__init__(error)
+        self.error = error
+
+
 class TransferMeter:
     """The progress of all transfers, and the switch that stops them. Thread-safe."""
 
@@ -45,15 +58,10 @@ class TransferMeter:
 
 
 class BlobTransfer:
-    """The transfer of one blob; a retry opens it again.
-
-    Attributes:
-        failed: Whether reading from the source has failed, as opposed to writing to the target.
-    """
+    """The transfer of one blob; a retry opens it again. Its streams raise SourceFailed."""
 
     def __init__(self, descriptor: Descriptor, source: ImageSource, meter: TransferMeter, *, is_reported: bool) -> None:
         """Prepare to read a blob; ``is_reported`` is false if its bytes have been reported before."""
-        self.failed = False
         self._descriptor = descriptor
         self._source = source
         self._meter = meter
@@ -67,9 +75,8 @@ class BlobTransfer:
         self._meter.count(0)
         try:
             stream = self._source.open_blob(self._descriptor)
-        except OpmkitError:
-            self.failed = True
-            raise
+        except OpmkitError as error:
+            raise SourceFailed(error) from error
         return cast("BinaryIO", _Stream(stream, self))
 
     def finish(self) -> None:
@@ -80,9 +87,8 @@ class BlobTransfer:
         """Read from the opened blob."""
         try:
             data = stream.read(size)
-        except OpmkitError:
-            self.failed = True
-            raise
+        except OpmkitError as error:
+            raise SourceFailed(error) from error
         self._meter.count(len(data))
         self._sent += len(data)
         self._advance(len(data))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec
 
-from opmkit.imagetools.errors import NotFound, OpmkitError
-from opmkit.imagetools.mirroring.blob_stream import BlobTransfer, Stopped, TransferMeter
-from opmkit.imagetools.mirroring.errors import MirrorFailed
+from opmkit.imagetools.errors import AuthenticationFailed, NotFound, OpmkitError
+from opmkit.imagetools.mirroring.blob_stream import BlobTransfer, SourceFailed, Stopped, TransferMeter
+from opmkit.imagetools.mirroring.errors import MirrorFailed, TargetFailed, partial_copy_error
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorReport
 from opmkit.imagetools.mirroring.mount_sources import find_mount_sources
 from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS
@@ -110,9 +110,11 @@ class MirrorCopy:
         Nothing has a tag in the target before all of its content is there, so that an interrupted copy can be
         repeated: images and blobs that the target has are not read again.
 
+        The images in `report` are complete after an error, too.
+
         Raises:
-            MirrorFailed: An image cannot be copied and `CopyOptions.continue_on_errors` is not set, or the target keeps
-                failing. The images in `report` are complete.
+            MirrorFailed: An image cannot be copied, and `CopyOptions.continue_on_errors` is not set.
+            TargetFailed: The target keeps failing.
         """
         absent = self._plan.absent
         blobs = {digest: blob.size for image in absent for digest, blob in image.blobs.items()}
@@ -164,8 +166,10 @@ class MirrorCopy:
             return
         self._failures.append(failure)
         self._target_failures = self._target_failures + 1 if finished.is_target_error else 0
-        if not self._options.continue_on_errors or self._target_failures >= MAX_TARGET_FAILURES:
+        if not self._options.continue_on_errors:
             raise MirrorFailed([failure])
+        if self._target_failures >= MAX_TARGET_FAILURES:
+            raise TargetFailed(failure)
 
     def _submit(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function in a worker; an unexpected error ends the copying."""
@@ -234,8 +238,11 @@ class MirrorCopy:
         mount_from = holder or self._mount_sources.get(blob.digest) or copy.source
         try:
             copy.repository.put_blob(blob, transfer.open, mount_from=mount_from)
+        except SourceFailed as failed:
+            self._fail(copy, failed.error, is_target_error=False)
+            return False
         except OpmkitError as error:
-            self._fail(copy, error, is_target_error=not transfer.failed)
+            self._fail(copy, error, is_target_error=True)
             return False
         transfer.finish()
         return True
@@ -250,7 +257,8 @@ class MirrorCopy:
             try:
                 self._put_manifests(copy)
             except OpmkitError as error:
-                self._fail(copy, error, is_target_error=True)
+                reported = partial_copy_error(error) if copy.image.is_partial else error
+                self._fail(copy, reported, is_target_error=True)
         self._finished.put(copy)
 
     def _put_manifests(self, copy: _ImageCopy) -> None:
@@ -278,5 +286,5 @@ class MirrorCopy:
 def _exists(repository: Repository, digest: str) -> bool:
     try:
         return repository.resolve(digest).digest == digest
-    except NotFound:
+    except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
         return False

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, StoreError
 from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opmkit.imagetools.errors import OpmkitError
     from opmkit.imagetools.mirroring.model import MirrorFailure
 
 _MAX_USERS = 5
@@ -34,6 +35,22 @@ class MirrorFailed(ImageToolsError):
             first, details=others, hint=Hint.all_of(*hints, Hint("mirror the others with {}", Setting.CONTINUE))
         )
         self.failures = tuple(failures)
+
+
+class TargetFailed(ImageToolsError):
+    """A target that keeps failing, so that no further images are copied."""
+
+    def __init__(self, failure: MirrorFailure) -> None:
+        """Create the error for the last failure."""
+        super().__init__(f"the target keeps failing: {failure.error.message}", hint=failure.error.hint)
+
+
+def partial_copy_error(error: OpmkitError) -> OpmkitError:
+    """Return the error for an index that was put without some of its images."""
+    if not isinstance(error, ImageToolsError) or isinstance(error, AuthenticationFailed | StoreError):
+        return error
+    hint = Hint("omit {}: the registry may require all images of an index", Setting.PLATFORM)
+    return type(error)(error.message, hint=Hint.any_of(error.hint, hint))
 
 
 def failure_lines(failures: Sequence[MirrorFailure]) -> Iterator[str]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    ImageToolsError,
+    LimitExceeded,
+    NotFound,
+    RegistryUnavailable,
+    UnsupportedImage,
+)
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorPlan, PlannedImage, PlannedManifest
 from opmkit.imagetools.mirroring.names import digest_tag, is_digest_tag
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKERS = 8
 _MAX_DEPTH = 4
+_MAX_OUTAGES = 3
+"""Failures of a registry after which it is not asked for further images."""
 _MAX_MANIFESTS = 2048
 """Manifests of one image, including those of nested indexes."""
 _SUBJECT = "vnd.docker.reference.digest"
@@ -69,6 +79,9 @@ def plan_mirror(
 
     Returns:
         The plan, with a failure for each image that cannot be read, or that has no valid name in the target.
+
+    Raises:
+        ImageToolsError: The target cannot be read.
     """
     planner = _Planner(source, target, spool, options or PlanOptions())
     progress.begin("Reading manifests", len(requests), "images")
@@ -80,12 +93,23 @@ def plan_mirror(
                 for future in futures:
                     results.append(future.result())
                     progress.advance(1)
+            except _TargetError as error:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise error.error from error
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     finally:
         progress.end()
     return _combine(results)
+
+
+class _TargetError(Exception):
+    """A failure to read the target, which is not one of the image that was looked for there."""
+
+    def __init__(self, error: ImageToolsError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Planner:
@@ -95,12 +119,19 @@ class _Planner:
         self._target = target
         self._spool = spool
         self._descriptors: dict[str, Descriptor] = {}
+        self._outages: dict[str, list[RegistryUnavailable]] = defaultdict(list)
 
     def plan(self, request: MirrorRequest) -> PlannedImage | MirrorFailure:
+        """Plan an image; a registry that keeps failing is not asked again."""
+        outages = self._outages[request.reference.registry]
+        if len(outages) >= _MAX_OUTAGES:
+            return _failure(request, outages[-1])
         try:
             return self._plan(request)
         except ImageToolsError as error:
-            return MirrorFailure(str(request.reference), error, request.needed_by)
+            if isinstance(error, RegistryUnavailable):
+                outages.append(error)
+            return _failure(request, error)
 
     def _plan(self, request: MirrorRequest) -> PlannedImage:
         reference = request.reference
@@ -111,20 +142,22 @@ class _Planner:
             raise UnsupportedImage(f"{reference}: unsupported digest algorithm: only sha256 is supported")
         default_tag = digest_tag(digest, self.options.platforms) if reference.digest else reference.identifier
         tag = request.tag or default_tag
-        is_partial = bool(self.options.platforms)
+        planned = PlannedImage(request, digest, tag, name, is_partial=bool(self.options.platforms))
         if self._is_present(repository, tag, digest):
-            return PlannedImage(request, digest, tag, name, is_partial=is_partial)
+            return planned
         manifests = tuple(self._read_manifests(source, digest))
         missing = self._missing(repository, manifests) if self.options.measure else None
-        return PlannedImage(request, digest, tag, name, manifests, missing, is_partial=is_partial)
+        return replace(planned, manifests=manifests, missing=missing)
 
     def _is_present(self, repository: Repository, tag: str, digest: str) -> bool:
         try:
             if repository.resolve(tag).digest != digest:
                 return False
             return is_digest_tag(tag) or self._is_complete(repository, digest)
-        except NotFound:
+        except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
             return False
+        except ImageToolsError as error:
+            raise _TargetError(error) from error
 
     def _is_complete(self, repository: Repository, digest: str, depth: int = 1) -> bool:
         """Return whether the target has the selected images of an index; raise NotFound if it lacks one."""
@@ -191,8 +224,21 @@ class _Planner:
 
     def _missing(self, repository: Repository, manifests: Iterable[PlannedManifest]) -> int:
         blobs = {blob.digest: blob for manifest in manifests for blob in manifest.blobs}
-        absent = sum(blob.size for blob in blobs.values() if not repository.has_blob(blob))
+        absent = sum(blob.size for blob in blobs.values() if not _has_blob(repository, blob))
         return absent + sum(manifest.size for manifest in manifests)
+
+
+def _has_blob(repository: Repository, blob: Descriptor) -> bool:
+    try:
+        return repository.has_blob(blob)
+    except AuthenticationFailed:
+        return False
+    except ImageToolsError as error:
+        raise _TargetError(error) from error
+
+
+def _failure(request: MirrorRequest, error: ImageToolsError) -> MirrorFailure:
+    return MirrorFailure(str(request.reference), error, request.needed_by)
 
 
 def _combine(results: Iterable[PlannedImage | MirrorFailure]) -> MirrorPlan:
@@ -215,4 +261,4 @@ def _conflict(image: PlannedImage, other: PlannedImage) -> MirrorFailure:
         f"{reference}: {image.target}:{image.tag} is the name of another image, {other.request.reference}",
         hint="refer to one of both images by digest",
     )
-    return MirrorFailure(str(reference), error, image.request.needed_by)
+    return _failure(image.request, error)
