@@ -16,8 +16,8 @@ from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.pinning.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
 from opmkit.bundle.pinning.object_images import find_object_images
-from opmkit.bundle.pinning.text_edits import TextEdit, apply_edits, replace_in_scalar
 from opmkit.bundle.source_nodes import compose_document, find_node, nearest_node
+from opmkit.bundle.text_edits import TextEdit, apply_edits, replace_in_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

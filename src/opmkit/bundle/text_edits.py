@@ -27,8 +27,8 @@ class TextEdit:
     replacement: str
 
 
-class UneditableScalar(BundleError):
-    """A scalar that cannot be edited in its text."""
+class UneditableText(BundleError):
+    """A value that cannot be edited in the text of its document."""
 
 
 def replace_in_scalar(text: str, node: yaml.ScalarNode, start: int, old: str, new: str) -> TextEdit:
@@ -42,7 +42,7 @@ def replace_in_scalar(text: str, node: yaml.ScalarNode, start: int, old: str, ne
         new: The replacement.
 
     Raises:
-        UneditableScalar: if the part is written with escapes or line breaks.
+        UneditableText: if the part is written with escapes or line breaks.
     """
     node_start, node_end = node.start_mark.index, node.end_mark.index
     if node.style in ("|", ">"):
@@ -56,7 +56,7 @@ def replace_in_scalar(text: str, node: yaml.ScalarNode, start: int, old: str, ne
     if node.style == '"' and source.startswith('"') and source.isascii():
         value = node.value[:start] + new + node.value[start + len(old) :]
         return TextEdit(node_start, node_end, json.dumps(value))
-    raise UneditableScalar(
+    raise UneditableText(
         f"{old} cannot be replaced: it is written with escapes or line breaks", hint="write it on one line as it is"
     )
 
@@ -70,12 +70,12 @@ def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
     """Apply edits, whose parts must not overlap; equal edits are applied once.
 
     Raises:
-        UneditableScalar: if parts overlap.
+        UneditableText: if parts overlap.
     """
     pieces, position = [], 0
     for edit in sorted(set(edits)):
         if edit.start < position:
-            raise UneditableScalar("two images in the same text overlap", hint="separate them")
+            raise UneditableText("two changes of the same text overlap", hint="separate them")
         pieces += [text[position : edit.start], edit.replacement]
         position = edit.end
     return "".join([*pieces, text[position:]])
