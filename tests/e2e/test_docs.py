@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = FIXTURES.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
+COMMAND = re.compile(r"^\$ (.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
@@ -50,6 +50,7 @@ def examples(document: Path) -> str:
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
         ("docs/compat.md", "olm.csv.metadata"),
+        ("docs/templates.md", "lagoon-operator.v0.3.0"),
     ],
 )
 def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.BUILD_CACHE: "opm serve --cache-only",
         Operation.CLEAN_UP: "opm cleanup",
         Operation.COPY_IMAGE: "opm image copy",
+        Operation.DEPRECATE: "opm index deprecate",
         Operation.GENERATE_BASE: "opm generate kustomize manifests",
         Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
         Operation.INSTALL_OLM: "opm olm install",

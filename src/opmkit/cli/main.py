@@ -85,7 +85,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(import_group("image", "Manage images in the embedded image store, layouts and registries"))
     app.add_typer(import_group("olm", "Install, check and remove the Operator Lifecycle Manager (OLM) of a cluster"))
     app.add_typer(import_group("run", "Run operators in a cluster with OLM"))
-    app.add_typer(import_group("template", "Render catalog templates"))
+    app.add_typer(import_group("template", "Edit and render catalog templates"))
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
         module = import_module(f"{_COMMANDS}.{name}") if words is None or name in words else None

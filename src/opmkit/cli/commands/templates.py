@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_bytes, progress
-from opmkit.cli.errors import UsageError, print_warning
+from opmkit.cli.bundle_rendering import image_renderer
+from opmkit.cli.console import print_bytes
+from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
@@ -22,18 +22,14 @@ from opmkit.cli.fbc_output import (
     encode_mermaid,
     parse_level,
     print_blobs,
-    render_cache,
 )
 from opmkit.cli.go_commands import given_flags
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registration import create_group
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from opmkit.index.fbc.blobs import BundleBlob, OtherBlob
+    from opmkit.index.fbc.blobs import OtherBlob
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.fbc.templates.document import TemplateFile
     from opmkit.index.fbc.templates.render import TemplateType
@@ -126,7 +122,7 @@ def render_template(
         raise UsageError(f"--{unused[0]} requires the type composite", ctx.command_path)
     named, file = _split_arguments(kind, file)
     template = _read(file)
-    renderer = _image_renderer(registry_flags, compat)
+    renderer = image_renderer(registry_flags, compat)
     blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
     if output is TemplateFormat.MERMAID:
         print_bytes([encode_mermaid(render_mermaid(blobs, compat=compat, v0_semantics=True))])
@@ -170,7 +166,7 @@ def _build_composite(
     catalogs = _fetch(composite_flags.catalog_config, registry_flags)
     components = parse_components(catalogs, _read(composite_flags.composite_config), compat)
     options = BuildOptions(
-        _image_renderer(registry_flags, compat),
+        image_renderer(registry_flags, compat),
         blob_encoder(CatalogFormat(output)),
         compat,
         level,
@@ -200,22 +196,6 @@ def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
     except (requests.RequestException, OSError) as error:
         raise CatalogError(f"{location}: download failed: {error}", hint="check the URL, or pass a file") from error
     return TemplateFile.read(io.BytesIO(raw), location)
-
-
-def _image_renderer(registry_flags: RegistryFlags, compat: Compat) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
-    """Return a function that renders bundle images in parallel; it reads no local files: templates may be untrusted."""
-    from opmkit.index.image.source import SourceKind
-    from opmkit.index.render import RenderOptions, render_each
-
-    def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        options = RenderOptions(
-            kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning, compat=compat
-        )
-        with progress() as bars:
-            rendered = render_each(call_once(registry_flags.tool), images, options, progress=bars)
-            return {image: blobs.bundles[0] for image, blobs in zip(images, rendered, strict=True)}
-
-    return render
 
 
 CatalogFile = Annotated[str, typer.Argument(metavar="[FILE]", help="File of a catalog; default or -: standard input")]

@@ -18,9 +18,9 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.load import parse_blobs, read_file
 from opmkit.index.fbc.templates import composite
+from opmkit.index.fbc.templates.ci_config import CI_FILE, TEMPLATES, CatalogMapping, read_catalog_mapping
 from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
 from opmkit.index.fbc.templates.render import SCHEMAS, TemplateType
-from opmkit.index.template_rendering.ci_config import CI_FILE, TEMPLATES, CatalogMapping, read_catalog_mapping
 from opmkit.index.template_rendering.composite_jobs import composite_jobs
 from opmkit.index.template_rendering.plan import CatalogTarget, Plan, PlanOptions, TemplateJob, version_in
 

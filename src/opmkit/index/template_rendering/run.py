@@ -13,10 +13,10 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_file
 from opmkit.index.fbc.migrate import migrate
+from opmkit.index.fbc.templates.ci_config import CI_FILE, is_safe_name
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import list_images, render_template
 from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
-from opmkit.index.template_rendering.ci_config import CI_FILE, is_safe_name
 from opmkit.index.template_rendering.images import (
     BundleReader,
     ImageOptions,

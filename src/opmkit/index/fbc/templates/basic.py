@@ -31,18 +31,22 @@ def render_basic(template: TemplateFile, render: BundleRenderer) -> Blobs:
         CatalogError: A bundle can't be rendered.
         ImageToolsError: A bundle image can't be read.
     """
-    blobs = _read_entries(template)
+    blobs = read_entries(template)
     rendered = render(list(dict.fromkeys(bundle.image for bundle in blobs.bundles)))
     return replace(blobs, bundles=tuple(rendered[bundle.image] for bundle in blobs.bundles))
 
 
 def list_images(template: TemplateFile) -> list[ListedImage]:
     """Return the images of a basic template; raise InvalidCatalog if it is invalid."""
-    return [ListedImage(bundle.image, bundle.location) for bundle in _read_entries(template).bundles]
+    return [ListedImage(bundle.image, bundle.location) for bundle in read_entries(template).bundles]
 
 
-def _read_entries(template: TemplateFile) -> Blobs:
-    """Return the entries of a valid template."""
+def read_entries(template: TemplateFile) -> Blobs:
+    """Return the blobs of a basic template, whose bundles have only an image.
+
+    Raises:
+        InvalidCatalog: The template is invalid; the error lists all findings.
+    """
     blobs = _entries(template)
     template.findings += [finding.at(bundle.location) for bundle in blobs.bundles for finding in _check_bundle(bundle)]
     template.raise_findings()

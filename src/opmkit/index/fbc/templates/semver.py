@@ -56,8 +56,13 @@ class SemverTemplate:
     preference: str
 
     @classmethod
-    def parse(cls, template: TemplateFile, compat: Compat) -> SemverTemplate:
+    def parse(cls, template: TemplateFile, compat: Compat, *, allow_empty: bool = False) -> SemverTemplate:
         """Parse a template, with the defaults of a release of Go opm.
+
+        Args:
+            template: The file.
+            compat: The release.
+            allow_empty: Whether to accept a template without bundles.
 
         Raises:
             InvalidCatalog: The template is invalid; the error lists all findings.
@@ -72,7 +77,7 @@ class SemverTemplate:
             message = "no channels to generate: generateMajorChannels and generateMinorChannels are false"
             template.report(("generateMinorChannels",), message, hint="Set one of them to true.")
         images = {archetype: list(_read_images(template, reader, archetype)) for archetype in ARCHETYPES}
-        if not any(images.values()):
+        if not allow_empty and not any(images.values()):
             template.report((), "the template has no bundles", hint=f"Add bundles to {', '.join(ARCHETYPES)}.")
         template.raise_findings()
         return cls(images, channel_types, preference)

@@ -45,7 +45,8 @@ def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
         CatalogError: A bundle can't be rendered.
         ImageToolsError: A bundle image can't be read.
     """
-    blobs, substitutions = _read(template)
+    blobs, substitutions = read_template(template)
+    raise_findings(check_blobs(blobs))
     bundles = render([substitution.image for substitution in substitutions])
     for substitution in substitutions:
         bundle = replace(bundles[substitution.image], location=substitution.location)
@@ -55,17 +56,20 @@ def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
 
 def list_images(template: TemplateFile) -> list[ListedImage]:
     """Return the images of a substitutes template; raise InvalidCatalog if it is invalid."""
-    return [ListedImage(substitution.image, substitution.location) for substitution in _read(template)[1]]
+    return [ListedImage(substitution.image, substitution.location) for substitution in read_template(template)[1]]
 
 
-def _read(template: TemplateFile) -> tuple[Blobs, list[Substitution]]:
-    """Return the entries and the substitutions of a valid template."""
+def read_template(template: TemplateFile) -> tuple[Blobs, list[Substitution]]:
+    """Return the entries and the substitutions of a template.
+
+    Raises:
+        InvalidCatalog: The template is invalid; the error lists all findings.
+    """
     reader = template.reader(SCHEMA)
     template.check_fields(reader, "schema", "entries", "substitutions")
     blobs = template.load_list("entries", reader.items("entries"))
     substitutions = list(_read_substitutions(template, reader))
     template.raise_findings()
-    raise_findings(check_blobs(blobs))
     return blobs, substitutions
 
 

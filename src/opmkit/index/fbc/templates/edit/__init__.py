@@ -1,0 +1,1 @@
+"""Edits of catalog templates: bundles, channels and deprecations in their text."""

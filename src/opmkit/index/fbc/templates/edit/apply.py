@@ -1,0 +1,129 @@
+"""Edits of templates of any type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.hints import Hint, Setting
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.templates.edit.bundles import BundleVersions
+from opmkit.index.fbc.templates.edit.channels import add_bundle, promote_bundle
+from opmkit.index.fbc.templates.edit.edges import NO_EDGES, EdgeOptions
+from opmkit.index.fbc.templates.edit.semver import add_to_archetypes, promote_in_archetypes
+from opmkit.index.fbc.templates.edit.substitutions import add_substitution
+from opmkit.index.fbc.templates.render import TemplateType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
+    from opmkit.index.fbc.templates.edit.result import TemplateEdit
+    from opmkit.index.fbc.templates.edit.template import EditableTemplate
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """Options for adding a bundle.
+
+    Attributes:
+        channels: Names of channels, or of lists of a semver template.
+        edges: The edges in each channel of a basic template.
+        create_channels: Whether to create channels that the package does not have.
+        base: The name of the bundle to substitute in a substitutes template.
+    """
+
+    channels: tuple[str, ...] = ()
+    edges: EdgeOptions = NO_EDGES
+    create_channels: bool = False
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteOptions:
+    """Options for promoting a bundle.
+
+    Attributes:
+        source: The channel that has the bundle, "" for any.
+        targets: The channels to add it to.
+        edges: Edges that differ from those in the source.
+        create_channels: Whether to create channels that the package does not have.
+    """
+
+    source: str
+    targets: tuple[str, ...]
+    edges: EdgeOptions = NO_EDGES
+    create_channels: bool = False
+
+
+def add(
+    template: EditableTemplate, bundle: TemplateBundle, options: AddOptions, render: BundleRenderer
+) -> TemplateEdit:
+    """Add a bundle to a template; ``render`` is called if other bundles must be known.
+
+    Raises:
+        CatalogError: the options do not suit the template, or the template would become invalid.
+        UneditableText: with file and line, if the text cannot be edited.
+        ImageToolsError: other bundles must be known, and cannot be read.
+    """
+    render = bundle.add_to(render)
+    if template.type is TemplateType.SUBSTITUTES:
+        _check_no_edges(template, options.edges)
+        if options.channels:
+            raise _unsupported(template, Setting.CHANNEL)
+        return add_substitution(template, bundle, options.base, render)
+    if options.base:
+        raise _unsupported(template, Setting.BASE)
+    if template.type is TemplateType.SEMVER:
+        _check_no_edges(template, options.edges)
+        return add_to_archetypes(template, bundle, options.channels, render)
+    versions = BundleVersions.with_bundle(bundle, lambda: _listed(template, render))
+    return add_bundle(
+        template, bundle, options.channels, options.edges, versions, create_channels=options.create_channels
+    )
+
+
+def promote(template: EditableTemplate, bundle: str, options: PromoteOptions, render: BundleRenderer) -> TemplateEdit:
+    """Add a bundle of one channel to others; ``bundle`` is its name or image. Raises what `add` does."""
+    versions = BundleVersions({}, lambda: _listed(template, render))
+    if template.type is TemplateType.SEMVER:
+        _check_no_edges(template, options.edges)
+        return promote_in_archetypes(template, bundle, options.source, options.targets, versions, render)
+    return promote_bundle(
+        template,
+        bundle,
+        options.source,
+        options.targets,
+        options.edges,
+        versions,
+        create_channels=options.create_channels,
+    )
+
+
+def _listed(template: EditableTemplate, render: BundleRenderer) -> Mapping[str, BundleBlob]:
+    """Return the bundles that a template lists, by image; those of a substitutes template need not be rendered."""
+    if template.type is TemplateType.SUBSTITUTES:
+        return {bundle.image: bundle for bundle in template.blobs().bundles}
+    return render(template.images())
+
+
+def _check_no_edges(template: EditableTemplate, edges: EdgeOptions) -> None:
+    given = {
+        Setting.REPLACES: edges.replaces is not None,
+        Setting.SKIPS: edges.skips is not None,
+        Setting.SKIP_RANGE: edges.skip_range is not None,
+        Setting.AFTER: bool(edges.after),
+        Setting.BEFORE: bool(edges.before),
+    }
+    for setting, is_given in given.items():
+        if is_given:
+            raise _unsupported(template, setting)
+
+
+def _unsupported(template: EditableTemplate, setting: Setting) -> CatalogError:
+    return CatalogError(
+        f"{template.name}: unsupported: {setting.value.replace('_', ' ')} in a template of type {template.type}",
+        hint=Hint("omit {}", setting),
+    )
