@@ -114,11 +114,12 @@ catalog:
   openshift-version: "4.17"
   require-digests: true
   allowed-registries: [quay.io/me/]
+  related-images: true
   against: quay.io/me/catalog:1
   fragment: false
 """
     settings = read_policy(write(tmp_path, text), RULES).catalog
-    assert settings == CatalogSettings("4.17", True, ("quay.io/me/",), "quay.io/me/catalog:1", False)
+    assert settings == CatalogSettings("4.17", True, ("quay.io/me/",), True, "quay.io/me/catalog:1", False)
     assert read_policy(write(tmp_path, "profile: all"), RULES).catalog == CatalogSettings()
 
 

@@ -48,6 +48,7 @@ def examples(document: Path) -> str:
         ("README.md", "lagoon-operator.v0.1.0"),
         ("docs/tour.md", "lagoon-operator.v0.3.0"),
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
+        ("docs/gate.md", "extra-v2.0.0-2"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
         ("docs/compat.md", "olm.csv.metadata"),
         ("docs/templates.md", "lagoon-operator.v0.3.0"),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
-from tests.kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
     from pathlib import Path
     from subprocess import CompletedProcess
 
     from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
+VALID = FIXTURES / "catalogs" / "valid"
 CYCLE = FIXTURES / "catalogs" / "invalid" / "cycle.yaml"
 POLICY = """
 severity: {FBC-ENTRY-ORDER: off}
@@ -98,7 +106,7 @@ def test_invalid_policies_are_errors(opm: Opm, broken: Path, policy: str, messag
 
 
 def test_settings_of_the_policy_are_defaults_of_flags(opm: Opm) -> None:
-    catalog = str(FIXTURES / "catalogs" / "valid")
+    catalog = str(VALID)
     settings = "{require-digests: true, allowed-registries: [registry.example.com/], against: published}"
     (opm.directory / ".opm-validate.yaml").write_text(f"catalog: {settings}\n")
     (opm.directory / "published").mkdir()
@@ -135,8 +143,175 @@ def test_reports_of_catalogs(opm: Opm, broken: Path) -> None:
 
 @pytest.mark.parametrize("form", ["sarif", "junit", "github", "markdown", "json", "yaml", "text"])
 def test_reports_of_valid_catalogs(opm: Opm, form: str) -> None:
-    done = opm.attempt("validate", str(FIXTURES / "catalogs" / "valid"), "-o", form)
+    done = opm.attempt("validate", str(VALID), "-o", form)
     assert (done.returncode, done.stderr) == (0, "")
     if form == "sarif":
         log: dict[str, Any] = json.loads(done.stdout)
         assert log["runs"][0]["results"] == []
+
+
+PUBLISHED_FORMS = ("directory", "image", "layout", "database", "database image")
+
+
+@pytest.mark.parametrize("form", PUBLISHED_FORMS)
+def test_published_indexes_of_all_forms(opm_http: Opm, registry: Registry, form: str) -> None:
+    opm = opm_http
+    images = [f"{registry.host}/gate-{form.replace(' ', '-')}/lagoon:{version}" for version in ("0.1.0", "0.2.0")]
+    for image in images:
+        opm.build_bundle(image.rpartition(":")[2], image, "--push")
+    prefix = images[0].removesuffix("/lagoon:0.1.0")
+    catalog = ("--to-fbc",) if form in ("directory", "image", "layout") else ()
+    target = {
+        "directory": ("--tag", "oci:published:1"),
+        "layout": ("--tag", "oci:published:1"),
+        "image": ("--tag", f"{prefix}/catalog:1", "--push"),
+        "database image": ("--tag", f"{prefix}/catalog:1", "--push"),
+    }
+    if form == "database":
+        opm("registry", "add", "-b", ",".join(images), "-d", "index.db")
+        published = "index.db"
+    else:
+        opm("index", "add", "-b", ",".join(images), "-i", "scratch", *catalog, *target[form])
+        published = target[form][1]
+    opm("migrate", published, "catalog")
+    if form == "directory":
+        shutil.copytree(opm.directory / "catalog", opm.directory / "published-directory")
+        published = "published-directory"
+    assert opm.attempt("validate", "catalog", "--against", published).returncode == 0
+    opm("index", "rm", "-o", "lagoon-operator", "-f", "catalog")
+    done = opm.attempt("validate", "catalog", "--against", published, "-o", "json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (done.returncode, finding["rule"], finding["package"]) == (1, "GATE-PACKAGE-REMOVED", "lagoon-operator")
+    done = opm.attempt("index", "diff", published, "catalog", "--fail-on", "removed-package", "-o", "json")
+    assert (done.returncode, len(json.loads(done.stdout)["failures"])) == (1, 1)
+
+
+def published(opm: Opm, files: dict[str, str]) -> str:
+    (opm.directory / "published").mkdir(exist_ok=True)
+    for name, text in files.items():
+        (opm.directory / "published" / name).write_text(text)
+    return "published"
+
+
+BUNDLE = '{"schema": "olm.bundle", "name": "demo.v9", "package": "demo", "properties": [{"type": "x", "value": %s}]}'
+CHANNEL = '{"schema": "olm.channel", "name": "%s", "package": "demo", "entries": [{"name": "demo.v9"}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "invalid YAML or JSON"),
+        ("schema: olm.bundle\nname: [demo]\n", "name is a list"),
+        ("schema: olm.channel\nentries: 1\n", "entries is a number"),
+        (BUNDLE % ("[" * 5000 + "]" * 5000), "invalid YAML or JSON"),
+        ("schema: olm.package\nname: \x1b[31mdemo\n", "invalid YAML or JSON"),
+        ("a: &a [x, x]\nb: &b [*a, *a, *a]\nc: [*b, *b]\nd: [\n", "invalid YAML or JSON"),
+    ],
+)
+def test_malformed_published_index_is_an_error(opm: Opm, text: str, message: str) -> None:
+    name = published(opm, {"a.yaml": text})
+    for command in (("validate", str(VALID), "--against", name), ("index", "diff", name, str(VALID))):
+        done = opm.attempt(*command)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert re.match(r"Error: published: invalid catalog: a\.yaml:\d+: ", done.stderr), done.stderr
+        assert message in done.stderr
+        assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("value", ["1" * 400, "[" * 900 + "]" * 900, '"\\ud800"', '"' + "x" * 3_000_000 + '"'])
+def test_huge_values_of_published_bundles_are_compared(opm: Opm, value: str) -> None:
+    name = published(opm, {"a.json": f"{BUNDLE % value}\n{CHANNEL % 'stable'}\n"})
+    shutil.copytree(opm.directory / "published", opm.directory / "catalog")
+    assert opm("index", "diff", name, "catalog", "--fail-on", "changed") == "no difference\n"
+    changed = (opm.directory / "catalog" / "a.json").read_text().replace(value, f"[{value}]")
+    (opm.directory / "catalog" / "a.json").write_text(changed)
+    assert opm.attempt("index", "diff", name, "catalog", "--fail-on", "changed-bundle").returncode == 1
+    report = json.loads(opm.attempt("validate", "catalog", "--against", name, "-o", "json").stdout)
+    assert "the published bundle changed: properties x" in {finding["message"] for finding in report["findings"]}
+
+
+def test_published_package_in_two_files(opm: Opm) -> None:
+    bundle = BUNDLE % 1
+    files = {"a.json": f"{CHANNEL % 'a'}\n{bundle}\n", "b.json": f"{CHANNEL % 'b'}\n{CHANNEL % 'a'}\n{BUNDLE % 2}\n"}
+    name = published(opm, files)
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog" / "a.json").write_text(f"{CHANNEL % 'a'}\n{bundle}\n")
+    report = json.loads(opm.attempt("validate", "catalog", "--against", name, "-o", "json").stdout)
+    gate = [(one["rule"], one["channel"]) for one in report["findings"] if one["rule"].startswith("GATE-")]
+    assert gate == [("GATE-CHANNEL-REMOVED", "b")]
+
+
+def test_hostile_names_are_escaped_in_reports(opm: Opm) -> None:
+    name = published(opm, {"a.yaml": 'schema: olm.package\nname: "x\\e[31m\\n|`<b>"\ndefaultChannel: a\n'})
+    for form in ("text", "sarif", "junit", "github", "markdown", "json", "yaml"):
+        done = opm.attempt("validate", str(VALID), "--against", name, "-o", form)
+        assert done.returncode == 1
+        assert "\x1b" not in done.stdout + done.stderr, form
+        assert form != "markdown" or '`` package "x\\x1b[31m\\n\\|`<b>": the published' in done.stdout
+
+
+def blocks_of_page() -> dict[str, Any]:
+    """Return the YAML files in the page about the gate, by their names."""
+    page = (FIXTURES.parent / "docs" / "gate.md").read_text()
+    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert blocks
+    return dict(blocks)
+
+
+def run_job(opm: Opm, workflow: str) -> list[CompletedProcess[str]]:
+    """Run the steps of a job that are commands, except the installation, whether they succeed or fail."""
+    (job,) = yaml.safe_load(workflow)["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step and "pip install" not in step["run"]]
+    assert len(commands) == 2
+    environment = {**os.environ, **opm.env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    environment["GITHUB_STEP_SUMMARY"] = str(opm.directory / "summary.md")
+    return [
+        subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=opm.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for command in commands
+    ]
+
+
+def test_job_of_the_documentation(opm: Opm, registry: Registry) -> None:
+    """The registry takes the place of quay.io."""
+    files = blocks_of_page()
+    configuration = opm.directory / "registries.conf"
+    location = f'[[registry]]\nprefix = "quay.io/me"\nlocation = "{registry.host}/gate-job"\ninsecure = true\n'
+    configuration.write_text(location)
+    (opm.directory / ".opm-validate.yaml").write_text(files[".opm-validate.yaml"])
+    job = replace(opm, env={**opm.env, "CONTAINERS_REGISTRIES_CONF": str(configuration)})
+    catalog = opm.directory / "catalog"
+    shutil.copytree(VALID / "demo", catalog)
+    bundles = catalog / "bundles.yaml"
+    text = bundles.read_text().replace("quay.io/example/", "quay.io/me/")
+    bundles.write_text(text.replace("demo-bundle:1.1.0", f"demo-bundle@sha256:{'0' * 64}"))
+    publish = ("index", "add", "--bundles", "", "--from-index", "catalog", "-i", "scratch")
+    opm(*publish, "-t", f"{registry.host}/gate-job/catalog:latest", "--push", "--use-http")
+
+    done = run_job(job, files[".github/workflows/gate.yaml"])
+    assert [step.returncode for step in done] == [0, 0], [step.stderr for step in done]
+    log = json.loads((opm.directory / "gate.sarif").read_text())
+    assert {result["ruleId"] for result in log["runs"][0]["results"] if result["suppressions"]} == {"GATE-DIGEST"}
+
+    bundles.write_text(bundles.read_text().replace("0" * 64, "1" * 64))
+    done = run_job(job, files[".github/workflows/gate.yaml"])
+    assert [step.returncode for step in done] == [1, 1]
+    log = json.loads((opm.directory / "gate.sarif").read_text())
+    (failure,) = [result for result in log["runs"][0]["results"] if "suppressions" not in result]
+    location = failure["locations"][0]["physicalLocation"]
+    assert (failure["ruleId"], location["artifactLocation"]["uri"]) == ("GATE-BUNDLE-CHANGED", "catalog/bundles.yaml")
+    assert location["region"]["startLine"] > 1
+    summary = (opm.directory / "summary.md").read_text()
+    assert "### Gate passed" in summary
+    assert "| changed bundle | `demo` |  | `demo.v1.1.0` |  |" in summary
+
+    configuration.write_text(configuration.read_text().replace("gate-job", "gate-none"))
+    done = run_job(job, files[".github/workflows/gate.yaml"])
+    assert [step.returncode for step in done] == [1, 1]
+    assert all("catalog:latest" in step.stderr for step in done)

@@ -28,7 +28,7 @@ OFF = "off"
 
 _KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values", "catalog")
 _IGNORE_KEYS = ("rule", "target", "package", "channel", "bundle", "file", "subject", "reason")
-_CATALOG_KEYS = ("openshift-version", "require-digests", "allowed-registries", "against", "fragment")
+_CATALOG_KEYS = ("openshift-version", "require-digests", "allowed-registries", "related-images", "against", "fragment")
 
 _Result = TypeVar("_Result", bound=TargetResult)
 
@@ -83,6 +83,7 @@ class CatalogSettings:
         openshift_version: OpenShift version that serves the catalog, such as ``4.17``.
         require_digests: Whether bundle images must have a digest.
         allowed_registries: Allowed prefixes of bundle images.
+        related_images: Whether the requirements on bundle images apply to related images, too.
         against: The published index.
         fragment: Whether the catalog is a part of the published index.
     """
@@ -90,6 +91,7 @@ class CatalogSettings:
     openshift_version: str | None = None
     require_digests: bool | None = None
     allowed_registries: tuple[str, ...] | None = None
+    related_images: bool | None = None
     against: str | None = None
     fragment: bool | None = None
 
@@ -194,6 +196,7 @@ class _Parser:
             allowed_registries=None
             if registries is None
             else tuple(self._strings(registries, ("catalog", "allowed-registries"))),
+            related_images=self._flag(value, "related-images"),
             against=self._text(value, "against", ("catalog",)) or None,
             fragment=self._flag(value, "fragment"),
         )

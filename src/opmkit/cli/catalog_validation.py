@@ -70,10 +70,18 @@ class RequirementFlags:
         list[str] | None,
         typer.Option(
             metavar="PREFIX,...",
-            help="Allowed prefixes of bundle images; default: any",
+            help="Allowed registries, or prefixes, of bundle images; default: any",
             rich_help_panel=REQUIREMENTS_PANEL,
         ),
     ] = None
+    related_images: Annotated[
+        bool,
+        typer.Option(
+            "--related-images",
+            help="Apply --require-digests and --allowed-registries to related images, too",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = False
     against: Annotated[
         str,
         typer.Option(
@@ -97,6 +105,7 @@ class RequirementFlags:
             self.openshift_version or settings.openshift_version or "",
             self.require_digests or bool(settings.require_digests),
             list(filter(None, self.allowed_registries or settings.allowed_registries or ())),
+            self.related_images or bool(settings.related_images),
             self.against or settings.against or "",
             self.fragment or bool(settings.fragment),
         )
@@ -109,7 +118,7 @@ class RequirementFlags:
         from opmkit.index.fbc.check.policy import CatalogPolicy
 
         version = _parse_version(self.openshift_version) if self.openshift_version else None
-        return CatalogPolicy(version, self.require_digests, tuple(self.allowed_registries or ()))
+        return CatalogPolicy(version, self.require_digests, tuple(self.allowed_registries or ()), self.related_images)
 
 
 def _parse_version(text: str) -> OpenShiftVersion:

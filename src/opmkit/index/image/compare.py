@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from opmkit.index.image.content import DatabaseContent
-from opmkit.index.image.source import IndexSource
+from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 from opmkit.index.operations.diff.model import diff_states
 from opmkit.index.operations.diff.sqlite import read_state
 
@@ -24,16 +22,18 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
         CatalogError: an index does not exist, or cannot be read.
         ImageToolsError: an image cannot be read.
     """
-    sources = [IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after)]
-    with ExitStack() as stack:
-        old, new = (stack.enter_context(source.open()) for source in sources)
-        if isinstance(old, DatabaseContent) and isinstance(new, DatabaseContent):
-            return diff_states(_state(old), _state(new))
-        from opmkit.index.operations.diff.fbc import diff_blobs
+    old, new = (IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after))
+    for source in (old, new):
+        source.require(INDEXES)
+    if {old.kind, new.kind} <= DATABASES:
+        return diff_states(_state(old), _state(new))
+    from opmkit.index.operations.diff.fbc import diff_blobs
 
-        return diff_blobs(old.stream_blobs(), new.stream_blobs())
+    return diff_blobs(old.stream_blobs(), new.stream_blobs())
 
 
-def _state(content: DatabaseContent) -> IndexState:
-    with content.open() as database:
+def _state(source: IndexSource) -> IndexState:
+    from opmkit.index.sqlite import open_database
+
+    with source.open() as content, open_database(content.path) as database:
         return read_state(database)

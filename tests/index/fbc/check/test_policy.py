@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.openshift import OpenShiftVersion
-from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob, SourceLocation
+from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob, RelatedImage, SourceLocation
 from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
 
 if TYPE_CHECKING:
@@ -62,12 +62,40 @@ def test_digests(image: str, count: int) -> None:
     assert len(check(CatalogPolicy(pinned=True), image=image)) == count
 
 
-@pytest.mark.parametrize(("image", "count"), [("quay.io/a/b:1", 0), ("reg/b", 0), ("quay.io/b:1", 1), ("", 0)])
+@pytest.mark.parametrize(
+    ("image", "count"),
+    [
+        ("quay.io/a/b:1", 0),
+        ("reg/b", 0),
+        ("quay.io/b:1", 1),
+        ("", 0),
+        ("host/b", 0),
+        ("host.example.com/b", 1),
+    ],
+)
 def test_registries(image: str, count: int) -> None:
-    assert len(check(CatalogPolicy(registries=("quay.io/a/", "reg/")), image=image)) == count
+    assert len(check(CatalogPolicy(registries=("quay.io/a/", "reg/", "host")), image=image)) == count
 
 
 def test_catalog_without_packages() -> None:
     (finding,) = check_policy(Blobs(), CatalogPolicy(OpenShiftVersion(4, 17)))
     assert "no olm.package" in finding.message
     assert list(check_policy(Blobs(), CatalogPolicy())) == []
+
+
+def test_related_images() -> None:
+    related = (RelatedImage("operator", "quay.io/a/operator:1"), RelatedImage("", "quay.io/a/bundle:1"))
+    bundle = BundleBlob("demo.v1", "demo", "quay.io/a/bundle:1", related_images=related)
+
+    def found(policy: CatalogPolicy) -> list[tuple[str, str]]:
+        return [(finding.rule, finding.message) for finding in check_policy(Blobs(bundles=(bundle,)), policy)]
+
+    assert found(CatalogPolicy(pinned=True)) == [("GATE-DIGEST", "image quay.io/a/bundle:1 has no digest")]
+    assert found(CatalogPolicy(pinned=True, related_images=True)) == [
+        ("GATE-DIGEST", "image quay.io/a/bundle:1 has no digest"),
+        ("GATE-DIGEST", "related image quay.io/a/operator:1 has no digest"),
+    ]
+    registries = ("quay.io/a/bundle", "reg")
+    assert found(CatalogPolicy(registries=registries, related_images=True)) == [
+        ("GATE-REGISTRY", "related image quay.io/a/operator:1 is not in an allowed registry: quay.io/a/bundle, reg")
+    ]

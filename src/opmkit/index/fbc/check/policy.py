@@ -37,7 +37,8 @@ class CatalogPolicy:
     Attributes:
         openshift: The OpenShift version that serves the catalog, None for any.
         pinned: Whether bundle images must have a digest.
-        registries: Allowed prefixes of bundle images, empty for any.
+        registries: Allowed prefixes of bundle images, empty for any; those without a slash are whole registries.
+        related_images: Whether the requirements on bundle images apply to related images, too.
         published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
     """
@@ -45,6 +46,7 @@ class CatalogPolicy:
     openshift: OpenShiftVersion | None = None
     pinned: bool = False
     registries: tuple[str, ...] = ()
+    related_images: bool = False
     published: Mapping[str, PublishedPackage] | None = None
     fragment: bool = False
 
@@ -65,17 +67,21 @@ def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[Catalog
     if policy.openshift:
         yield from _check_metadata(bundle, policy.openshift)
         yield from _check_max_version(bundle, policy.openshift)
-    if policy.pinned and bundle.image and not _PINNED.search(bundle.image):
-        yield CatalogFinding(
-            f"image {bundle.image} has no digest",
-            hint="Write the image as REPOSITORY@sha256:DIGEST.",
-            rule="GATE-DIGEST",
-        )
-    if policy.registries and bundle.image and not bundle.image.startswith(policy.registries):
-        message = f"image {bundle.image} is not in an allowed registry: {', '.join(policy.registries)}"
-        yield CatalogFinding(
-            message, hint="Copy the bundle image to an allowed registry, and refer to that image.", rule="GATE-REGISTRY"
-        )
+    yield from _check_image("image", bundle.image, policy)
+    for related in bundle.related_images if policy.related_images else ():
+        if related.image != bundle.image:
+            yield from _check_image("related image", related.image, policy)
+
+
+def _check_image(noun: str, image: str, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
+    if policy.pinned and image and not _PINNED.search(image):
+        hint = "Write the image as REPOSITORY@sha256:DIGEST."
+        yield CatalogFinding(f"{noun} {image} has no digest", hint=hint, rule="GATE-DIGEST")
+    prefixes = tuple(prefix if "/" in prefix else f"{prefix}/" for prefix in policy.registries)
+    if prefixes and image and not image.startswith(prefixes):
+        message = f"{noun} {image} is not in an allowed registry: {', '.join(policy.registries)}"
+        hint = "Copy the image to an allowed registry, and refer to that image."
+        yield CatalogFinding(message, hint=hint, rule="GATE-REGISTRY")
 
 
 def _check_metadata(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[CatalogFinding]:

@@ -85,12 +85,12 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "FBC-SKIPS-DUPLICATE": "an entry of a channel skips the same bundle twice",
     },
     REQUIREMENTS: {
-        "GATE-DIGEST": "a bundle image has no digest",
+        "GATE-DIGEST": "a bundle image or related image has no digest",
         "GATE-MAX-VERSION": "a bundle does not support the OpenShift version of the catalog",
         "GATE-MAX-VERSION-FORMAT": "the property olm.maxOpenShiftVersion is not a version",
         "GATE-METADATA-FORMAT": "the metadata of a bundle does not have the format of the OpenShift version",
         "GATE-NO-PACKAGE": "a catalog for OpenShift has no package",
-        "GATE-REGISTRY": "a bundle image is not in an allowed registry",
+        "GATE-REGISTRY": "a bundle image or related image is not in an allowed registry",
     },
     PUBLISHED: {
         "GATE-BUNDLE-CHANGED": "the image, properties or related images of a published bundle changed",
