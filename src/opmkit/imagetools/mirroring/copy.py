@@ -160,7 +160,9 @@ class MirrorCopy:
             self._target_failures = 0
             return
         request = finished.image.request
-        failure = MirrorFailure(str(request.reference), finished.error, request.needed_by)
+        failure = MirrorFailure(
+            str(request.reference), finished.error, request.needed_by, is_target_error=finished.is_target_error
+        )
         if isinstance(finished.error, Stopped):
             self._await_image()  # the image that failed first follows
             return

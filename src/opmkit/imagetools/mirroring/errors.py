@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, StoreError
+from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class MirrorFailed(ImageToolsError):
             count = f"{len(failures)} of {total} images cannot be mirrored; nothing was copied"
             first, others = count, [first, *others]
         hints = [failure.error.hint for failure in failures[:1]]
-        super().__init__(
-            first, details=others, hint=Hint.all_of(*hints, Hint("mirror the others with {}", Setting.CONTINUE))
-        )
+        if not any(failure.is_target_error for failure in failures):
+            hints.append(Hint("mirror the others with {}", Setting.CONTINUE))
+        super().__init__(first, details=others, hint=Hint.all_of(*hints))
         self.failures = tuple(failures)
 
 
@@ -47,10 +47,10 @@ class TargetFailed(ImageToolsError):
 
 def partial_copy_error(error: OpmkitError) -> OpmkitError:
     """Return the error for an index that was put without some of its images."""
-    if not isinstance(error, ImageToolsError) or isinstance(error, AuthenticationFailed | StoreError):
+    if type(error) is not ImageToolsError and not isinstance(error, NotFound):  # other errors have their own causes
         return error
-    hint = Hint("omit {}: the registry may require all images of an index", Setting.PLATFORM)
-    return type(error)(error.message, hint=Hint.any_of(error.hint, hint))
+    hint = Hint("omit {}: many registries require all images of an index", Setting.PLATFORM)
+    return type(error)(error.message, hint=hint)
 
 
 def failure_lines(failures: Sequence[MirrorFailure]) -> Iterator[str]:

@@ -87,11 +87,19 @@ class PlannedImage:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFailure:
-    """An image that cannot be mirrored, as it was named, the cause, and what needs it."""
+    """An image that cannot be mirrored.
+
+    Attributes:
+        image: Its source, as it was named.
+        error: The cause.
+        needed_by: What needs it.
+        is_target_error: Whether it could be read, but not written.
+    """
 
     image: str
     error: OpmkitError
     needed_by: tuple[str, ...] = ()
+    is_target_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

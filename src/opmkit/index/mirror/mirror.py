@@ -75,7 +75,7 @@ class IndexMirror:
 
     @property
     def report(self) -> MirrorReport:
-        """What was done so far, without a catalog image that is built or read on this machine."""
+        """The result so far, without a catalog image that is built or read on this machine."""
         return self._copy.report() if self._copy else MirrorReport((), self.plan.present, self.plan.failures)
 
     def run(self, options: CopyOptions, *, progress: Progress = NO_PROGRESS) -> MirrorReport:
