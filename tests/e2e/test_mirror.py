@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import sha256_digest
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
+from tests.kit.opm import FIXTURES
 from tests.kit.registry import Registry
 from tests.kit.requirements import require
 
@@ -143,3 +146,56 @@ def test_images_that_cannot_be_read_are_listed_with_who_needs_them(mirror: Mirro
     assert [failure["needed_by"] for failure in report["failures"]] == [["bundle wreck.v1.0.0"]] * 2
     assert {image["status"] for image in report["images"]} == {"copied"}
     assert digest_at(f"{to}/{mirror.site.prefix}/catalog:2")
+
+
+def test_selected_platforms_need_a_registry_that_accepts_incomplete_indexes(
+    mirror: Mirror, target: Registry, tmp_path: Path
+) -> None:
+    done = mirror.opm("mirror", mirror.catalog, "--to", "./mirror", "--platform", "linux/arm64")
+    assert done == f"{mirror.catalog}@{digest_at(mirror.catalog)}\n"
+    to = f"{target.host}/{mirror.site.prefix}"
+    refused = mirror.opm.attempt("mirror", mirror.catalog, "--to", to, "--platform", "linux/arm64")
+    assert (refused.returncode, "omit --platform" in refused.stderr, "--continue" in refused.stderr) == (1, True, False)
+    assert not digest_at(f"{to}/{mirror.site.prefix}/catalog:1")
+    absent = mirror.opm.attempt("mirror", mirror.catalog, "--to", to, "--platform", "linux/s390x")
+    assert "its platforms are: linux/amd64, linux/arm64" in absent.stderr
+
+
+def test_names_are_shortened_for_registries_that_limit_paths(mirror: Mirror, target: Registry) -> None:
+    to = f"{target.host}/{mirror.site.prefix}"
+    mirror.opm("mirror", mirror.catalog, "--to", to, "--max-nested-paths", "2")
+    fish = mirror.bundles[0].images[0]
+    assert digest_at(f"{to}/{mirror.site.prefix}-team-fish@{fish.partition('@')[2]}")
+    long = mirror.opm.attempt("mirror", mirror.catalog, "--to", f"{target.host}/{'x' * 240}")
+    assert (long.returncode, "exceeds 255 characters" in long.stderr) == (1, True)
+
+
+def test_hostile_references_and_names_are_reported(mirror: Mirror, target: Registry) -> None:
+    to = f"{target.host}/{mirror.site.prefix}"
+    escape = "\x1b[2Jevil"
+    bundles = [
+        SampleBundle("evil", "1.0.0", mirror.bundles[0].image, [escape, "a" * 5000, "x@sha256:12", "", "oci:/etc"]),
+        SampleBundle(escape, "1.0.0", mirror.bundles[0].image, ["Q/UP:1"]),
+    ]
+    catalog = mirror.site.push_catalog(bundles, "evil")
+    done = mirror.opm.attempt("mirror", catalog, "--to", to, "--dry-run")
+    assert done.returncode == 5
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stderr.count("Error: ") == 5
+
+
+def test_examples_of_the_documentation_run(mirror: Mirror, target: Registry) -> None:
+    to = f"{target.host}/{mirror.site.prefix}"
+    text = (FIXTURES.parent / "docs" / "mirroring.md").read_text()
+    commands = re.findall(r"^\$ opm (mirror .*)$", text, re.MULTILINE)
+    assert len(commands) > 1
+    names = {
+        "quay.io/me/catalog:1": mirror.catalog,
+        "registry.example.com/mirror": to,
+        "lagoon-operator:stable": "reef:stable-1.0.0",
+        "other-operator@>=1.2.0": "atoll@>=0.1.0",
+    }
+    for command in commands:
+        for name, actual in names.items():
+            command = command.replace(name, actual)
+        mirror.opm(*shlex.split(command))
