@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 from dataclasses import replace
@@ -15,6 +17,7 @@ from tests.e2e.test_kill import KillingProxy
 from tests.kit.blobs import read_stream
 from tests.kit.bundles import resolve_digest
 from tests.kit.faults import Answer, Fault, FaultProxy
+from tests.kit.opm import FIXTURES
 from tests.kit.registry import Registry
 from tests.kit.template_repository import (
     basic_template,
@@ -238,23 +241,67 @@ def test_digest_is_verified_if_the_registry_returns_something_else(
         assert tree(work.directory / "catalogs") == before
 
 
-@pytest.mark.parametrize("at", [2, 6, 8])
-def test_killed_run_leaves_no_partial_files_and_the_next_one_succeeds(work: Opm, registry: Registry, at: int) -> None:
+@pytest.mark.parametrize(
+    ("at", "sign"), [(2, signal.SIGKILL), (6, signal.SIGKILL), (8, signal.SIGKILL), (7, signal.SIGTERM)]
+)
+def test_killed_run_leaves_no_partial_files_and_the_next_one_succeeds(
+    work: Opm, registry: Registry, at: int, sign: signal.Signals
+) -> None:
     templates = list((work.directory / "operators").rglob("*.yaml"))
     original = {template: template.read_text() for template in templates}
-    with KillingProxy(registry.host, at) as proxy:
+    with KillingProxy(registry.host, at, sign) as proxy:
         for template, text in original.items():
             template.write_text(text.replace(registry.host, proxy.host))
         process = subprocess.Popen(work.argv(*RENDER), cwd=work.directory, stderr=subprocess.DEVNULL)
         proxy.pid = process.pid
         proxy.started.set()
-        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert process.wait(timeout=60) == (-sign if sign is signal.SIGKILL else 128 + sign)
     assert not list(work.directory.rglob("catalog.yaml"))
     assert not (work.directory / "catalog.lock").exists()
     for template, text in original.items():
         template.write_text(text)
     work(*RENDER)
     assert len(tree(work.directory / "catalogs")) == 3
+
+
+def test_composite_template_and_paths_of_another_layout(opm_http: Opm, images: dict[str, str]) -> None:
+    work = opm_http
+    (work.directory / "v4.20").mkdir()
+    (work.directory / "v4.20" / "catalog-template.json").write_text(json.dumps(basic_template(images)))
+    layout = (*RENDER, "--output-dir", ".", "--path", "{{.Catalog}}/catalog/{{.Package}}/catalog.json")
+    assert work(*layout).splitlines() == ["v4.20/catalog/reef/catalog.json: written", "catalog.lock: written"]
+    assert work(*layout) == ""
+    config = {"input": "v4.20/catalog-template.json", "output": "composite.yaml"}
+    strategy = {"name": "basic", "template": {"schema": "olm.builder.basic", "config": config}}
+    component = {"name": "v4.20", "destination": {"path": "reef"}, "strategy": strategy}
+    catalog = {"name": "v4.20", "destination": {"workingDir": "catalogs/v4.20"}, "builders": ["olm.builder.basic"]}
+    for name, document in (
+        ("composite.yaml", {"schema": "olm.composite", "components": [component]}),
+        ("catalogs.yaml", {"schema": "olm.composite.catalogs", "catalogs": [catalog]}),
+    ):
+        (work.directory / name).write_text(yaml.safe_dump(document))
+    assert work(*RENDER, "composite.yaml") == "catalogs/v4.20/reef/composite.yaml: written\n"
+    assert work("render", "catalogs") == work("render", "v4.20/catalog")
+    refused = work.attempt(*RENDER, "composite.yaml", "--output-dir", "elsewhere")
+    assert "composite.yaml:2: refusing to write catalogs/v4.20/reef/composite.yaml" in refused.stderr
+
+
+def test_examples_of_the_documentation(opm_http: Opm, images: dict[str, str], registry: Registry) -> None:
+    text = (FIXTURES.parent / "docs" / "templates.md").read_text()
+    work = opm_http
+    templates = {"basic.yaml": basic_template(images), "semver.yaml": semver_template(list(images.values()))}
+    directory = write_operator(work.directory / "operators" / "lagoon", templates, None)
+    (directory / "ci.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    documented = [line.strip(" -|`") for line in re.findall(r"^.*opm template render.*$", text, re.MULTILINE)]
+    commands = [line.partition("opm template render")[2].partition("`")[0] for line in documented]
+    commands = [command for command in commands if command]
+    assert len(commands) > 5
+    for command in commands:
+        words = shlex.split(command.replace("quay.io/me/lagoon:0.2.0", images["1.1.0"]))
+        work(*RENDER, *words)
+    assert {path.split("/")[0] for path in tree(work.directory / "catalogs")} == {
+        f"v4.{minor}" for minor in range(15, 19)
+    }
 
 
 @pytest.mark.parametrize(

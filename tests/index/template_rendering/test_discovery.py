@@ -10,11 +10,13 @@ import pytest
 import yaml
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
+from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.render import TemplateType
 from opmkit.index.template_rendering import discovery
+from opmkit.index.template_rendering.catalog_path import CatalogPath, FileFormat
 from opmkit.index.template_rendering.discovery import find_templates
-from opmkit.index.template_rendering.plan import CatalogTarget, FileFormat, Plan, PlanOptions, version_in
+from opmkit.index.template_rendering.plan import CatalogTarget, Plan, PlanOptions, version_in
 from tests.kit.template_repository import basic_template, mapped, semver_template, write_operator
 
 if TYPE_CHECKING:
@@ -31,10 +33,11 @@ def find(root: Path, *paths: Path, **options: Any) -> Plan:
 
 def targets(plan: Plan, root: Path) -> dict[str, list[str]]:
     """Return the catalogs of each template, relative to the output directory; PKG is the package of the catalog."""
+    options = PlanOptions(root / "catalogs")
     assert [error.message for error in plan.errors] == []
     return {
         job.path.relative_to(root).as_posix(): [
-            f"{(target.path(FileFormat.YAML, 'PKG') or root).relative_to(root / 'catalogs')} {target.level}"
+            f"{(target.path(options, 'PKG') or root).relative_to(options.output_dir)} {target.level}"
             for target in job.targets
         ]
         for job in plan.jobs
@@ -69,6 +72,34 @@ def test_mapped_templates_are_rendered_to_the_directory_of_the_operator(tmp_path
     assert targets(only, tmp_path) == {f"{templates}/basic.yaml": ["v4.17/lagoon/catalog.yaml none"]}
 
 
+def test_catalogs_that_are_not_mapped_any_more_are_a_warning(tmp_path: Path) -> None:
+    write_operator(tmp_path / "lagoon", {"a.yaml": BASIC}, [mapped("a.yaml", "v4.16", "v4.17")])
+    for path in ("v4.15/lagoon", "v4.16/lagoon", "v4.15/lagoon-2", "v4.14/other/lagoon"):
+        (tmp_path / "catalogs" / path).mkdir(parents=True)
+    assert find(tmp_path, versions=(OpenShiftVersion(4, 17),)).warnings == [
+        f"{tmp_path}/catalogs/v4.15/lagoon: no template is mapped to the catalog v4.15; remove it if it is obsolete"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "catalog", "path"),
+    [
+        ("{{.Catalog}}/{{.Package}}/catalog", "v4.17", "v4.17/reef/catalog.yaml"),
+        ("{{.Catalog}}/{{.Package}}/catalog", "", "reef/catalog.yaml"),
+        ("{{.Catalog}}/catalog/{{ .Package }}/catalog.json", "v4.17", "v4.17/catalog/reef/catalog.json"),
+        ("{{.Package}}-{{.Catalog}}.yml", "v4.17", "reef-v4.17.yml"),
+    ],
+)
+def test_path_templates(text: str, catalog: str, path: str) -> None:
+    assert str(CatalogPath.parse(text).path(catalog, "reef", FileFormat.YAML)) == path
+
+
+@pytest.mark.parametrize("text", ["", "/x", "../x", "a/../../x", "{{.Name}}", "{{.Catalog", "a\nb", "."])
+def test_invalid_path_templates(text: str) -> None:
+    with pytest.raises(CatalogError, match="invalid path template"):
+        CatalogPath.parse(text)
+
+
 def test_operators_without_file_based_catalogs_are_skipped(tmp_path: Path) -> None:
     directory = write_operator(tmp_path / "lagoon", {"v4.17.yaml": BASIC}, None)
     write(directory / "ci.yaml", {"fbc": {"enabled": False}})
@@ -86,6 +117,8 @@ def test_plain_templates_name_their_version(tmp_path: Path) -> None:
     write(tmp_path / ".hidden" / "v4.20.yaml", BASIC)
     write(tmp_path / "catalogs" / "v4.16" / "reef" / "catalog.yaml", BASIC)
     write(tmp_path / "values.yaml", "a: 1\n")
+    (tmp_path / "1.0.0" / "metadata").mkdir(parents=True)
+    write(tmp_path / "1.0.0" / "manifests" / "v4.17.yaml", BASIC)
     write(tmp_path / "broken.yaml", "a: [\n")
     metadata = "bundle-object-to-csv-metadata"
     expected = {
@@ -228,8 +261,7 @@ def test_composite_templates_are_relative_to_their_catalogs_file(tmp_path: Path)
     assert [(job.path.name, job.type) for job in plan.jobs] == [("basic.txt", TemplateType.BASIC), ("basic.txt", None)]
     assert [job.targets[0].level for job in plan.jobs] == [MigrationLevel.CSV_METADATA, MigrationLevel.NONE]
     target: CatalogTarget = plan.jobs[0].targets[0]
-    assert target.path(FileFormat.YAML) == tmp_path / "catalogs" / "v4.17" / "lagoon" / "catalog.json"
-    assert target.encoding(FileFormat.YAML) is FileFormat.JSON
+    assert target.path(PlanOptions(tmp_path)) == tmp_path / "catalogs" / "v4.17" / "lagoon" / "catalog.json"
     assert len(find(tmp_path, versions=(OpenShiftVersion(4, 16),)).jobs) == 1
 
 

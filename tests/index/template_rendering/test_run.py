@@ -220,7 +220,7 @@ def test_mode_of_existing_catalogs_is_retained(tmp_path: Path) -> None:
 
 def test_catalog_file_that_is_a_directory(tmp_path: Path) -> None:
     (tmp_path / "catalogs" / "a" / "catalog.yaml").mkdir(parents=True)
-    target = CatalogTarget(tmp_path / "catalogs", MigrationLevel.NONE, SourceLocation("t.yaml", 1), "a")
+    target = CatalogTarget("", MigrationLevel.NONE, SourceLocation("t.yaml", 1), "a")
     job = TemplateJob(tmp_path / "t.yaml", None, (target,))
     with (
         CatalogFiles(tmp_path / "catalogs") as files,

@@ -34,6 +34,14 @@ def render(
     file_format: Annotated[
         CatalogFormat, typer.Option("--format", help="Format of the catalogs: yaml or json")
     ] = CatalogFormat.YAML,
+    path: Annotated[
+        str,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Path of each catalog below DIR; default: {{.Catalog}}/{{.Package}}/catalog "
+            "and the extension of the format",
+        ),
+    ] = "",
     openshift_version: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,13 +110,16 @@ def render(
 
       opm template render lagoon.yaml --openshift-version 4.16,4.17
 
+      opm template render --output-dir . --path '{{.Catalog}}/catalog/{{.Package}}/catalog.json'
+
       opm template render --check --frozen
 
       opm template render --update-image quay.io/me/lagoon:0.2.0
     """
+    from opmkit.index.template_rendering.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
     from opmkit.index.template_rendering.discovery import find_templates
     from opmkit.index.template_rendering.images import ImageOptions
-    from opmkit.index.template_rendering.plan import FileFormat, PlanOptions
+    from opmkit.index.template_rendering.plan import PlanOptions
     from opmkit.index.template_rendering.run import RunOptions, render_plan
 
     _check_flags(no_lock=no_lock, update=update, update_image=update_image, frozen=frozen, offline=offline)
@@ -117,6 +128,7 @@ def render(
         tuple(map(_parse_version, openshift_version or ())),
         parse_level(migrate_level, compat) if migrate_level else None,
         FileFormat(file_format),
+        CatalogPath.parse(path) if path else DEFAULT_PATH,
         compat,
     )
     images = ImageOptions(

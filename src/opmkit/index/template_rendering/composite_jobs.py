@@ -54,9 +54,7 @@ def composite_jobs(
                 )
             )
         else:
-            target = CatalogTarget(
-                component.output.parent, options.level_of(version), component.location, file=component.output.name
-            )
+            target = CatalogTarget(component.name, options.level_of(version), component.location, file=component.output)
             yield TemplateJob(source, _TYPES[component.builder], (target,))
 
 

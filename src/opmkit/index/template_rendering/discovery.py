@@ -6,6 +6,7 @@ the OpenShift version of their catalog in the name of the file or of a directory
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import dataclass, field
@@ -109,7 +110,7 @@ class _Finder:
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if path.resolve() != self.options.output_dir.resolve():
+                    if path.resolve() != self.options.output_dir.resolve() and not _is_bundle(path):
                         self._search(path, root, depth + 1)
                 elif entry.name.endswith(_EXTENSIONS) and _is_file_below(path, root):
                     self._add_file(path, root, required=False)
@@ -124,10 +125,11 @@ class _Finder:
 
     def _add_mapped(self, directory: Path, mapping: CatalogMapping) -> None:
         package = directory.resolve().name
+        self._warn_of_unmapped_catalogs(package, mapping)
         for template in mapping.templates:
             path = directory / TEMPLATES / template.name
             targets = [
-                CatalogTarget(self.options.output_dir / name, self.options.level_of(version), location, package)
+                CatalogTarget(name, self.options.level_of(version), location, package)
                 for name, location in template.catalogs
                 if self.options.selects(version := version_in(name))
             ]
@@ -138,6 +140,16 @@ class _Finder:
                 self.plan.errors.append(CatalogError(message, hint="Write the name of a file in that directory."))
                 continue
             self._add_job(path, template.type, targets)
+
+    def _warn_of_unmapped_catalogs(self, package: str, mapping: CatalogMapping) -> None:
+        """Warn of catalogs of an operator that its configuration does not list (any more)."""
+        mapped = {name for template in mapping.templates for name, _ in template.catalogs}
+        if not self.options.path.has_package_directories:
+            return
+        for path in sorted(self.options.output_dir.glob(f"*/{glob.escape(package)}/")):
+            if path.parent.name not in mapped:
+                hint = "remove it if it is obsolete"
+                self.plan.warnings.append(f"{path}: no template is mapped to the catalog {path.parent.name}; {hint}")
 
     def _add_job(self, path: Path, type_: TemplateType | None, targets: Iterable[CatalogTarget]) -> None:
         self.plan.jobs.append(TemplateJob(path, type_, tuple(targets)))
@@ -173,16 +185,12 @@ class _Finder:
         if version and not self.options.selects(version):
             return
         versions = (version,) if version else self.options.versions or (None,)
-        output = self.options.output_dir
+        location = SourceLocation(str(path))
         self._add_job(
             path,
             type_,
             (
-                CatalogTarget(
-                    output / f"v{target}" if target else output,
-                    self.options.level_of(target),
-                    SourceLocation(str(path)),
-                )
+                CatalogTarget(f"v{target}" if target else "", self.options.level_of(target), location)
                 for target in versions
             ),
         )
@@ -208,6 +216,10 @@ def _version_of(path: Path, root: Path) -> OpenShiftVersion | None:
         except ValueError:
             continue
     return None
+
+
+def _is_bundle(path: Path) -> bool:
+    return (path / "manifests").is_dir() and (path / "metadata").is_dir()
 
 
 def _is_file_below(path: Path, root: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
-from opmkit.index.template_rendering.plan import FileFormat
+from opmkit.index.template_rendering.catalog_path import FileFormat
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import SourceLocation

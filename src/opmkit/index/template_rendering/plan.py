@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.fbc.check.policy import FIRST_WITH_METADATA
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.template_rendering.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 
 _VERSION = re.compile(r"(?:^|[-_.])v?([45])[.-]([0-9]{1,2})(?=$|[-_.])")
-
-
-class FileFormat(StrEnum):
-    """The format of a catalog file; the values are file extensions."""
-
-    YAML = "yaml"
-    JSON = "json"
 
 
 def version_in(name: str) -> OpenShiftVersion | None:
@@ -44,7 +37,8 @@ class PlanOptions:
         output_dir: The directory below which catalogs are written.
         versions: OpenShift versions of the catalogs to render, empty for all.
         level: The migration level of all catalogs, None for that of their OpenShift version.
-        file_format: The format of catalogs.
+        file_format: The format of catalogs whose path has no extension that determines it.
+        path: The paths of catalogs below ``output_dir``.
         compat: The release of Go opm to match.
     """
 
@@ -52,6 +46,7 @@ class PlanOptions:
     versions: tuple[OpenShiftVersion, ...] = ()
     level: MigrationLevel | None = None
     file_format: FileFormat = FileFormat.YAML
+    path: CatalogPath = DEFAULT_PATH
     compat: Compat = Compat.NEWEST
 
     def selects(self, version: OpenShiftVersion | None) -> bool:
@@ -71,30 +66,27 @@ class CatalogTarget:
     """A catalog file to write.
 
     Attributes:
-        directory: The directory of the package's directory, or of the file if ``file`` is set.
+        catalog: The name of the catalog, "" for the only one.
         level: The level to which bundles are migrated.
         location: The place that requests the catalog.
-        package: The name of the package's directory, "" for the package of the catalog.
-        file: The path of the file below ``directory``, "" for ``PACKAGE/catalog.FORMAT``.
+        package: The name of the package in paths, "" for the package of the catalog.
+        file: The path of the file, None for that of `PlanOptions`.
     """
 
-    directory: Path
+    catalog: str
     level: MigrationLevel
     location: SourceLocation
     package: str = ""
-    file: str = ""
+    file: Path | None = None
 
-    def path(self, file_format: FileFormat, package: str = "") -> Path | None:
+    def path(self, options: PlanOptions, package: str = "") -> Path | None:
         """Return the path of the file, None if the package must be known but is not."""
         if self.file:
-            return self.directory / self.file
+            return self.file
         name = self.package or package
-        return self.directory / name / f"catalog.{file_format}" if name else None
-
-    def encoding(self, file_format: FileFormat) -> FileFormat:
-        """Return the format of the file: by its extension, or the given one."""
-        extension = self.file.rpartition(".")[2]
-        return FileFormat(extension) if extension in list(FileFormat) else file_format
+        if options.path.needs_package and not name:
+            return None
+        return options.output_dir / options.path.path(self.catalog, name, options.file_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +100,8 @@ class TemplateJob:
 
 @dataclass(slots=True)
 class Plan:
-    """Templates to render, and the errors in finding them."""
+    """Templates to render, and the errors and warnings in finding them."""
 
     jobs: list[TemplateJob] = field(default_factory=list)
     errors: list[OpmkitError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)

@@ -17,6 +17,7 @@ from opmkit.index.fbc.templates.ci_config import CI_FILE, is_safe_name
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import list_images, render_template
 from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
+from opmkit.index.template_rendering.catalog_path import FileFormat
 from opmkit.index.template_rendering.images import (
     BundleReader,
     ImageOptions,
@@ -27,7 +28,6 @@ from opmkit.index.template_rendering.images import (
 )
 from opmkit.index.template_rendering.lock import ImageLock, update_lock
 from opmkit.index.template_rendering.outputs import CatalogFiles, FileStatus, other_formats
-from opmkit.index.template_rendering.plan import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ def render_plan(
     """
     lock = ImageLock.read(options.lock) if options.lock else ImageLock()
     with CatalogFiles(options.plan.output_dir, check=options.check) as files:
-        run = _Run(plan, options, files, list(plan.errors))
+        run = _Run(plan, options, files, list(plan.errors), list(plan.warnings))
         run.load()
         images = list(distinct((listed.image for listed in images) for images in run.images.values()))
         resolved = resolve_images(tool, images, lock, options.images, progress)
@@ -144,11 +144,10 @@ class _Run:
 
     def load(self) -> None:
         """Read all templates and list their images."""
-        file_format = self.options.plan.file_format
         for job in self.plan.jobs:
             try:
                 for target in job.targets:
-                    if path := target.path(file_format):
+                    if path := target.path(self.options.plan):
                         self.files.claim(path, job.path, target.location)
                 self.images[job] = ()
                 if job.type is not None:
@@ -200,7 +199,6 @@ class _Run:
         self.failed.add(job)
 
     def _render_job(self, job: TemplateJob, reader: BundleReader) -> Iterator[RenderedCatalog]:
-        file_format = self.options.plan.file_format
         encoded: dict[tuple[MigrationLevel, FileFormat], bytes] = {}
         blobs_by_level: dict[MigrationLevel, Blobs] = {}
         for target in job.targets:
@@ -208,7 +206,7 @@ class _Run:
                 blobs_by_level[target.level] = self._render_level(job, target.level, reader)
             blobs = blobs_by_level[target.level]
             path = self._claim_path(job, target, blobs)
-            key = (target.level, target.encoding(file_format))
+            key = (target.level, FileFormat.by_extension(path, self.options.plan.file_format))
             if key not in encoded:
                 encoded[key] = _ENCODERS[key[1]](sort_blobs(blobs))
             status = self.files.stage(path, encoded[key])
@@ -235,12 +233,11 @@ class _Run:
 
     def _claim_path(self, job: TemplateJob, target: CatalogTarget, blobs: Blobs) -> Path:
         """Return the path of a catalog, which may depend on its package."""
-        file_format = self.options.plan.file_format
-        path = target.path(file_format)
+        path = target.path(self.options.plan)
         if path is not None:
             return path
         packages = [package.name for package in blobs.packages]
-        path = target.path(file_format, packages[0]) if len(packages) == 1 and is_safe_name(packages[0]) else None
+        path = target.path(self.options.plan, packages[0]) if len(packages) == 1 and is_safe_name(packages[0]) else None
         if path is None:
             found = ", ".join(map(repr, packages)) or "none"
             hint = f"Write a template for each package, or list it in the catalog_mapping of {CI_FILE}."
