@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
     from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.cli.registry_flags import RegistryFlags
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.check.result import CatalogResult
+    from opmkit.index.fbc.load import LoadResult
     from opmkit.index.image.source import IndexSource
 
 COMMAND = "opm validate"
@@ -99,6 +101,15 @@ class RequirementFlags:
         ),
     ] = False
 
+    require_signature: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = ""
+
     def with_defaults(self, settings: CatalogSettings) -> RequirementFlags:
         """Return the flags, with the settings of a policy file for those that are not given."""
         flags = RequirementFlags(
@@ -108,6 +119,7 @@ class RequirementFlags:
             self.related_images or bool(settings.related_images),
             self.against or settings.against or "",
             self.fragment or bool(settings.fragment),
+            self.require_signature,
         )
         if self.fragment and not flags.against:
             raise UsageError("--fragment requires --against", COMMAND)
@@ -168,6 +180,22 @@ def with_published(
     published = summarize_published(IndexSource.resolve(tool, flags.against).stream_blobs())
     notices = () if published else (f"{flags.against}: the published index has no packages",)
     return replace(policy, published=published, fragment=flags.fragment), notices
+
+
+def with_signatures(
+    policy: CatalogPolicy, flags: RequirementFlags, loaded: LoadResult, registry_flags: RegistryFlags
+) -> CatalogPolicy:
+    """Return the requirements with the bundle images of the catalog that lack a signature."""
+    if not flags.require_signature:
+        return policy
+    from opmkit.bundle.signed_sources import unverified_images
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.policy import SignaturePolicy
+
+    required = SignaturePolicy.load(flags.require_signature)
+    images = [bundle.image for bundle in loaded.blobs.bundles if bundle.image]
+    with RegistryClient(registry_flags.options()) as client:
+        return replace(policy, unsigned=unverified_images(images, required, client))
 
 
 def apply_policy(policy: Policy, result: CatalogResult) -> CatalogResult:

@@ -12,6 +12,7 @@ from opmkit.cli.console import OutputFormat
 from opmkit.cli.container_tools import PUSH_HELP
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.signing_flags import RequireSignature
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class AddFlags:
         bool,
         typer.Option("--skip-present", help="Skip bundles that the index contains from the same image, by digest"),
     ] = False
+    require_signature: RequireSignature = ""
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """Return the options of the operation; raises CatalogError for an unknown mode."""

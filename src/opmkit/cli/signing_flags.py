@@ -13,6 +13,7 @@ from opmkit.cli.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.cli.registry_flags import RegistryFlags
     from opmkit.imagetools.signing.keys import PublicKey
 
 SIGNING_PANEL = "Signing"
@@ -36,6 +37,14 @@ NewBundleFormat = Annotated[
     bool,
     typer.Option(
         "--new-bundle-format", help="Store a Sigstore bundle as a referrer, as cosign 3 does, instead of cosign's tag"
+    ),
+]
+RequireSignature = Annotated[
+    str,
+    typer.Option(
+        "--require-signature",
+        metavar="FILE",
+        help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
     ),
 ]
 
@@ -80,3 +89,16 @@ def load_public_keys(sources: Sequence[str]) -> list[PublicKey]:
     from opmkit.imagetools.signing.key_files import load_public_key
 
     return [load_public_key(source) for source in sources]
+
+
+def require_signatures(bundles: Sequence[str], required: str, registry_flags: RegistryFlags) -> list[str]:
+    """Verify bundle images with a key or policy, unless it is "", and return sources that read the verified images."""
+    if not required:
+        return list(bundles)
+    from opmkit.bundle.signed_sources import verified_sources
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.policy import SignaturePolicy
+
+    policy = SignaturePolicy.load(required)
+    with RegistryClient(registry_flags.options()) as client:
+        return verified_sources(bundles, policy, client)

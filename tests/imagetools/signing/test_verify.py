@@ -29,6 +29,7 @@ from opmkit.imagetools.signing.documents import (
     Statement,
 )
 from opmkit.imagetools.signing.errors import VerificationFailed
+from opmkit.imagetools.signing.identity import repository_matcher
 from opmkit.imagetools.signing.key_files import load_public_key
 from opmkit.imagetools.signing.sign import Signer, images_of
 from opmkit.imagetools.signing.target import open_for_signing, open_for_verification
@@ -161,7 +162,7 @@ def test_requirements(signed: Signed, *, bundles: bool) -> None:
     Signer(KEY, bundles).sign(signed.repository, signed.image, NAME, {"stage": "test"})
     stage = SignatureRequirements([KEY.public_key], {"stage": "release"})
     assert "1 without the annotation stage=release" in reason(signed, stage)
-    repository = SignatureRequirements([KEY.public_key], repositories=["quay.io/you/app"])
+    repository = SignatureRequirements([KEY.public_key], identity=repository_matcher("quay.io/you/app"))
     assert f"1 for the repository {'(none)' if bundles else NAME}" in reason(signed, repository)
 
 

@@ -101,11 +101,14 @@ def verify(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.identity import any_identity, repository_matcher
     from opmkit.imagetools.signing.target import open_for_verification
     from opmkit.imagetools.signing.verify import SignatureRequirements, verify_signatures
 
     requirements = SignatureRequirements(
-        load_public_keys(key), parse_annotations(annotations or (), ctx.command_path), tuple(signed_repository or ())
+        load_public_keys(key),
+        parse_annotations(annotations or (), ctx.command_path),
+        repository_matcher(*signed_repository) if signed_repository else any_identity,
     )
     references = [parse_image_reference(image) for image in images]
     client = RegistryClient(registry_flags.options())

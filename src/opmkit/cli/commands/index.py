@@ -35,6 +35,7 @@ from opmkit.cli.index_flags import (
 )
 from opmkit.cli.index_output import build_and_print, print_built
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.signing_flags import require_signatures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,9 +87,10 @@ def add(
     require_flags(ctx, "bundles")
     placement = placement_flags.placement(ctx, bundles or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)
+    verified = require_signatures(bundles or [], add_flags.require_signature, registry_flags)
     with progress() as bars:
         options = add_flags.options(placement, target_flags.level)
-        change = AddBundles(tools.pull, bundles or [], options, bars)
+        change = AddBundles(tools.pull, verified, options, bars)
         plan = target_flags.plan(from_index, output_flags)
         built = build_index(tools.pull, tools.build, plan, change, progress=bars)
     print_built(built, output_flags, tools.build, push=target_flags.push)
@@ -253,9 +255,9 @@ def update(
     from opmkit.index.operations.add.change import AddBundles
     from opmkit.index.operations.change import ChangeSequence
 
-    images = update_flags.add or []
-    placement = placement_flags.placement(ctx, images)
+    placement = placement_flags.placement(ctx, update_flags.add or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)
+    images = require_signatures(update_flags.add or [], add_flags.require_signature, registry_flags)
     with progress() as bars:
         changes = update_flags.changes(
             ctx,

@@ -25,6 +25,7 @@ from opmkit.cli.index_flags import (
 from opmkit.cli.index_output import print_database_change
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
+from opmkit.cli.signing_flags import require_signatures
 
 if TYPE_CHECKING:
     from opmkit.index.operations.change import AppliedChange, Change
@@ -54,8 +55,9 @@ def add(
     from opmkit.index.operations.add.change import AddBundles
 
     tool = registry_flags.tool_named(container_tool)
+    verified = require_signatures(bundle_images or [], add_flags.require_signature, registry_flags)
     with progress() as bars:
-        change = AddBundles(tool, bundle_images or [], add_flags.options(), bars)
+        change = AddBundles(tool, verified, add_flags.options(), bars)
         result = _apply(change, database, output_flags, must_exist=False)
     print_database_change(result, output_flags)
 

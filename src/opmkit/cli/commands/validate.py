@@ -13,6 +13,7 @@ from opmkit.cli.catalog_validation import (
     apply_policy,
     print_catalog_report,
     with_published,
+    with_signatures,
 )
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
@@ -53,7 +54,9 @@ def validate(
     tool = call_once(registry_flags.tool)
     requirements, notices = with_published(flags.policy(), flags, tool)
     source = IndexSource.resolve(tool, catalog)
-    result = replace(validate(source.load(), compat, requirements, target=catalog), notices=notices)
+    loaded = source.load()
+    requirements = with_signatures(requirements, flags, loaded, registry_flags)
+    result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
     result = apply_policy(policy, result)
     print_catalog_report(result, source, report_flags.output, fail_on)
     if not result.passes(fail_on):

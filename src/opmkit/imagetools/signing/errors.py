@@ -15,3 +15,7 @@ class InvalidSignature(ImageToolsError):
 
 class VerificationFailed(ImageToolsError):
     """An image without a signature or attestation that satisfies the requirements."""
+
+
+class InvalidPolicy(ImageToolsError):
+    """A policy for signatures that is malformed or not supported."""

@@ -39,7 +39,7 @@ def load_private_key(source: str, password: Callable[[], str]) -> PrivateKey:
     Raises:
         InvalidKey: The key cannot be read, decrypted or used.
     """
-    content = _read(source)
+    content = read_key_file(source)
     for label in _LABELS:
         if b"-----BEGIN %s-----" % label in content:
             return PrivateKey.parse(_decrypt(content, label, source, password), source)
@@ -49,7 +49,7 @@ def load_private_key(source: str, password: Callable[[], str]) -> PrivateKey:
 
 def load_public_key(source: str) -> PublicKey:
     """Load a public key from a file, or from an environment variable (``env://NAME``); raise InvalidKey."""
-    return PublicKey.parse(_read(source), source)
+    return PublicKey.parse(read_key_file(source), source)
 
 
 def encrypt_private_key(key: PrivateKey, password: str) -> bytes:
@@ -95,7 +95,8 @@ def write_key_pair(prefix: Path, password: Callable[[], str]) -> tuple[Path, Pat
     return paths
 
 
-def _read(source: str) -> bytes:
+def read_key_file(source: str) -> bytes:
+    """Return the content of a file, or of an environment variable (``env://NAME``); raise InvalidKey."""
     if source.startswith(_ENVIRONMENT):
         name = source.removeprefix(_ENVIRONMENT)
         if name not in os.environ:

@@ -31,6 +31,7 @@ from opmkit.imagetools.signing.documents import (
     decode_base64,
 )
 from opmkit.imagetools.signing.errors import InvalidSignature, VerificationFailed
+from opmkit.imagetools.signing.identity import IdentityMatcher, any_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,12 +81,12 @@ class SignatureRequirements:
     Attributes:
         keys: The keys of which one must have signed.
         annotations: Annotations that the signature must contain.
-        repositories: Repositories of which the signature must name one; any is accepted if there are none.
+        identity: Whether the repository that the signature names is accepted, "" for none.
     """
 
     keys: Sequence[PublicKey]
     annotations: Mapping[str, str] = field(default_factory=dict)
-    repositories: Sequence[str] = ()
+    identity: IdentityMatcher = any_identity
 
     @property
     def key_names(self) -> str:
@@ -103,7 +104,7 @@ class SignatureRequirements:
         """Return a signature of the image ``digest`` if it satisfies the requirements, else raise InvalidSignature."""
         if signature.digest != digest:
             raise InvalidSignature(f"of another image: {signature.digest}")
-        if self.repositories and signature.repository not in self.repositories:
+        if not self.identity(signature.repository):
             raise InvalidSignature(f"for the repository {signature.repository or '(none)'}")
         for name, value in self.annotations.items():
             if signature.annotations.get(name) != value:

@@ -7,7 +7,7 @@ operator-pipelines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
@@ -39,6 +39,7 @@ class CatalogPolicy:
         pinned: Whether bundle images must have a digest.
         registries: Allowed prefixes of bundle images, empty for any; those without a slash are whole registries.
         related_images: Whether the requirements on bundle images apply to related images, too.
+        unsigned: Bundle images that do not satisfy the requirements on signatures, with the reasons.
         published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
     """
@@ -49,6 +50,7 @@ class CatalogPolicy:
     related_images: bool = False
     published: Mapping[str, PublishedPackage] | None = None
     fragment: bool = False
+    unsigned: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
@@ -71,6 +73,9 @@ def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[Catalog
     for related in bundle.related_images if policy.related_images else ():
         if related.image != bundle.image:
             yield from _check_image("related image", related.image, policy)
+    if bundle.image in policy.unsigned:
+        hint = "Sign the bundle image, or refer to an image that is signed with a trusted key."
+        yield CatalogFinding(policy.unsigned[bundle.image], hint=hint, rule="GATE-SIGNATURE")
 
 
 def _check_image(noun: str, image: str, policy: CatalogPolicy) -> Iterator[CatalogFinding]:

@@ -91,6 +91,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "GATE-METADATA-FORMAT": "the metadata of a bundle does not have the format of the OpenShift version",
         "GATE-NO-PACKAGE": "a catalog for OpenShift has no package",
         "GATE-REGISTRY": "a bundle image or related image is not in an allowed registry",
+        "GATE-SIGNATURE": "a bundle image has no accepted signature",
     },
     PUBLISHED: {
         "GATE-BUNDLE-CHANGED": "the image, properties or related images of a published bundle changed",
