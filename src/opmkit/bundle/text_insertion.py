@@ -103,8 +103,9 @@ def insert_member(
 
 def replace_scalar(text: str, node: yaml.ScalarNode, value: JsonValue) -> TextEdit:
     """Replace the value of a scalar by another scalar; quotes are retained."""
-    end = _end(text, node)
-    return TextEdit(node.start_mark.index, end, scalar_text(value, node.style))
+    start, end = node.start_mark.index, _end(text, node)
+    separator = " " if text[start - 1 : start] == ":" else ""  # null without a text
+    return TextEdit(start, end, f"{separator}{scalar_text(value, node.style)}")
 
 
 def remove_item(text: str, section: yaml.SequenceNode, index: int) -> TextEdit:

@@ -62,10 +62,11 @@ def _package_of(template: EditableTemplate, schema: str, name: str) -> str:
     if len(owners) == 1:
         return owners[0]
     noun = _NOUNS[schema]
+    subject = f"{noun} {name}" if name else noun
     if owners:
-        message = f"{template.name}: {noun} {name}: found in the packages {join_names(owners)}".replace("  ", " ")
+        message = f"{template.name}: {subject}: found in several packages: {join_names(owners)}"
         raise CatalogError(message, hint="write a template for each package")
-    finding = CatalogFinding(f"{noun} {name} not found".replace("  ", " ")).at(template.file.location(()))
+    finding = CatalogFinding(f"{subject} not found").at(template.file.location(()))
     known = sorted(_known(blobs, schema))
     hint = suggest_names(f"{noun}s", name, known) if known else "add an olm.package document"
     raise InvalidCatalog(str(finding), hint=hint)
