@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,19 +17,29 @@ from opmkit.cli.console import (
     print_table,
     progress,
 )
-from opmkit.cli.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
+from opmkit.cli.go_commands import given_flags
 from opmkit.cli.hints import format_hint
 from opmkit.cli.index_flags import INDEX_HELP, parse_default_channels
+from opmkit.cli.mirror_archive import ArchiveFlags, commit, find_layout_source, open_target
 from opmkit.cli.mirror_manifests import MirrorManifestFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.imagetools.mirroring.copy import CopyOptions
+    from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.model import MirrorFailure, PlannedImage
     from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.progress import Progress
+    from opmkit.index.mirror.load import MirrorLoad
     from opmkit.index.mirror.mirror import IndexMirror
 
+_INDEX_ONLY_FLAGS = frozenset(
+    {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have"}
+)
 INCOMPLETE = 5
 """Exit code if images could not be mirrored, and --continue is given."""
 
@@ -47,7 +58,9 @@ def mirror(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="TARGET", help="Target: REGISTRY or REGISTRY/PREFIX, or a directory such as ./mirror"
+            "--to",
+            metavar="TARGET",
+            help="Target: REGISTRY or REGISTRY/PREFIX, a directory such as ./mirror, or oci-archive:FILE",
         ),
     ],
     platform: Annotated[
@@ -95,14 +108,17 @@ def mirror(
     workers: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time")
     ] = 8,
+    archive_flags: ArchiveFlags,
     manifest_flags: MirrorManifestFlags,
     output: Output = OutputFormat.TEXT,
     registry_flags: RegistryFlags,
 ) -> None:
-    """Copy an index with its bundle images and all related images to a registry or a directory
+    """Copy an index with its bundle images and all related images to a registry, a directory or an archive
 
     Only what the target lacks is transferred. The catalog is copied last. An interrupted run can be repeated. With
     filters, the catalog image is built as 'opm index filter' builds it.
+
+    INDEX can be a directory or archive that this command has written: all of its images are copied to a registry.
 
     Exit codes: 5 if images could not be copied and --continue is given, 1 for other failures.
 
@@ -111,6 +127,10 @@ def mirror(
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror
 
       opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
+
+      opm mirror quay.io/me/catalog:1 --to oci-archive:mirror.tar --have carried.json
+
+      opm mirror mirror.tar --to registry.example.com/mirror
 
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
 
@@ -136,40 +156,80 @@ def mirror(
         binary_image=binary_image,
         name=Reference.parse(target_catalog) if target_catalog else None,
     )
-    with RegistryClient(registry_flags.options()) as client, progress() as bars:
-        tool = RegistryTool(client, ImageStore.open(), workers=workers)
-        target = _open_target(client, to, max_nested_paths)
+    with RegistryClient(registry_flags.options()) as client, progress() as bars, ExitStack() as stack:
+        target = stack.enter_context(open_target(client, to, archive_flags, max_nested_paths, ctx.command_path))
         manifest_flags.check_target(is_registry=not target.shares_blobs, is_dry_run=dry_run, command=ctx.command_path)
+        copy_options = CopyOptions(keep_going, workers)
+        if loaded := find_layout_source(index):
+            _check_load_flags(ctx, target, index)
+            failures = _load(
+                loaded,
+                target,
+                copy_options,
+                manifest_flags,
+                output,
+                bars,
+                is_dry_run=dry_run,
+                insecure=registry_flags.is_insecure,
+            )
+            if failures:
+                raise typer.Exit(INCOMPLETE)
+            return
+        tool = RegistryTool(client, ImageStore.open(), workers=workers)
         plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
         with open_mirror(tool, client, target, index, selection, plan_options, progress=bars) as opened:
             for warning in opened.catalog.change.warnings if opened.catalog.change else ():
                 print_warning(warning)
             if not dry_run:
-                _run(opened, CopyOptions(keep_going, workers), bars)
-            if not dry_run:
-                report = opened.report
-                insecure = registry_flags.is_insecure
-                manifest_flags.write(
-                    [*report.copied, *report.present], [opened.target_catalog.reference], insecure=insecure
-                )
+                _run(opened, copy_options, bars)
+                commit(target, opened.described_images(), archive_flags)
+                mirrored = (*opened.report.copied, *opened.report.present)
+                catalogs = [catalog.reference for catalog in opened.catalogs]
+                manifest_flags.write(mirrored, catalogs, insecure=registry_flags.is_insecure)
             _print(opened, output, is_dry_run=dry_run)
             failures = opened.report.failures
     if failures:
         raise typer.Exit(INCOMPLETE)
 
 
-def _open_target(client: RegistryClient, text: str, max_components: int | None) -> MirrorTarget:
-    from opmkit.imagetools.mirroring.directory_target import DirectoryTarget
-    from opmkit.imagetools.mirroring.registry_target import RegistryTarget
-    from opmkit.imagetools.mirroring.target import RegistryLocation, parse_location
+def _load(
+    source: LayoutSource,
+    target: MirrorTarget,
+    options: CopyOptions,
+    manifest_flags: MirrorManifestFlags,
+    output: OutputFormat,
+    bars: Progress,
+    *,
+    is_dry_run: bool,
+    insecure: bool,
+) -> Sequence[MirrorFailure]:
+    """Copy the images of a directory or archive, and return those that cannot be copied."""
+    from opmkit.imagetools.mirroring.errors import MirrorFailed
+    from opmkit.index.mirror.load import open_mirror_load
 
-    location = parse_location(text)
-    if isinstance(location, RegistryLocation):
-        return RegistryTarget(client, location, max_components=max_components)
-    return DirectoryTarget(location)
+    workers = options.workers
+    with open_mirror_load(source, target, measure=is_dry_run, workers=workers, progress=bars) as opened:
+        if opened.plan.failures and not is_dry_run and not options.continue_on_errors:
+            raise MirrorFailed(opened.plan.failures, len(opened.plan.images) + len(opened.plan.failures))
+        if not is_dry_run:
+            _run(opened, options, bars)
+            catalogs = [catalog.reference for catalog in opened.catalogs]
+            manifest_flags.write((*opened.report.copied, *opened.report.present), catalogs, insecure=insecure)
+        _print(opened, output, is_dry_run=is_dry_run)
+        return opened.report.failures
 
 
-def _run(opened: IndexMirror, options: Any, bars: Any) -> None:
+def _check_load_flags(ctx: typer.Context, target: MirrorTarget, index: str) -> None:
+    """Raise UsageError for flags and targets that apply to an index only."""
+    if target.shares_blobs:
+        raise UsageError(f"{index}: the mirror in a directory or archive can only be loaded into a registry")
+    if ctx.params.get("filters"):
+        raise UsageError(f"{index}: packages cannot be selected: it is a mirror in a directory or archive")
+    for name in sorted(given_flags(ctx) & _INDEX_ONLY_FLAGS):
+        raise UsageError(f"{index}: --{name} cannot be used: it is a mirror in a directory or archive")
+
+
+def _run(opened: IndexMirror | MirrorLoad, options: CopyOptions, bars: Progress) -> None:
     """Copy the images; report on stderr what was copied, whatever the outcome is."""
     try:
         opened.run(options, progress=bars)
@@ -182,20 +242,20 @@ def _run(opened: IndexMirror, options: Any, bars: Any) -> None:
         )
 
 
-def _print(opened: IndexMirror, output: OutputFormat, *, is_dry_run: bool) -> None:
-    report, catalog = opened.report, opened.target_catalog
+def _print(opened: IndexMirror | MirrorLoad, output: OutputFormat, *, is_dry_run: bool) -> None:
     if output is OutputFormat.JSON:
         print_json(_as_json(opened))
     elif is_dry_run:
         _print_plan(opened)
     else:
         with printing_result("the index was mirrored"):
-            print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
-    for failure in report.failures:
+            for catalog in opened.catalogs:
+                print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
+    for failure in opened.report.failures:
         _print_failure(failure)
 
 
-def _print_plan(opened: IndexMirror) -> None:
+def _print_plan(opened: IndexMirror | MirrorLoad) -> None:
     rows = [
         (
             str(image.request.reference),
@@ -205,10 +265,9 @@ def _print_plan(opened: IndexMirror) -> None:
         )
         for image in opened.plan.images
     ]
-    catalog = opened.target_catalog
-    if opened.catalog.image is not None:
+    for catalog, source in opened.local_catalogs:
         size = "present" if catalog.is_present else format_size(catalog.size)
-        rows.append((f"{opened.catalog.name.name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
+        rows.append((f"{source.name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
     print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows)
     plan = opened.plan
     print_line(
@@ -225,15 +284,16 @@ def _print_failure(failure: MirrorFailure) -> None:
     print_hint(failure.error.hint)
 
 
-def _as_json(opened: IndexMirror) -> dict[str, Any]:
-    report, catalog = opened.report, opened.target_catalog
+def _as_json(opened: IndexMirror | MirrorLoad) -> dict[str, Any]:
+    report = opened.report
     copied = {id(image) for image in report.copied}
+    catalogs = [
+        {"source": catalog.source, "target": f"{catalog.name}:{catalog.tag}", "digest": catalog.digest}
+        for catalog in opened.catalogs
+    ]
     return {
-        "catalog": {
-            "source": str(opened.catalog.name),
-            "target": f"{catalog.name}:{catalog.tag}",
-            "digest": catalog.digest,
-        },
+        "catalog": catalogs[-1] if catalogs else None,
+        "catalogs": catalogs,
         "images": [_image_as_json(image, is_copied=id(image) in copied) for image in opened.plan.images],
         "failures": [
             {

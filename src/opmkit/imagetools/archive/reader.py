@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-MAX_MEMBERS = 1 << 16
-"""Members of an archive; an image has at most a few thousand blobs."""
+MAX_MEMBERS = 1 << 18
+"""Members of an archive; a mirror of 20,000 images has three for each."""
 _CHUNK = 1 << 20
 _MAX_NAME_SHOWN = 200
 _HINT = "create the archive again"

@@ -70,6 +70,7 @@ class MirrorCopy:
         spool: ManifestSpool,
         options: CopyOptions | None = None,
         *,
+        mount_sources: Mapping[str, Repository] | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
         """Prepare to copy the images of ``plan`` that the target lacks.
@@ -80,6 +81,7 @@ class MirrorCopy:
             target: Where they are copied to.
             spool: The manifests.
             options: Concurrency, and what to do after a failure.
+            mount_sources: Repositories of the target that are known to have a blob, by its digest.
             progress: A receiver of progress reports.
         """
         self._plan = plan
@@ -96,7 +98,7 @@ class MirrorCopy:
         self._lock = threading.Lock()
         self._stored: set[tuple[str, str]] = set()
         self._holders: dict[str, Repository] = {}
-        self._mount_sources: Mapping[str, Repository] = {}
+        self._mount_sources: Mapping[str, Repository] = mount_sources or {}
         self._waiting: dict[tuple[str, str], list[tuple[_ImageCopy, Descriptor]]] = {}
 
     def report(self) -> MirrorReport:
@@ -122,7 +124,8 @@ class MirrorCopy:
             with WorkerPool(self._options.workers, "mirror") as self._pool:
                 try:
                     if not self._target.shares_blobs:
-                        self._mount_sources = find_mount_sources(self._plan.present, self._target, blobs, self._pool)
+                        found = find_mount_sources(self._plan.present, self._target, blobs, self._pool)
+                        self._mount_sources = {**self._mount_sources, **found}
                     self._progress.begin("Copying", sum(blobs.values()))
                     self._copy(image for image in absent if not image.request.last)
                     self._copy(image for image in absent if image.request.last)

@@ -9,15 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import NotFound
+from opmkit.imagetools.files import write_files
+from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MirrorDescription
 from opmkit.imagetools.spec import is_digest
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from opmkit.imagetools.mirroring.description import MirroredImage
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.repository import BlobOpener, ImageSource, Repository
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
@@ -71,6 +74,17 @@ class DirectoryTarget:
             return [*retained, *pending.values()]
 
         self._layout.update_index(update, required=sorted(unsynced))
+
+    def commit(self, images: Iterable[MirroredImage]) -> bool:
+        """Add images to the description from which the directory is loaded; return whether it has changed."""
+        path = self.path / DESCRIPTION_FILE
+        with self._layout.lock():
+            raw = path.read_bytes() if path.exists() else None
+            existing = MirrorDescription() if raw is None else MirrorDescription.parse(raw, str(path))
+            description = existing.merge(MirrorDescription({image.name: image for image in images})).dump()
+            if description != raw:
+                write_files(self.path, {DESCRIPTION_FILE: description})
+        return description != raw
 
     def listed_digest(self, name: str) -> str | None:
         """Return the digest of the image with a name in the index, None if there is none."""

@@ -12,10 +12,14 @@ from opmkit.imagetools.reference import Reference
 if TYPE_CHECKING:
     from opmkit.imagetools.repository import ImageSource, Repository
 
+_ARCHIVE_PREFIX = "oci-archive:"
 _DIRECTORY_PREFIX = "oci:"
 _REGISTRY_PREFIX = "docker://"
 _PATH_STARTS = ("/", "./", "../")
-_HINT = "write REGISTRY[/PREFIX], such as registry.example.com/mirror, or the path of a directory, such as ./mirror"
+_HINT = (
+    "write REGISTRY[/PREFIX], such as registry.example.com/mirror, the path of a directory, such as ./mirror, or "
+    "oci-archive:FILE"
+)
 
 
 class MirrorSource(Protocol):
@@ -62,12 +66,24 @@ class RegistryLocation:
     prefix: str = ""
 
 
-def parse_location(text: str) -> RegistryLocation | Path:
-    """Parse ``REGISTRY[/PREFIX]``, or the path of a directory: ``oci:DIR``, ``/...``, ``./...`` or an existing one.
+@dataclass(frozen=True, slots=True)
+class ArchiveLocation:
+    """The path of an archive."""
+
+    path: Path
+
+
+def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
+    """Parse the name of a target: a registry, an archive or a directory.
+
+    These are ``REGISTRY[/PREFIX]``, ``oci-archive:FILE``, and ``oci:DIR``, ``/...``, ``./...`` or an existing
+    directory.
 
     Raises:
-        InvalidReference: The text is neither.
+        InvalidReference: The text is invalid.
     """
+    if text.startswith(_ARCHIVE_PREFIX) and text != _ARCHIVE_PREFIX:
+        return ArchiveLocation(Path(text.removeprefix(_ARCHIVE_PREFIX)))
     if text.startswith(_DIRECTORY_PREFIX) and text != _DIRECTORY_PREFIX:
         return Path(text.removeprefix(_DIRECTORY_PREFIX))
     if text in (".", "..") or text.startswith(_PATH_STARTS):

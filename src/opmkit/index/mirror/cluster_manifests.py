@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit.imagetools.mirroring.names import is_digest_tag
+from opmkit.imagetools.referrers import DIGEST_TAG
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope, mirror_rules
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.catalog_source import CatalogSource
@@ -83,11 +85,14 @@ def cluster_manifests(
 
 
 def repository_rules(images: Iterable[PlannedImage]) -> list[MirrorRule]:
-    """Return the repositories of mirrored images, without those of catalogs, which clusters pull from the mirror."""
+    """Return the repositories of mirrored images, and whether these are referenced by digest or by tag.
+
+    Catalogs are omitted, because clusters refer to them in the mirror, and so are signatures.
+    """
     rules: dict[tuple[str, str, bool], MirrorRule] = {}
     for image in images:
-        source, by_digest = image.request.reference.name, image.request.reference.digest is not None
-        if not image.request.last:
+        source, by_digest = image.request.reference.name, is_digest_tag(image.tag)
+        if not image.request.last and not DIGEST_TAG.fullmatch(image.tag):
             key = (source, image.target, by_digest)
             rules[key] = MirrorRule(source, image.target, digests=by_digest, tags=not by_digest)
     return list(rules.values())

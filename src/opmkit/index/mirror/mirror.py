@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
+from opmkit.imagetools.mirroring.description import MirroredImage
 from opmkit.imagetools.mirroring.errors import MirrorFailed
 from opmkit.imagetools.mirroring.model import MirrorPlan, MirrorReport
 from opmkit.imagetools.mirroring.names import is_digest_tag
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.mirroring.target import MirrorSource, MirrorTarget
+    from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
@@ -35,6 +37,7 @@ class MirroredCatalog:
         name: Its repository in the target.
         tag: Its tag there.
         digest: Its digest.
+        source: Its name in the source.
         is_present: Whether the target has it.
         size: Bytes of its manifests and blobs if it is built or read on this machine, else 0.
     """
@@ -42,6 +45,7 @@ class MirroredCatalog:
     name: str
     tag: str
     digest: str
+    source: str
     is_present: bool
     size: int = 0
 
@@ -62,14 +66,21 @@ class IndexMirror:
     """
 
     def __init__(
-        self, catalog: MirrorCatalog, plan: MirrorPlan, source: MirrorSource, target: MirrorTarget, spool: ManifestSpool
+        self,
+        catalog: MirrorCatalog,
+        plan: MirrorPlan,
+        source: MirrorSource,
+        target: MirrorTarget,
+        spool: ManifestSpool,
+        platforms: tuple[Platform, ...] = (),
     ) -> None:
-        """Use the plan for an opened catalog."""
+        """Use the plan for an opened catalog; ``platforms`` are the selected ones."""
         self.catalog = catalog
         self.plan = plan
         self._source = source
         self._target = target
         self._spool = spool
+        self._platforms = platforms
         self._copy: MirrorCopy | None = None
         self.target_catalog = self._find_catalog()
 
@@ -77,6 +88,34 @@ class IndexMirror:
     def report(self) -> MirrorReport:
         """The result so far, without a catalog image that is built or read on this machine."""
         return self._copy.report() if self._copy else MirrorReport((), self.plan.present, self.plan.failures)
+
+    @property
+    def catalogs(self) -> list[MirroredCatalog]:
+        """The catalog in the target."""
+        return [self.target_catalog]
+
+    @property
+    def local_catalogs(self) -> list[tuple[MirroredCatalog, Reference]]:
+        """The catalog, with its source, if its image is built or read on this machine and thus not in the plan."""
+        return [(self.target_catalog, self.catalog.name)] if self.catalog.image is not None else []
+
+    def described_images(self) -> list[MirroredImage]:
+        """Return the images that the target has, including the catalog, for its description."""
+        report, platforms = self.report, self._platforms
+        images = [
+            MirroredImage(
+                f"{image.target}:{image.tag}",
+                image.digest,
+                platforms if image.is_partial else (),
+                image.request.last,
+                image.request.needed_by,
+            )
+            for image in (*report.copied, *report.present)
+        ]
+        found = self.target_catalog
+        if self.catalog.image is not None:
+            images.append(MirroredImage(f"{found.name}:{found.tag}", found.digest, is_catalog=True))
+        return images
 
     def run(self, options: CopyOptions, *, progress: Progress = NO_PROGRESS) -> MirrorReport:
         """Copy the images, and then the catalog, so that a catalog in the target never lacks images of its bundles.
@@ -99,7 +138,9 @@ class IndexMirror:
 
     def _find_catalog(self) -> MirroredCatalog:
         catalog = self.catalog
-        found = MirroredCatalog(self._target.name(catalog.name), catalog.tag, catalog.digest, is_present=False)
+        found = MirroredCatalog(
+            self._target.name(catalog.name), catalog.tag, catalog.digest, str(catalog.name), is_present=False
+        )
         if catalog.image is not None:
             return replace(found, is_present=self._has_catalog(), size=_size(catalog.image))
         planned = [image for image in self.plan.images if image.request is catalog.request]
@@ -145,7 +186,7 @@ def open_mirror(
             requests.append(catalog.request)
         plan = plan_mirror(requests, source, target, spool, options, progress=progress)
         plan = MirrorPlan(plan.images, (*failures, *plan.failures))
-        yield IndexMirror(catalog, plan, source, target, spool)
+        yield IndexMirror(catalog, plan, source, target, spool, options.platforms)
 
 
 def _size(image: Image | ImageIndex) -> int:

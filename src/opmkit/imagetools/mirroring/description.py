@@ -1,0 +1,114 @@
+"""The description of a mirror in a directory or archive, from which it is loaded into a registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import UnsupportedImage
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.spec import Platform, check_digest
+from opmkit.imagetools.spec.fields import Fields, dump_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DESCRIPTION_FILE = "mirror.json"
+MAX_DESCRIPTION_SIZE = 128 << 20
+"""Bytes of a description, which has about 300 for an image."""
+MAX_IMAGES = 1 << 19
+VERSION = 1
+_MAX_USERS = 20
+"""What needs an image, in a description."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredImage:
+    """An image of a mirror.
+
+    Attributes:
+        name: Its source with its tag in the target, ``quay.io/org/name:tag``.
+        digest: The digest of its manifest or index.
+        platforms: The platforms that were selected of an index; none if it is complete.
+        is_catalog: Whether it is a catalog, which is copied after the images that it refers to.
+        needed_by: Descriptions of what needs the image.
+    """
+
+    name: str
+    digest: str
+    platforms: tuple[Platform, ...] = ()
+    is_catalog: bool = False
+    needed_by: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> Reference:
+        """The source by digest, with the tag in the target; raises InvalidReference."""
+        parsed = Reference.parse(self.name)
+        return Reference(parsed.registry, parsed.repository, parsed.tag, self.digest)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the JSON object, without the fields that are empty."""
+        optional = {
+            "platforms": list(map(str, self.platforms)),
+            "catalog": self.is_catalog,
+            "neededBy": list(self.needed_by[:_MAX_USERS]),
+        }
+        return {"name": self.name, "digest": self.digest} | {key: value for key, value in optional.items() if value}
+
+    @classmethod
+    def from_json(cls, value: object, path: str) -> MirroredImage:
+        """Parse a JSON object; raises InvalidImage, and InvalidReference for an invalid name or platform."""
+        fields = Fields.from_value(value, path)
+        image = cls(
+            fields.string("name"),
+            check_digest(fields.string("digest")),
+            tuple(map(Platform.parse, fields.strings("platforms"))),
+            fields.boolean("catalog"),
+            fields.strings("neededBy"),
+        )
+        _ = image.reference  # invalid names are reported before anything is copied
+        return image
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorDescription:
+    """The images of a mirror in a directory or archive.
+
+    Attributes:
+        images: The images by name.
+        omitted: The blobs that an incremental archive does not contain, because earlier ones do, with the name of a
+            source repository in which the target has the blob.
+    """
+
+    images: Mapping[str, MirroredImage] = field(default_factory=dict)
+    omitted: Mapping[str, str] = field(default_factory=dict)
+
+    def merge(self, other: MirrorDescription) -> MirrorDescription:
+        """Return the images of both; those of ``other`` replace others of the same name."""
+        return MirrorDescription({**self.images, **other.images}, {**self.omitted, **other.omitted})
+
+    def dump(self) -> bytes:
+        """Return the content of the file; equal descriptions give equal bytes."""
+        images = [image.to_json() for _, image in sorted(self.images.items())]
+        omitted = {"omitted": dict(self.omitted)} if self.omitted else {}
+        return dump_json({"version": VERSION, "images": images, **omitted})
+
+    @classmethod
+    def parse(cls, raw: bytes, location: str) -> MirrorDescription:
+        """Parse the content of the file ``location``.
+
+        Raises:
+            InvalidImage, InvalidReference: It is malformed.
+            LimitExceeded: It is too long.
+            UnsupportedImage: A later version of the format.
+        """
+        fields = Fields.from_json(raw, location, limit=MAX_DESCRIPTION_SIZE)
+        if fields.integer("version") != VERSION:
+            raise UnsupportedImage(f"{location}: unsupported version {fields.integer('version')}", hint="update opmkit")
+        parsed = (MirroredImage.from_json(value, path) for path, value in fields.items("images", limit=MAX_IMAGES))
+        images = {image.name: image for image in parsed}
+        omitted = fields.string_map("omitted")
+        for digest, name in omitted.items():
+            check_digest(digest)
+            Reference.parse(name)
+        return cls(images, omitted)
