@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
 
-from opmkit.bundle.document_stream import Document, read_documents
+from opmkit.bundle import document_stream
+from opmkit.bundle.document_stream import Document, read_document_file, read_documents
 from opmkit.bundle.errors import InvalidDocument
 
 
@@ -95,3 +98,25 @@ def test_strings_that_look_like_keys_are_not_duplicates() -> None:
 def test_yaml_errors_have_the_line_in_the_file() -> None:
     (error,) = (item for item in read_documents(b"a: 1\n---\nb: 2\nc: d: e\n") if isinstance(item, InvalidDocument))
     assert error.line == 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 1000])
+@pytest.mark.parametrize("blanks", [8, 100])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{\n"a": 1\n}\n{\n"b": "}\\n{"\n}\n\n  {\n"c": [{\n"d": 1\n}\n]\n}\n',
+        b'\xef\xbb\xbf\n\n{\n"a": 1\n}\n\n\n\n\n\n\n\n{"b": 1} {\n"c": 1\n}\n{\n"d": }',
+        b'{\n"a": 1\n}\n{\n"b": "\xff"\n}\n',
+        b"\n\n\n---\na: 1\n---\nb: 1\n",
+        b"   \n",
+        b"",
+        b"{",
+    ],
+)
+def test_chunks_of_a_file_do_not_matter(raw: bytes, blanks: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = list(read_documents(raw, include_empty=True))
+    monkeypatch.setattr(document_stream, "_CHUNK_SIZE", size)
+    monkeypatch.setattr(document_stream, "_MAX_BLANKS", blanks)
+    found = list(read_document_file(BytesIO(raw), include_empty=True))
+    assert list(map(str, found)) == list(map(str, expected))

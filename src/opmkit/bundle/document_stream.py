@@ -6,8 +6,9 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
@@ -23,6 +24,10 @@ BOM = b"\xef\xbb\xbf"
 _SEPARATOR, _NEWLINE = b"---", ord("\n")
 _END = b"\n}"
 _JSON_BOUNDARY = re.compile(re.escape(_END) + rb"[ \t\r]*\n\s*(?=\{)")
+_CHUNK_SIZE = 1 << 20
+"""Bytes of a JSON file to read at once."""
+_MAX_BLANKS = 4096
+"""Bytes between two documents of a chunk; with more of them, the slow parser is used."""
 _WHITESPACE = re.compile(r"\s*")
 _BLANK_LINES = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 
@@ -56,7 +61,7 @@ def read_documents(raw: bytes, *, include_empty: bool = False) -> Iterator[Docum
     """
     raw = raw.removeprefix(BOM)
     if is_json(raw):
-        yield from _json_documents(raw)
+        yield from _json_documents(raw, BytesIO())
     else:
         yield from _yaml_documents(raw, include_empty=include_empty)
 
@@ -66,35 +71,58 @@ def is_json(raw: bytes) -> bool:
     return raw.removeprefix(BOM).lstrip()[:1] == b"{"
 
 
-def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
-    """Yield the documents one at a time, with the fast parser while each ends with a brace at the start of a line."""
-    start, line = 0, 1
-    boundaries = ((match.start() + len(_END), match.end()) for match in _JSON_BOUNDARY.finditer(raw))
-    for end, next_start in chain(boundaries, [(len(raw), len(raw))]):
-        text = raw[start:end]
-        try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            yield from _decode_json_stream(raw, start, line)
+def read_document_file(file: BinaryIO, *, include_empty: bool = False) -> Iterator[Document | InvalidDocument]:
+    """Yield all documents of a file like `read_documents`, without storing a JSON file of many documents as a whole."""
+    head = file.read(_CHUNK_SIZE)
+    while head and not head.removeprefix(BOM).strip() and (chunk := file.read(len(head))):
+        head += chunk
+    if is_json(head):
+        yield from _json_documents(head.removeprefix(BOM), file)
+    else:
+        yield from read_documents(head + file.read(), include_empty=include_empty)
+
+
+def _json_documents(buffer: bytes, file: BinaryIO) -> Iterator[Document | InvalidDocument]:
+    """Yield the documents in ``buffer`` and the rest of ``file``.
+
+    The fast parser is used while each document ends with a brace at the start of a line.
+    """
+    offset, line, searched, size = 0, 1, 0, _CHUNK_SIZE
+    while True:
+        start = 0
+        chunk = file.read(size)
+        boundaries = ((match.start() + len(_END), match.end()) for match in _JSON_BOUNDARY.finditer(buffer, searched))
+        for end, next_start in chain(boundaries, () if chunk else [(len(buffer), len(buffer))]):
+            text = buffer[start:end]
+            try:
+                value = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                yield from _decode_json_stream(buffer[start:] + chunk + file.read(), offset + start, line)
+                return
+            first_line = line + text[: len(text) - len(text.lstrip())].count(b"\n")
+            yield Document(first_line, value, _find_duplicates(text, value), offset + start, offset + next_start)
+            line += buffer.count(b"\n", start, next_start)
+            start = next_start
+        if not chunk:
             return
-        first_line = line + text[: len(text) - len(text.lstrip())].count(b"\n")
-        yield Document(first_line, value, _find_duplicates(text, value), start, next_start)
-        line += raw.count(b"\n", start, next_start)
-        start = next_start
+        offset += start
+        searched = max(len(buffer) - start - _MAX_BLANKS, 0)
+        size = max(len(buffer) - start, _CHUNK_SIZE)  # a large document is not copied for each chunk
+        buffer = buffer[start:] + chunk
 
 
 def _decode_json_stream(raw: bytes, start: int, line: int) -> Iterator[Document | InvalidDocument]:
     """Yield concatenated documents with any whitespace between them.
 
     Args:
-        raw: The content of the file.
-        start: Offset of the first document, or of the whitespace before it.
-        line: The line of this offset.
+        raw: The rest of the file.
+        start: Its offset in the file.
+        line: Its first line.
     """
     try:
-        text = raw[start:].decode()
+        text = raw.decode()
     except UnicodeDecodeError as error:
-        yield InvalidDocument("not valid UTF-8", line=line + raw.count(b"\n", start, start + error.start))
+        yield InvalidDocument("not valid UTF-8", line=line + raw.count(b"\n", 0, error.start))
         return
     duplicates: list[DuplicateKey] = []
     decoder = json.JSONDecoder(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import read_documents
+from opmkit.bundle.document_stream import read_document_file, read_documents
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Severity
@@ -75,7 +75,7 @@ def iter_blobs(root: FilePath) -> Iterator[Blob]:
     """
     loader = _Loader()
     for name, path in iter_catalog_files(root):
-        yield from loader.load_file(name, read_file(path))
+        yield from loader.load_path(name, path)
     raise_findings(loader.errors)
 
 
@@ -88,7 +88,7 @@ def stream_blobs(root: FilePath) -> Iterator[Blob]:
     """
     loader = _Loader()
     for name, path in iter_catalog_files(root):
-        yield from loader.load_file(name, read_file(path))
+        yield from loader.load_path(name, path)
     raise_findings(loader.errors)
 
 
@@ -98,7 +98,10 @@ def load_directory(root: FilePath) -> LoadResult:
     Raises:
         StoreError: A file can't be read.
     """
-    return load_files(((name, read_file(path)) for name, path in iter_catalog_files(root)))
+    loader = _Loader()
+    files = iter_catalog_files(root)
+    blobs = Blobs.from_blobs(blob for name, path in files for blob in loader.load_path(name, path))
+    return LoadResult(blobs, tuple(loader.errors), tuple(loader.warnings))
 
 
 def load_files(files: Iterable[tuple[str, bytes]]) -> LoadResult:
@@ -134,9 +137,13 @@ def read_file(path: FilePath) -> bytes:
         StoreError: The file can't be read.
     """
     with disk_errors(path):
-        if path.stat().st_size > MAX_FILE:
-            raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path), rule="FBC-FILE-SIZE")])
+        _check_size(path)
         return path.read_bytes()
+
+
+def _check_size(path: FilePath) -> None:
+    if path.stat().st_size > MAX_FILE:
+        raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path), rule="FBC-FILE-SIZE")])
 
 
 @dataclass(slots=True)
@@ -148,6 +155,12 @@ class _Loader:
 
     def load_file(self, name: str, raw: bytes) -> Iterator[Blob]:
         return self.load(name, read_documents(raw, include_empty=True))
+
+    def load_path(self, name: str, path: FilePath) -> Iterator[Blob]:
+        with disk_errors(path):
+            _check_size(path)
+            with path.open("rb") as file:
+                yield from self.load(name, read_document_file(file, include_empty=True))
 
     def load(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:
         for document in documents:
