@@ -286,6 +286,17 @@ def test_composite_template_and_paths_of_another_layout(opm_http: Opm, images: d
     assert "composite.yaml:2: refusing to write catalogs/v4.20/reef/composite.yaml" in refused.stderr
 
 
+def test_names_that_are_not_text(opm_http: Opm, images: dict[str, str]) -> None:
+    work = opm_http
+    name = "reef\udcff\x1b[31m"
+    write_operator(work.directory / name, {"a.yaml": basic_template(images)}, [mapped("a.yaml", "v4.17")])
+    report = json.loads(work(*RENDER, "--output", "json"))
+    assert report["catalogs"][0]["path"] == "catalogs/v4.17/reef\ufffd\x1b[31m/catalog.yaml"
+    (work.directory / name / "catalog-templates" / "a.yaml").write_text("schema: olm.template.basic\nentries: 1\n")
+    failed = work.attempt(*RENDER)
+    assert r"Error: reef\udcff\x1b[31m/catalog-templates/a.yaml:2: entries is a number" in failed.stderr
+
+
 def test_examples_of_the_documentation(opm_http: Opm, images: dict[str, str], registry: Registry) -> None:
     text = (FIXTURES.parent / "docs" / "templates.md").read_text()
     work = opm_http

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -201,14 +202,19 @@ def _report(result: RunResult, lock: Path | None) -> dict[str, Any]:
     return {
         "catalogs": [
             {
-                "path": str(catalog.path),
-                "template": str(catalog.template),
+                "path": _text(catalog.path),
+                "template": _text(catalog.template),
                 "status": catalog.status,
                 "migrateLevel": catalog.migrate_level,
                 "bundles": catalog.bundles,
             }
             for catalog in result.catalogs
         ],
-        "lock": {"path": str(lock), "status": result.lock} if lock else None,
+        "lock": {"path": _text(lock), "status": result.lock} if lock else None,
         "images": result.images,
     }
+
+
+def _text(path: Path) -> str:
+    """Return a path as Unicode text; bytes that are not UTF-8 are replaced."""
+    return os.fsencode(path).decode(errors="replace")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.index.errors import CatalogError, InvalidCatalog, combine_errors
+from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_file
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob, SourceLocation
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.fbc.templates.renderer import ListedImage
     from opmkit.index.image.source import GetRegistryTool
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 MAX_USES = 3
 """Further locations of an image that an error lists."""
+MAX_HINTS = 2
+"""Hints of an error that combines several."""
 _ENCODERS = {FileFormat.JSON: to_json, FileFormat.YAML: to_yaml}
 
 
@@ -109,15 +111,19 @@ def render_plan(
         run.report_images(resolved.errors | reader.prefetch(readable, progress))
         catalogs = run.render(reader, progress)
         if run.errors:
-            raise combine_errors([_as_catalog_error(error) for error in run.errors])
+            raise _combine(run.errors)
         status = _write_lock(lock, resolved, options)
         files.commit()
     return RunResult(tuple(catalogs), status, len(images), tuple(run.warnings))
 
 
-def _as_catalog_error(error: OpmkitError) -> CatalogError:
-    first, *others = error.lines
-    return error if isinstance(error, CatalogError) else CatalogError(first, details=others, hint=error.hint)
+def _combine(errors: Sequence[OpmkitError]) -> CatalogError:
+    """Return an error with the lines of all errors, and the first of their hints."""
+    if len(errors) == 1 and isinstance(errors[0], CatalogError):
+        return errors[0]
+    first, *others = (line for error in errors for line in error.lines)
+    hints = list(dict.fromkeys(error.hint for error in errors if error.hint))
+    return CatalogError(first, details=others, hint=Hint.all_of(*hints[:MAX_HINTS]))
 
 
 def _write_lock(lock: ImageLock, resolved: ResolvedImages, options: RunOptions) -> FileStatus | None:
@@ -129,6 +135,18 @@ def _write_lock(lock: ImageLock, resolved: ResolvedImages, options: RunOptions) 
     if not changes:
         return FileStatus.UNCHANGED
     return FileStatus.WRITTEN if update_lock(options.lock, changes) else FileStatus.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class _LocatedReader:
+    """A renderer of bundles that sets their locations to those in a template."""
+
+    reader: BundleReader
+    locations: Mapping[str, SourceLocation]
+
+    def __call__(self, images: Sequence[str], /) -> dict[str, BundleBlob]:
+        rendered = self.reader(images)
+        return {image: replace(blob, location=self.locations[image]) for image, blob in rendered.items()}
 
 
 @dataclass(slots=True)
@@ -221,12 +239,13 @@ class _Run:
             blobs = migrate(parse_blobs(read_file(job.path), name), level)
         else:
             compat = self.options.plan.compat
-            blobs = render_template(self.templates[job], job.type, reader, level=level, compat=compat)
+            render = _LocatedReader(reader, dict(reversed(self.images[job])))
+            blobs = render_template(self.templates[job], job.type, render, level=level, compat=compat)
         if self.options.validate:
             try:
                 raise_findings(check_blobs(blobs))
             except InvalidCatalog as error:
-                first, *others = (f"{name}: invalid catalog: {line}" for line in error.lines)
+                first, *others = (line if line.startswith(f"{name}:") else f"{name}: {line}" for line in error.lines)
                 hint = Hint.any_of(error.hint, Hint("write invalid catalogs with {}", Setting.NO_VALIDATE))
                 raise InvalidCatalog(first, details=others, hint=hint) from error
         return blobs
