@@ -273,17 +273,18 @@ def _missing_names(bundle: Bundle) -> Iterator[str]:
 
 
 def _normalize(blobs: Blobs, *, sort: bool) -> Blobs:
-    """Sort properties, related images and, if ``sort``, keys as in blobs that are rendered from bundles."""
+    """Sort related images, and with ``sort`` properties and keys, as in blobs that are rendered from bundles."""
     others = (replace(blob, content=_sort_keys(blob.content)) if sort else blob for blob in blobs.others)
     bundles = (_normalize_bundle(blob, sort=sort) for blob in blobs.bundles)
     return replace(blobs, bundles=tuple(bundles), others=tuple(others))
 
 
 def _normalize_bundle(blob: BundleBlob, *, sort: bool) -> BundleBlob:
-    properties = (replace(prop, value=_sort_keys(prop.value)) if sort else prop for prop in blob.properties)
-    return replace(
-        blob, properties=move_objects_last(properties), related_images=sort_related_images(blob.related_images)
-    )
+    images = sort_related_images(blob.related_images)
+    if not sort:
+        return replace(blob, related_images=images)
+    properties = (replace(prop, value=_sort_keys(prop.value)) for prop in blob.properties)
+    return replace(blob, properties=move_objects_last(properties), related_images=images)
 
 
 def _sort_keys(value: T) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -21,6 +22,7 @@ from opmkit.index.fbc.blobs import (
     DeprecationsBlob,
     OtherBlob,
     PackageBlob,
+    SourceLocation,
 )
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.rendering.releases import bundle_in_release, catalog_in_release, database_in_release, migrated_index
@@ -102,9 +104,13 @@ DEPRECATIONS = DeprecationsBlob("reef", (Deprecation(PACKAGE, "", "old"),))
 
 @pytest.mark.parametrize(("release", "keys"), [("1.27", "schema package entries"), ("1.31", "entries package schema")])
 def test_deprecations_are_custom_documents_before_1_32(release: str, keys: str) -> None:
-    blobs = catalog_in_release(Blobs(deprecations=(DEPRECATIONS,)), Compat.parse(release))
+    located = replace(DEPRECATIONS, location=SourceLocation("reef.json"))
+    blobs = catalog_in_release(Blobs(deprecations=(located,)), Compat.parse(release))
     (other,) = blobs.others
     assert (blobs.deprecations, other.schema, " ".join(other.content)) == ((), "olm.deprecations", keys)
+    yaml = replace(DEPRECATIONS, location=SourceLocation("reef.yaml"))
+    (sorted_other,) = catalog_in_release(Blobs(deprecations=(yaml,)), Compat(26)).others
+    assert list(sorted_other.content) == ["entries", "package", "schema"]
     assert catalog_in_release(Blobs(deprecations=(DEPRECATIONS,)), Compat(32)).deprecations == (DEPRECATIONS,)
 
 

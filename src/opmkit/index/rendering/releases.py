@@ -10,6 +10,7 @@ from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CSV
 from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.document_stream import sort_keys
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.bundle.properties import PACKAGE
@@ -62,6 +63,8 @@ def database_in_release(blobs: Blobs, compat: Compat) -> Blobs:
 
 def catalog_in_release(blobs: Blobs, compat: Compat) -> Blobs:
     """Return the blobs of a file-based catalog in the format of a release."""
+    if not compat.has(Change.SORTED_CONTENT):
+        blobs = replace(blobs, bundles=tuple(map(_move_objects_last, blobs.bundles)))
     if compat.has(Change.DEPRECATIONS):
         return blobs
     others = (_as_other(blob, sort=compat.has(Change.SORTED_CONTENT)) for blob in blobs.deprecations)
@@ -149,6 +152,14 @@ def _derive_release(blob: BundleBlob, prop: BlobProperty) -> BlobProperty:
     return replace(prop, value={**prop.value, "version": version, "release": release})
 
 
+def _move_objects_last(blob: BundleBlob) -> BundleBlob:
+    """Move embedded objects behind other properties, including the metadata of the ClusterServiceVersion."""
+    return replace(blob, properties=tuple(sorted(blob.properties, key=lambda prop: prop.type == BUNDLE_OBJECT)))
+
+
 def _as_other(blob: DeprecationsBlob, *, sort: bool) -> OtherBlob:
+    """Return deprecations as a custom document; one read from YAML has sorted keys in any case."""
     content = blob_to_dict(blob)
-    return OtherBlob(DEPRECATIONS, "", blob.package, dict(sorted(content.items())) if sort else content, blob.location)
+    if sort or not blob.location.file.endswith(".json"):
+        content = {key: sort_keys(content[key]) for key in sorted(content)}
+    return OtherBlob(DEPRECATIONS, "", blob.package, content, blob.location)
