@@ -16,7 +16,9 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signing.key_files import load_private_key
 from opmkit.imagetools.store import LayoutRepository
 from tests.e2e.test_docs import examples
+from tests.kit.bundles import bundle_image, push_image, resolve_digest
 from tests.kit.content import put_image
+from tests.kit.images import small_image
 from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
@@ -135,3 +137,41 @@ def test_examples_of_the_documentation(registry: Registry, tmp_path: Path) -> No
         [PROGRAM, "image", "generate-key-pair"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "cosign.key: refusing to overwrite" in done.stderr
+
+
+@pytest.fixture
+def index(signer: Opm, registry: Registry, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Push a bundle and an index of it by digest; return the names of both images, by digest."""
+    prefix = f"{registry.host}/{re.sub('[^a-z]', '', request.node.name.lower())}"
+    push_image(f"{prefix}/lagoon:1.0.0", bundle_image("lagoon", "1.0.0", signer.directory))
+    bundle = f"{prefix}/lagoon@{resolve_digest(f'{prefix}/lagoon:1.0.0')}"
+    add = ("index", "add", "-b", bundle, "-i", "scratch", "-t", f"{prefix}/catalog:1", "--to-fbc", "--push")
+    signer(*add, "--use-http")
+    return bundle, f"{prefix}/catalog@{resolve_digest(f'{prefix}/catalog:1')}"
+
+
+def test_attest_sbom_and_provenance(signer: Opm, index: tuple[str, str]) -> None:
+    bundle, catalog = index
+    for image in (bundle, catalog):
+        signer("image", "attest", "--use-http", *KEY, "--sbom", "--provenance", image)
+        verified = signer("image", "verify-attestation", "--use-http", *PUBLIC_KEY, "-o", "json", image)
+        sbom, provenance = (item["statement"]["predicate"] for item in json.loads(verified)[0]["attestations"])
+        assert sbom["metadata"]["component"]["bom-ref"] == image
+        (entry,) = provenance["buildDefinition"]["externalParameters"]["bundles"]
+        assert (entry["package"], entry["name"]) == ("lagoon", "lagoon.v1.0.0")
+        digests = [item["digest"]["sha256"] for item in provenance["buildDefinition"]["resolvedDependencies"]]
+        assert digests == ([bundle.rpartition(":")[2]] if image == catalog else [])
+    names = [item["name"] for item in sbom["components"]]
+    assert "lagoon.v1.0.0" in names
+    # The statements are reproducible, and so are signatures: nothing is added by a second run.
+    signer("image", "attest", "--use-http", *KEY, "--sbom", "--provenance", catalog)
+    again = signer("image", "verify-attestation", "--use-http", *PUBLIC_KEY, "-o", "json", catalog)
+    assert again == verified
+
+
+def test_attest_another_image(signer: Opm, image: str) -> None:
+    push_image(image, small_image(signer.directory, {"file": b"x"}))
+    attest = ("image", "attest", "--use-http", *KEY, image)
+    assert "not a bundle or index image" in signer.attempt(*attest, "--sbom").stderr
+    assert "nothing to attest" in signer.attempt(*attest).stderr
+    assert "--predicate and --type require each other" in signer.attempt(*attest, "--type", "vuln").stderr

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.errors import UsageError
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import (
     NewBundleFormat,
@@ -24,31 +25,63 @@ TYPE_HELP = "cyclonedx, link, openvex, slsaprovenance1, spdxjson, vuln, or a URI
 
 
 def attest(
+    ctx: typer.Context,
     registry_flags: RegistryFlags,
     image: SignedImage,
     key: SigningKey,
-    predicate: Annotated[Path, typer.Option(metavar="FILE", help="JSON file with the predicate")],
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help=f"Type of the predicate: {TYPE_HELP}")],
+    predicate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with the predicate; requires --type")
+    ] = None,
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help=f"Type of the predicate: {TYPE_HELP}")] = "",
+    sbom: Annotated[
+        bool, typer.Option("--sbom", help="Attest the operators and images of a bundle or index, in CycloneDX")
+    ] = False,
+    provenance: Annotated[
+        bool, typer.Option("--provenance", help="Attest the bundles and the base image of a bundle or index, in SLSA")
+    ] = False,
+    builder_id: Annotated[
+        str,
+        typer.Option(
+            metavar="URI", help="With --provenance: platform that ran the build; default: this version of opmkit"
+        ),
+    ] = "",
     new_bundle_format: NewBundleFormat = False,
 ) -> None:
-    """Attach signed statements about an image to it
+    """Attach signed statements about an image to it: a file, an SBOM or provenance
 
-    The statement is an in-toto attestation in a DSSE envelope, as cosign writes it.
+    The statements are in-toto attestations in DSSE envelopes, as cosign writes them.
 
-    [bold]Example:[/] opm image attest --key cosign.key --type spdxjson --predicate sbom.json quay.io/me/catalog:1
+    [bold]Examples:[/]
+
+      opm image attest --key cosign.key --sbom --provenance quay.io/me/catalog:1
+
+      opm image attest --key cosign.key --type spdxjson --predicate sbom.json quay.io/me/lagoon:0.1.0
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.signing.documents import Statement
     from opmkit.imagetools.signing.key_files import load_private_key
-    from opmkit.imagetools.signing.predicates import predicate_type, read_predicate
+    from opmkit.imagetools.signing.predicates import PREDICATE_TYPES, predicate_type, read_predicate
     from opmkit.imagetools.signing.sign import Signer
     from opmkit.imagetools.signing.target import open_for_signing
 
-    uri, content = predicate_type(type_), read_predicate(predicate)
+    if (predicate is None) != (not type_):
+        raise UsageError("--predicate and --type require each other", ctx.command_path)
+    if predicate is None and not (sbom or provenance):
+        raise UsageError("nothing to attest: pass --predicate, --sbom or --provenance", ctx.command_path)
+    predicates = {predicate_type(type_): read_predicate(predicate)} if predicate else {}
     target = open_for_signing(parse_image_reference(image), RegistryClient(registry_flags.options()))
+    if sbom or provenance:
+        from opmkit.index.attestations.contents import read_contents
+        from opmkit.index.attestations.provenance import provenance as provenance_of
+        from opmkit.index.attestations.sbom import sbom as sbom_of
+
+        contents = read_contents(registry_flags.tool(), target.name)
+        predicates |= {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
+        predicates |= {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}
     signer = Signer(load_private_key(key, read_password), new_bundle_format)
-    signer.attest(target.source, target.image, Statement(target.image.digest, uri, content, target.repository))
+    for uri, content in predicates.items():
+        signer.attest(target.source, target.image, Statement(target.image.digest, uri, content, target.repository))
     with printing_result(f"{target.name}: attested"):
         print_line(target.name)
 

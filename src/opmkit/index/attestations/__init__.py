@@ -1,0 +1,1 @@
+"""Statements about bundle and index images: software bills of materials, and provenance."""
