@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kit.forkserver import Command
 from tests.kit.opm import Opm
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.kit.forkserver import ForkServer
 
 BUNDLE_020 = "./bundle-0.2.0=quay.io/me/lagoon:0.2.0"
 ALPHA = ("--channel", "candidate")
@@ -176,4 +179,40 @@ def test_release_edits_all_templates_or_none(site: Opm) -> None:
 
 
 def listing(directory: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in directory.iterdir()}
+    return {path.name: path.read_text() for path in directory.glob("*.yaml")}
+
+
+def test_concurrent_edits_of_a_template_are_all_made(site: Opm, forkserver: ForkServer) -> None:
+    words = [["add", "t.yaml", BUNDLE_020, *ALPHA], ["deprecate", "t.yaml", "--package", "-m", "Old."]]
+    words += [["promote", "t.yaml", "lagoon-operator.v0.1.0", "--to", f"new{n}", "--create-channel"] for n in range(3)]
+    done = forkserver.run([Command(["template", *more], directory=site.directory) for more in words])
+    assert [result.stderr for result in done if result.status] == []
+    after = text(site)
+    assert "lagoon-operator.v0.2.0" in after
+    assert "message: " in after
+    assert [f"name: new{n}\n" in after for n in range(3)] == [True, True, True]
+    for more in words:
+        assert site.attempt("template", *more, "--check").returncode == 0
+
+
+def test_a_killed_release_leaves_complete_files_and_can_be_repeated(site: Opm, forkserver: ForkServer) -> None:
+    operator = site.directory / "lagoon"
+    templates = operator / "catalog-templates"
+    templates.mkdir(parents=True)
+    (site.directory / "bundle-0.3.0").rename(operator / "0.3.0")
+    config = "".join(f"- {{template_name: {name}.yaml, channels: [stable]}}\n" for name in "ab")
+    (operator / "0.3.0" / "release-config.yaml").write_text(f"catalog_templates:\n{config}")
+    release = ["template", "release", "lagoon/0.3.0", "--image", "quay.io/me/lagoon:0.3.0"]
+    at, seen = 0, set()
+    while True:
+        at += 1
+        for name in "ab":
+            (templates / f"{name}.yaml").write_text(TEMPLATE)
+        (killed,) = forkserver.run([Command(release, directory=site.directory, killed_at=("os.replace", at))])
+        if killed.status == 0:
+            break
+        seen.add(sum("v0.3.0" in content for content in listing(templates).values()))
+        site(*release)
+        assert {content.count("- name: lagoon-operator.v0.3.0") for content in listing(templates).values()} == {1}
+    assert seen == {0, 1}
+    assert [path.name for path in sorted(templates.iterdir())] == ["a.yaml", "b.yaml"]

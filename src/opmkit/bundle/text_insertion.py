@@ -33,7 +33,7 @@ def insert_items(
     an item stay with it.
 
     Raises:
-        UneditableText: if the item is not on a line of its own.
+        UneditableText: if the item shares its line with others.
     """
     at_end = index >= len(section.value)
     if section.flow_style:
@@ -112,7 +112,7 @@ def remove_item(text: str, section: yaml.SequenceNode, index: int) -> TextEdit:
     """Remove an item of a list that has others, with the comments directly above it.
 
     Raises:
-        UneditableText: if the item is not on a line of its own.
+        UneditableText: if the item shares its line with others.
     """
     node = section.value[index]
     if section.flow_style:
@@ -125,7 +125,7 @@ def remove_item(text: str, section: yaml.SequenceNode, index: int) -> TextEdit:
 
 
 def encode_document(value: JsonValue, text: str, root: yaml.Node, *, is_json: bool, model: yaml.Node | None) -> str:
-    """Return a document of its own, which ends with a line break, in the style of another one.
+    """Return a separate document, which ends with a line break, in the style of another one.
 
     Args:
         value: The content, a mapping that is not empty.
@@ -198,7 +198,7 @@ def _dash_line(text: str, node: yaml.SequenceNode, index: int) -> int:
         if not text[start : start + column].strip() and text.startswith("-", start + column):
             return start
         position = start - 1
-    raise UneditableText("the item is not on a line of its own", hint="write each item of the list on its own line")
+    raise UneditableText("the item shares its line with others", hint="write each item of the list on its own line")
 
 
 def _insertion(position: int, text: str) -> TextEdit:

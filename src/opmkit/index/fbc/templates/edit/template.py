@@ -73,7 +73,7 @@ class EditableTemplate:
 
     @property
     def has_frame(self) -> bool:
-        """Whether blobs are in the list ``entries`` of a document; otherwise each is a document of its own."""
+        """Whether blobs are in the list ``entries`` of a document; otherwise each is its own document."""
         return self.file.schema not in _CATALOG_SCHEMAS
 
     def located_blobs(self) -> list[LocatedBlob]:
