@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.kit.shared import SHARED
 
 from .add import bench_add, bench_scale
+from .gate import bench_gate
 from .render import bench_catalog, bench_render
 from .serve import bench_serve
 from .serve_catalog import bench_serve_catalog
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "render": Benchmark(bench_render),
     "templates": Benchmark(bench_templates),
     "catalog": Benchmark(bench_catalog, runs=5),
+    "gate": Benchmark(bench_gate, runs=3),
     "transfer": Benchmark(bench_transfer, bundles=False, reference=False, runs=3),
     "serve": Benchmark(bench_serve, runs=5),
     "serve-catalog": Benchmark(bench_serve_catalog, runs=5),
