@@ -53,7 +53,7 @@ class RenderOptions:
         level: Level to which bundles are migrated.
         image_template: Template of the images of bundle directories, which have no image otherwise.
         cache: Rendered bundle images by digest.
-        digests: Digests of images by their references; other tags are resolved.
+        digests: Digests of images in registries, by their references; other tags are resolved.
         warn: Called with each warning about a bundle.
         compat: The release of Go opm whose format is used.
     """
@@ -234,10 +234,7 @@ class _Reader:
         digest = self.options.digests.get(reference)
         if digest is None:
             return IndexSource.resolve(self.tool, reference)
-        source = IndexSource.find(self.tool, reference)
-        if isinstance(source.location, Reference):
-            return replace(source, location=source.location.with_digest(digest))
-        return source
+        return IndexSource(reference, Reference.parse(reference).with_digest(digest), self.tool)
 
     def _read_index(self, source: IndexSource, kind: SourceKind) -> Blobs:
         """Return the blobs of an index in the format of the release."""

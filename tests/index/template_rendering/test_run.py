@@ -164,6 +164,16 @@ def test_bundles_are_rendered_without_a_cache(tmp_path: Path, image: str) -> Non
     assert len(render(root, cached=False).catalogs) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["./reef", "../../etc/passwd", "oci:layout:1", "docker-archive:/etc/passwd", "store:reef"]
+)
+def test_templates_refer_to_registries_only(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "repository"
+    write(root / "v4.16.yaml", basic_template({"1.0.0": name}))
+    with pytest.raises(CatalogError, match=r"v4.16.yaml:10: .*: unsupported: it is not an image in a registry"):
+        render(root)
+
+
 def test_unavailable_registry_is_asked_once_and_all_images_are_reported(tmp_path: Path) -> None:
     root = tmp_path / "repository"
     with WebServer(QuietHandler) as server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -83,10 +82,7 @@ def resolve_images(
     options: ImageOptions,
     progress: Progress = NO_PROGRESS,
 ) -> ResolvedImages:
-    """Return the digests of image tags from a lock file, or else from their registries.
-
-    Images with a digest, and images outside of registries, are not locked.
-    """
+    """Return the digests of image tags from a lock file, or else from their registries; other images are not locked."""
     result = ResolvedImages()
     pending: dict[str, Reference] = {}
     for image in images:
@@ -155,11 +151,11 @@ class _Resolver:
 
 
 def _tagged(image: str) -> Reference | None:
-    """Return the reference of an image whose digest is unknown; None for other images."""
+    """Return the reference of an image whose digest is unknown, None if it is known."""
     location = parse_location(image)
-    if isinstance(location, Path):
-        raise CatalogError(f"{image}: unsupported: it is a path", hint="Refer to an image in a registry.")
-    return location if isinstance(location, Reference) and location.digest is None else None
+    if not isinstance(location, Reference):  # templates may be untrusted, and must not make the command read files
+        raise CatalogError(f"{image}: unsupported: it is not an image in a registry", hint="Refer to a pushed image.")
+    return None if location.digest else location
 
 
 class BundleReader:
@@ -236,15 +232,12 @@ class BundleReader:
         return with_image(replace(blob, related_images=others), pinned)
 
     def _digest(self, image: str) -> str:
-        """Return the digest of an image; "" for one outside of registries."""
-        if image in self._locked:
-            return self._locked[image].digest
-        location = parse_location(image)
-        return (location.digest or "") if isinstance(location, Reference) else ""
+        locked = self._locked.get(image)
+        return locked.digest if locked else Reference.parse(image).digest or ""
 
     def _is_cached(self, image: str) -> bool:
-        digest = self._digest(image)
-        return bool(digest and self._options.cache and self._options.cache.contains(digest))
+        cache, digest = self._options.cache_for_release, self._digest(image)
+        return bool(digest and cache and cache.contains(digest))
 
     def _warn_once(self, warning: str) -> None:
         if warning not in self._warnings:
