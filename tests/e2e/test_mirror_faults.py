@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from opmkit.imagetools.registry import RetryPolicy
 from tests.e2e.test_kill import KillingProxy, run_through
 from tests.kit.faults import Answer, Corrupt, Delay, Fault, FaultProxy, Reset, ResetUpload, Truncate
+from tests.kit.forkserver import Command
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of, incomplete_tags
 from tests.kit.opm import run
 from tests.kit.registry import Registry
@@ -21,6 +23,7 @@ from tests.kit.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.kit.forkserver import ForkServer
     from tests.kit.opm import Opm
 
 ALWAYS = 1 << 20
@@ -198,3 +201,29 @@ def test_mirrors_to_one_directory_at_once(opm_http: Opm, source: Site) -> None:
     assert [process.wait(timeout=60) for process in processes] == [0, 0, 0]
     index = json.loads((opm_http.directory / "mirror" / "index.json").read_text())
     assert len(index["manifests"]) == 5
+
+
+@pytest.mark.parametrize("step", ["os.replace", "os.fsync"])
+def test_killed_mirror_to_a_directory_is_resumed(
+    opm_http: Opm, forkserver: ForkServer, source: Site, step: str
+) -> None:
+    argv = ["mirror", source.catalog, "--to", "./mirror", "--use-http"]
+    index = opm_http.directory / "mirror" / "index.json"
+    for at in (2, 9, 17):
+        (killed,) = forkserver.run([Command(argv, directory=opm_http.directory, killed_at=(step, at))])
+        assert killed.status in (0, -signal.SIGKILL), killed.stderr
+        listed = json.loads(index.read_text())["manifests"] if index.exists() else []
+        for manifest in listed:
+            opm_http("image", "inspect", f"oci:mirror@{manifest['digest']}")
+    opm_http(*argv[:-1])
+    assert len(json.loads(index.read_text())["manifests"]) == 5
+
+
+def test_registry_that_requires_credentials_is_reported(opm_http: Opm, source: Site, basic_registry: Registry) -> None:
+    to = f"{basic_registry.host}/m"
+    denied = opm_http.attempt("mirror", source.catalog, "--to", to)
+    assert (denied.returncode, denied.stdout) == (1, "")
+    assert "log in" in denied.stderr
+    credentials = {"auths": {basic_registry.host: {"auth": base64.b64encode(b"tester:secret").decode()}}}
+    (opm_http.directory / "auth.json").write_text(json.dumps(credentials))
+    opm_http("mirror", source.catalog, "--to", to, "--authfile", "auth.json")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import random
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
@@ -22,7 +24,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform, media_types, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
-from tests.kit.content import CONFIG, noise
+from tests.kit.content import CONFIG, described, noise
 from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
@@ -306,3 +308,57 @@ def test_blobs_are_mounted_from_other_repositories_of_the_target(
     assert (len(report.copied), report.transferred) == (1, 0)
     mounts = [each for each in registry.requests() if "from=mounts%2Fa" in each.path]
     assert [each.status for each in mounts] == [201, 201]
+
+
+class UnreliableSource(Source):
+    """A source in which a lost blob, and a quarter of the other pairs of repository and blob, cannot be read."""
+
+    seed = 0
+    lost = ""
+
+    def writable(self, reference: Reference) -> LayoutRepository:
+        seed, lost = self.seed, self.lost
+
+        class Unreliable(LayoutRepository):
+            def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+                if (
+                    descriptor.digest == lost
+                    or random.Random(f"{seed} {reference.name} {descriptor.digest}").random() < 0.25
+                ):
+                    raise RegistryUnavailable("connection reset")
+                return super().open_blob(descriptor)
+
+        return Unreliable(self.path / "source", reference.name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_image_is_copied_or_reported_once(
+    tmp_path: Path, spool: ManifestSpool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = UnreliableSource(tmp_path)
+    layers = [described(noise(200, number)) for number in range(12)]
+    for number, layer in enumerate(layers):
+        source.writable(Reference.parse("quay.io/a")).put_blob(layer, partial(io.BytesIO, noise(200, number)))
+    config = described(CONFIG, media_types.OCI_CONFIG)
+    source.writable(Reference.parse("quay.io/a")).put_blob(config, partial(io.BytesIO, CONFIG))
+    rng = random.Random(seed)
+    requests = [
+        source.add_manifest(
+            f"image-{number % 15}", Manifest.build(config, rng.sample(layers, 4), {"number": f"{number}"})
+        )
+        for number in range(40)
+    ]
+    source.seed, source.lost = seed, layers[0].digest
+    target = DirectoryTarget(tmp_path / "target")
+    monkeypatch.setattr(target, "shares_blobs", bool(seed % 2), raising=False)
+    planned = plan_mirror(requests, source, target, spool)
+    copy = MirrorCopy(planned, source, target, spool, CopyOptions(continue_on_errors=True))
+    report = copy.run()
+    done = [*(str(image.request.reference) for image in report.copied), *(each.image for each in report.failures)]
+    assert sorted(done) == sorted(str(request.reference) for request in requests)
+    assert report.copied
+    assert report.failures
+    for image in report.copied:
+        repository = LayoutRepository(tmp_path / "target", image.target)
+        assert repository.resolve(image.tag).digest == image.digest
+        assert all(map(repository.has_blob, image.blobs.values()))
