@@ -181,3 +181,33 @@ def test_a_slow_client_gets_its_whole_response_at_shutdown(tmp_path: Path) -> No
 
 def test_invalid_flags_are_rejected(opm: Opm, catalog: Path) -> None:
     assert "--http-port" in opm.attempt("serve", str(catalog), "--http-catalog", "a").stderr
+
+
+def test_access_log_has_the_fields_of_grpc_calls(catalog: Path) -> None:
+    with Server(str(catalog), "--http-port", "0", "--access-log", program=SERVE) as server:
+        sent = requests.get(url(server), headers={"Accept-Encoding": "identity"}, timeout=PATIENCE).content
+        compressed = requests.get(url(server), headers={"Accept-Encoding": "gzip"}, timeout=PATIENCE, stream=True)
+        raw = compressed.raw.read(decode_content=False)
+        requests.head(url(server, "none"), timeout=PATIENCE)
+        with channel(server.address) as connection:
+            call(connection, "GetPackage", name="lagoon")
+        server.stop()
+        records = [fields(line) for line in server.out if "msg=call" in line]
+    grpc = next(record for record in records if record["method"] == "/api.Registry/GetPackage")
+    first, second, third = (record for record in records if record is not grpc)
+    assert first.keys() == second.keys() == third.keys() == grpc.keys() | {"path"}
+    assert [(each["method"], each["code"], int(each["bytes"])) for each in (first, second, third)] == [
+        ("GET", "200", len(sent)),
+        ("GET", "200", len(raw)),
+        ("HEAD", "404", 0),
+    ]
+    assert first["path"] == "/catalogs/pools/api/v1/all"
+    assert first["peer"].startswith("127.0.0.1:")
+
+
+def test_interrupted_downloads_continue_with_ranges(server: Server) -> None:
+    whole = requests.get(url(server), headers={"Accept-Encoding": "identity"}, timeout=PATIENCE)
+    headers = {"Range": "bytes=100-", "If-Range": whole.headers["Last-Modified"]}
+    rest = requests.get(url(server), headers=headers, timeout=PATIENCE)
+    assert (rest.status_code, rest.content) == (206, whole.content[100:])
+    assert rest.headers["Content-Range"] == f"bytes 100-{len(whole.content) - 1}/{len(whole.content)}"

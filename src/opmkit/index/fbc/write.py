@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,8 @@ def with_go_numbers(value: Any) -> Any:
         items = [with_go_numbers(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, float) or (type(value) is int and value not in UINT64):
-        return orjson.Fragment(go_float(float(value)).encode())
+        sign = "-" if value == 0 and math.copysign(1, value) < 0 else ""
+        return orjson.Fragment(f"{sign}{go_float(float(value))}".encode())
     return value
 
 

@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._transport = self._output.transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_SIZE)
-        self.peer = _format_address(transport.get_extra_info("peername"))
+        self.peer = format_address(transport.get_extra_info("peername"))
         limits = {Setting.MAX_CONCURRENT_STREAMS: MAX_STREAMS, Setting.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES}
         self._write(settings_frame(limits))
         self.flush()
@@ -406,7 +406,7 @@ _PROCESS: Mapping[int, Callable[[Connection, Frame], None]] = {
 }
 
 
-def _format_address(name: object) -> str:
+def format_address(name: object) -> str:
     """Return the host and port of a socket address."""
     if not isinstance(name, tuple):
         return ""

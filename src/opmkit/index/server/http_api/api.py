@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
+from html import escape
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
+from opmkit.index.server.http_api.conditions import InvalidRange, Validators, check_preconditions, requested_range
 from opmkit.index.server.http_api.content import FIELDS, Section
+from opmkit.index.server.http_api.request import is_escaped
 
 if TYPE_CHECKING:
     from opmkit.index.server.http_api.content import CatalogContent
@@ -21,6 +24,9 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _MAX_NAME = 253
 _METHODS = ("GET", "HEAD")
 _QUALITY = re.compile(r"\s*;\s*q\s*=\s*0(\.0*)?\s*")
+_CONTENT_TYPE = ("Content-Type", "application/jsonl")
+RANGES = ("Accept-Ranges", "bytes")
+VARY = ("Vary", "Accept-Encoding")
 MIN_COMPRESSED = 1024
 """Bytes of the smallest response that is compressed."""
 
@@ -39,6 +45,11 @@ class Response:
         """Number of bytes before compression."""
         return len(self.text) + sum(section.length for section in self.sections)
 
+    @property
+    def is_compressible(self) -> bool:
+        """Whether the response is large enough to compress, and complete."""
+        return self.status is HTTPStatus.OK and bool(self.sections) and self.size >= MIN_COMPRESSED
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogApi:
@@ -49,47 +60,73 @@ class CatalogApi:
 
     def answer(self, request: Request) -> Response:
         """Return the response to a request, without regard to whether the method is HEAD."""
-        path = _PATH.fullmatch(request.path)
-        if path is None:
-            return error_response(HTTPStatus.NOT_FOUND, "404 page not found")
         if request.method not in _METHODS:
             response = error_response(HTTPStatus.METHOD_NOT_ALLOWED, "Method Not Allowed")
             return Response(response.status, (*response.headers, ("Allow", ", ".join(_METHODS))), response.text)
-        catalog = path["catalog"]
-        if not is_catalog_name(catalog):
+        clean = _clean_path(request.raw_path)
+        if clean != request.raw_path:
+            return _redirect(f"{clean}?{request.query}" if request.query else clean)
+        path = _PATH.fullmatch(request.path)
+        if path is None:
+            return error_response(HTTPStatus.NOT_FOUND, "404 page not found")
+        if not is_catalog_name(path["catalog"]):
             return error_response(HTTPStatus.BAD_REQUEST, "invalid catalog name: not a DNS subdomain in lower case")
-        is_query = path["endpoint"] == "metas"
-        parameters = dict(reversed(parse_qsl(request.query, keep_blank_values=True))) if is_query else {}
+        parameters = parse_parameters(request.query) if path["endpoint"] == "metas" else {}
         if not parameters.keys() <= set(FIELDS):
             return error_response(HTTPStatus.BAD_REQUEST)
-        if self.name not in ("", catalog):
+        if self.name not in ("", path["catalog"]):
             return error_response(HTTPStatus.NOT_FOUND)
-        validators = (
+        headers = (
             ("Last-Modified", formatdate(self.content.modified, usegmt=True)),
             ("ETag", f'W/"{self.content.tag}"'),
-            ("Vary", "Accept-Encoding"),
+            VARY,
         )
-        status = self._check_preconditions(request)
+        status = check_preconditions(request.headers, Validators(self.content.modified, self.content.tag))
         if status is not HTTPStatus.OK:
-            return Response(status, validators)
-        headers = (("Content-Type", "application/jsonl"), *validators)
-        return Response(status, headers, sections=self.content.select(**parameters))
+            return Response(status, headers)
+        if path["endpoint"] == "all":
+            return self._all(request, headers)
+        return Response(status, (_CONTENT_TYPE, *headers), sections=self.content.select(**parameters))
 
-    def _check_preconditions(self, request: Request) -> HTTPStatus:
-        """Evaluate the conditions of a request, in the order of RFC 9110; the entity tag is weak."""
-        matches, excluded = request.headers.get("if-match"), request.headers.get("if-none-match")
-        if matches is not None:
-            if matches.strip() != "*":
-                return HTTPStatus.PRECONDITION_FAILED
-        elif (limit := _seconds(request.headers.get("if-unmodified-since"))) is not None and (
-            self.content.modified > limit
-        ):
-            return HTTPStatus.PRECONDITION_FAILED
-        if excluded is not None:
-            tags = {tag.strip().removeprefix("W/") for tag in excluded.split(",")}
-            return HTTPStatus.NOT_MODIFIED if tags & {"*", f'"{self.content.tag}"'} else HTTPStatus.OK
-        since = _seconds(request.headers.get("if-modified-since"))
-        return HTTPStatus.OK if since is None or self.content.modified > since else HTTPStatus.NOT_MODIFIED
+    def _all(self, request: Request, headers: tuple[tuple[str, str], ...]) -> Response:
+        """Return all documents, or the requested range."""
+        everything = self.content.everything
+        size = sum(section.length for section in everything)
+        headers = (_CONTENT_TYPE, *headers, RANGES)
+        try:
+            part = requested_range(request.headers, size, self.content.modified)
+        except InvalidRange as error:
+            response = error_response(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, str(error))
+            total = (("Content-Range", f"bytes */{size}"),) if error.is_outside else ()
+            return Response(response.status, (*response.headers, *total), response.text)
+        if part is None:
+            return Response(HTTPStatus.OK, headers, sections=everything)
+        last = part.offset + part.length - 1
+        content_range = ("Content-Range", f"bytes {part.offset}-{last}/{size}")
+        return Response(HTTPStatus.PARTIAL_CONTENT, (*headers, content_range), sections=(Section(*part),))
+
+
+def parse_parameters(query: str) -> dict[str, str]:
+    """Return the first value of each parameter; as in Go, parts with invalid escapes or semicolons are ignored."""
+    parameters: dict[str, str] = {}
+    for part in query.split("&"):
+        if part and ";" not in part and is_escaped(part):
+            name, _, value = part.partition("=")
+            parameters.setdefault(unquote_plus(name), unquote_plus(value))
+    return parameters
+
+
+def _clean_path(path: str) -> str:
+    """Return a path without empty, ``.`` and ``..`` segments; a final slash is preserved."""
+    clean = "/" + posixpath.normpath(path).lstrip("/")
+    return f"{clean}/" if path.endswith("/") and clean != "/" else clean
+
+
+def _redirect(location: str) -> Response:
+    """Return a redirection to another path."""
+    status = HTTPStatus.TEMPORARY_REDIRECT
+    headers = (("Content-Type", "text/html; charset=utf-8"), ("Location", location), VARY)
+    return Response(status, headers, f'<a href="{escape(location)}">{status.phrase}</a>.\n\n'.encode())
 
 
 def is_catalog_name(name: str) -> bool:
@@ -99,7 +136,7 @@ def is_catalog_name(name: str) -> bool:
 
 def error_response(status: HTTPStatus, text: str = "") -> Response:
     """Return a response with a line of text, which defaults to the status."""
-    headers = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
+    headers = (("Content-Type", "text/plain; charset=utf-8"), VARY, ("X-Content-Type-Options", "nosniff"))
     return Response(status, headers, f"{text or f'{status.value} {status.phrase}'}\n".encode())
 
 
@@ -111,12 +148,3 @@ def accepts_gzip(request: Request) -> bool:
 def _is_gzip(coding: str) -> bool:
     name, separator, quality = coding.partition(";")
     return name.strip().lower() == "gzip" and _QUALITY.fullmatch(separator + quality) is None
-
-
-def _seconds(date: str | None) -> float | None:
-    """Return the time of a date in a header, or None if there is none or it is invalid."""
-    try:
-        parsed = parsedate_to_datetime(date or "")
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -6,14 +6,15 @@ import asyncio
 import logging
 import time
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from opmkit.index.server.acceptor import Acceptor
-from opmkit.index.server.http_api.api import MIN_COMPRESSED, accepts_gzip, error_response
+from opmkit.index.server.http2.connection import format_address
+from opmkit.index.server.http_api.api import RANGES, accepts_gzip, error_response
 from opmkit.index.server.http_api.request import HEAD_END, RequestError, parse_request
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class HttpListener:
 
     async def _respond(self, head: bytes | None, writer: asyncio.StreamWriter) -> bool:
         """Answer a request, and return whether the connection can be used for another."""
-        start = time.monotonic()
+        start = time.perf_counter()
         request = None
         try:
             if head is None:
@@ -128,44 +129,61 @@ class HttpListener:
         except RequestError as error:
             response = error_response(error.status)
         keep_alive = request is not None and request.keep_alive and not self._stopping
-        await self._send(request, response, writer, keep_alive=keep_alive)
-        if self._settings.access_log:
-            self._log_request(request, response, writer, time.monotonic() - start)
+        sent = _SentBytes()
+        try:
+            await self._send(request, response, writer, sent, keep_alive=keep_alive)
+        finally:
+            if self._settings.access_log:
+                self._log_request(request, response, writer, start, sent)
         return keep_alive
 
     async def _send(
-        self, request: Request | None, response: Response, writer: asyncio.StreamWriter, *, keep_alive: bool
+        self,
+        request: Request | None,
+        response: Response,
+        writer: asyncio.StreamWriter,
+        sent: _SentBytes,
+        *,
+        keep_alive: bool,
     ) -> None:
+        has_content = request is None or request.method != "HEAD"
         compressed = (
             request is not None
+            and has_content
             and request.chunked
             and accepts_gzip(request)
-            and bool(response.sections)
-            and response.size >= MIN_COMPRESSED
+            and response.is_compressible
         )
         headers = [("Date", formatdate(usegmt=True)), *response.headers]
         if compressed:
+            headers = [header for header in headers if header != RANGES]
             headers += [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
         elif response.status is not HTTPStatus.NOT_MODIFIED:
             headers.append(("Content-Length", str(response.size)))
         headers.append(("Connection", "keep-alive" if keep_alive else "close"))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
         writer.write(f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n{lines}\r\n".encode())
-        if request is None or request.method != "HEAD":
+        if has_content:
             writer.write(response.text)
+            sent.count += len(response.text)
             if compressed:
-                await self._send_compressed(response, writer)
+                await self._send_compressed(response, writer, sent)
             else:
                 for piece in self._api.content.read(response.sections):
                     await self._write(writer, piece)
+                    sent.count += len(piece)
         await self._write(writer, b"")
 
-    async def _send_compressed(self, response: Response, writer: asyncio.StreamWriter) -> None:
+    async def _send_compressed(self, response: Response, writer: asyncio.StreamWriter, sent: _SentBytes) -> None:
         """Send the sections of a response in chunks; they are compressed in a thread, since that takes long."""
         compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
         for piece in self._api.content.read(response.sections):
-            await self._write(writer, _chunk(await asyncio.to_thread(compressor.compress, piece)))
-        await self._write(writer, _chunk(compressor.flush()) + b"0\r\n\r\n")
+            compressed = await asyncio.to_thread(compressor.compress, piece)
+            await self._write(writer, _chunk(compressed))
+            sent.count += len(compressed)
+        rest = compressor.flush()
+        await self._write(writer, _chunk(rest) + b"0\r\n\r\n")
+        sent.count += len(rest)
 
     async def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         """Write data, and wait until the client has received most of it; raises TimeoutError."""
@@ -174,17 +192,30 @@ class HttpListener:
             await writer.drain()
 
     def _log_request(
-        self, request: Request | None, response: Response, writer: asyncio.StreamWriter, seconds: float
+        self,
+        request: Request | None,
+        response: Response,
+        writer: asyncio.StreamWriter,
+        start: float,
+        sent: _SentBytes,
     ) -> None:
-        peer = writer.get_extra_info("peername") or ("",)
+        """Write a request to the access log with the fields of a gRPC call, and its path."""
         fields = {
             "method": request.method if request else "",
             "path": request.path if request else "",
-            "peer": str(peer[0]),
-            "status": response.status.value,
-            "duration": f"{seconds:.6f}s",
+            "peer": format_address(writer.get_extra_info("peername")),
+            "code": response.status.value,
+            "ms": round((time.perf_counter() - start) * 1000, 2),
+            "bytes": sent.count,
         }
-        _log.info("finished request", extra={"fields": fields})
+        _log.info("call", extra={"fields": fields})
+
+
+@dataclass(slots=True)
+class _SentBytes:
+    """The number of bytes of a response that have been sent, without headers."""
+
+    count: int = 0
 
 
 class _Protocol(asyncio.StreamReaderProtocol):

@@ -15,6 +15,7 @@ HEAD_END = b"\r\n\r\n"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e\x80-\xff]+) HTTP/(\d)\.(\d)")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+_INVALID_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ABSOLUTE = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -31,15 +32,20 @@ class RequestError(Exception):
 class Request:
     """A request; names of headers are in lower case, and values of repeated ones are joined by commas.
 
-    ``chunked`` says whether the client understands responses of unknown length.
+    ``chunked`` says whether the client understands responses of unknown length. ``raw_path`` has escapes.
     """
 
     method: str
-    path: str
+    raw_path: str
     query: str
     headers: Mapping[str, str]
     keep_alive: bool
     chunked: bool
+
+    @property
+    def path(self) -> str:
+        """The path without escapes."""
+        return unquote(self.raw_path)
 
 
 def parse_request(head: bytes) -> Request:
@@ -71,6 +77,11 @@ def parse_request(head: bytes) -> Request:
 
 def _split_target(target: str) -> tuple[str, str]:
     path, _, query = _ABSOLUTE.sub("", target, count=1).partition("?")
-    if not path.startswith("/"):
+    if not path.startswith("/") or not is_escaped(path):
         raise RequestError(HTTPStatus.BAD_REQUEST)
-    return unquote(path), query
+    return path, query
+
+
+def is_escaped(text: str) -> bool:
+    """Return whether each percent sign in a part of a URL starts a valid escape."""
+    return not _INVALID_ESCAPE.search(text)
