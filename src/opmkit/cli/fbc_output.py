@@ -10,6 +10,7 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageError, print_warning
+from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ class CatalogFormat(StrEnum):
 
 
 COMPAT_HELP = "Release of Go opm whose results to match, including its defects: newest, or a version such as 1.26"
-COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
 
 
 def parse_compat(value: str | Compat) -> Compat:

@@ -144,7 +144,7 @@ def _root(
 def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Print the version in the format of Go opm
 
-    OpmVersion is the release of operator-registry that opmkit implements, or OPM_COMPAT_VERSION if set.
+    OpmVersion is the release of operator-registry that opmkit implements, or that of OPM_COMPAT or OPM_COMPAT_VERSION.
 
     [bold]Example:[/] opm version
     """

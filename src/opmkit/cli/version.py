@@ -15,6 +15,8 @@ from opmkit.imagetools.spec import Platform
 GO_RELEASE = "v1.73.0"
 """Release of operator-registry whose commands, flags and results opmkit implements."""
 COMPAT_VARIABLE = "OPM_COMPAT_VERSION"
+COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
+"""Default of the release of operator-registry whose results commands match."""
 
 
 def version_line() -> str:
@@ -36,8 +38,14 @@ def version_line() -> str:
 
 
 def compat_version() -> str:
-    """Return the release of operator-registry to report: OPM_COMPAT_VERSION, or GO_RELEASE by default."""
-    version = os.environ.get(COMPAT_VARIABLE) or GO_RELEASE
+    """Return the release of operator-registry to report.
+
+    OPM_COMPAT_VERSION sets it, otherwise OPM_COMPAT, which sets the release whose results are matched.
+    """
+    from opmkit.index.fbc.compat import Compat
+
+    release = os.environ.get(COMPAT_DEFAULT_VARIABLE)
+    version = os.environ.get(COMPAT_VARIABLE) or (Compat.parse(release).version if release else GO_RELEASE)
     if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
         raise OpmkitError(
             f'{COMPAT_VARIABLE}: invalid version "{version}"',

@@ -54,6 +54,8 @@ def test_the_build_records_the_commit(newcomer: InstalledOpm) -> None:
 
 def test_the_reported_release_can_be_chosen(newcomer: InstalledOpm) -> None:
     assert 'OpmVersion:"v1.26.5",' in newcomer.with_env(OPM_COMPAT_VERSION="v1.26.5")("version")
+    assert 'OpmVersion:"v1.43.1",' in newcomer.with_env(OPM_COMPAT="1.43")("version")
+    assert 'OpmVersion:"v1.26.5",' in newcomer.with_env(OPM_COMPAT="1.43", OPM_COMPAT_VERSION="v1.26.5")("version")
     done = newcomer.with_env(OPM_COMPAT_VERSION="1.26").attempt("version")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from opmkit.index.errors import CatalogError
@@ -23,6 +25,10 @@ from opmkit.index.fbc.compat import NEWEST_MINOR, OLDEST_MINOR, Change, Compat
 def test_releases_are_named_by_version(text: str, minor: int) -> None:
     assert Compat.parse(text) == Compat(minor)
     assert Compat.parse(str(Compat(minor))) == Compat(minor)
+
+
+def test_the_version_is_that_of_the_last_patch_release() -> None:
+    assert [Compat(minor).version for minor in (26, 39, 43)] == ["v1.26.5", "v1.39.0", "v1.43.1"]
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.25", "1.74", "1.39.x", "2.0", "v1.2600", "1.-39", " 1.39", "latest"])
@@ -51,3 +57,9 @@ def test_rules_apply_from_their_release_on() -> None:
     assert Compat.OPM_1_26.has_rule("")
     assert not Compat(40).has_rule("1.41")
     assert Compat(41).has_rule("1.41")
+
+
+def test_the_documentation_lists_all_changes() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "compat.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| 1.")]
+    assert rows == [f"| 1.{change.minor} | {change.description} |" for change in Change]

@@ -13,6 +13,7 @@ OLDEST_MINOR, NEWEST_MINOR = 26, 73
 """Minor versions of the first and the last release of Go opm 1.x that can be matched."""
 
 _NEWEST_NAME = "newest"
+_LAST_PATCHES = {26: 5, 27: 1, 30: 1, 43: 1}
 _RELEASE = re.compile(r"(?:opm-|v)?1\.(\d{1,3})(?:\.\d{1,3})?")
 
 
@@ -92,6 +93,11 @@ class Compat:
     def has_rule(self, since: str) -> bool:
         """Return whether the release contains a rule, given the first release with it; "" for a rule of all."""
         return not since or self >= Compat.parse(since)
+
+    @property
+    def version(self) -> str:
+        """Return the version of the last patch release, such as ``v1.26.5``."""
+        return f"v1.{self.minor}.{_LAST_PATCHES.get(self.minor, 0)}"
 
     def __str__(self) -> str:
         """Return ``newest``, or the version without patch."""
