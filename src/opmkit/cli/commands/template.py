@@ -46,6 +46,9 @@ def add(
     base: Annotated[
         str, typer.Option("--base", metavar="BUNDLE", help="Bundle to substitute, in a substitutes template")
     ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the image of a bundle with the same name")
+    ] = False,
     edge_flags: EdgeFlags,
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
@@ -62,13 +65,15 @@ def add(
       opm template add lagoon.yaml ./0.3.0=quay.io/me/lagoon-bundle:0.3.0 --channel alpha,stable --dry-run
 
       opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1 --channel stable --after lagoon.v0.2.0
+
+      opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
     from opmkit.index.fbc.templates.edit.apply import AddOptions
     from opmkit.index.fbc.templates.edit.apply import add as add_to_template
     from opmkit.index.fbc.templates.edit.template import EditableTemplate
 
     _check_exists(template)
-    options = AddOptions(tuple(channel or ()), edge_flags.options(ctx), create_channel, base)
+    options = AddOptions(tuple(channel or ()), edge_flags.options(ctx), create_channel, base, overwrite)
     added = _read_bundle(bundle, registry_flags, ctx.command_path)
     renderer = image_renderer(registry_flags)
 

@@ -69,10 +69,11 @@ def added(
     render: Callable[[Sequence[str]], dict[str, BundleBlob]] = no_render,
     create: bool = False,
     base: str = "",
+    overwrite: bool = False,
     **edges: Any,
 ) -> TemplateEdit:
     """Return the result of adding a version to channels."""
-    options = AddOptions(channels, EdgeOptions(**edges), create, base)
+    options = AddOptions(channels, EdgeOptions(**edges), create, base, overwrite)
     return add(parse(text), TemplateBundle.from_blob(bundle(version, package)), options, render)
 
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.templates.edit.apply import AddOptions, add
+from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
+from opmkit.index.fbc.templates.edit.edges import EdgeOptions
 from opmkit.index.fbc.templates.render import TemplateType
-from tests.index.fbc.templates.samples import image, render
+from tests.index.fbc.templates.samples import bundle, image, render
 
-from .samples import BASIC, added, difference, failure, parse, promoted, render_all, result
+from .samples import BASIC, added, difference, failure, no_render, parse, promoted, render_all, result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.fbc.blobs import BundleBlob
 
 
 def entries(text: str, channel: str) -> list[dict[str, Any]]:
@@ -40,8 +50,6 @@ def test_a_bundle_replaces_the_head_of_each_channel_and_other_text_is_retained()
 
 
 def test_the_result_renders_to_a_valid_catalog() -> None:
-    from opmkit.index.fbc.check.catalog import check_blobs
-
     text = result(added(BASIC, "1.3.0", "stable", "candidate"))
     blobs = render(text, TemplateType.BASIC)
     assert check_blobs(blobs) == ()
@@ -242,15 +250,6 @@ def test_versions_are_read_from_the_bundles_if_names_lack_them() -> None:
 
 
 def test_a_range_of_the_bundle_is_the_default() -> None:
-    from dataclasses import replace
-
-    from opmkit.index.fbc.templates.edit.apply import AddOptions, add
-    from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
-    from opmkit.index.fbc.templates.edit.edges import EdgeOptions
-    from tests.index.fbc.templates.samples import bundle
-
-    from .samples import no_render
-
     ranged = replace(TemplateBundle.from_blob(bundle("1.3.0")), skip_range="<1.3.0")
     for given, expected in ((None, "<1.3.0"), ("", None), (">=1.2.0 <1.3.0", ">=1.2.0 <1.3.0")):
         options = AddOptions(("stable",), EdgeOptions(skip_range=given))
@@ -293,3 +292,38 @@ def test_promotion_needs_a_source_if_edges_differ() -> None:
     text = result(promoted(BASIC, "reef.v1.2.0", "stable"))
     message = failure(lambda: promoted(text, "reef.v1.2.0", "new", create=True))
     assert "reef.v1.2.0 has different edges in the channels stable, candidate\nchoose one with from_channel" in message
+
+
+REBUILT = BASIC.replace("quay.io/example/reef:1.1.0", "quay.io/example/reef:1.1.0-r0")
+
+
+def test_the_image_of_a_rebuilt_bundle_is_replaced_on_request() -> None:
+    message = failure(lambda: added(REBUILT, "1.1.0", "candidate"))
+    assert "replace its image with overwrite, or build the bundle with another version" in message
+
+    def rendered(images: Sequence[str], /) -> dict[str, BundleBlob]:
+        return {name: bundle(name.rpartition(":")[2].removesuffix("-r0")) for name in images}
+
+    edit = added(REBUILT, "1.1.0", render=rendered, overwrite=True)
+    assert result(edit) == BASIC
+    assert [str(change) for change in edit.changes] == [
+        "bundles: quay.io/example/reef:1.1.0-r0 replaced by quay.io/example/reef:1.1.0"
+    ]
+    assert added(BASIC, "1.1.0", overwrite=True).changes == ()
+    both = added(REBUILT, "1.1.0", "stable", render=rendered, overwrite=True)
+    assert [change.action for change in both.changes] == ["replace-image", "add"]
+
+
+def test_names_of_bundles_are_used_and_written() -> None:
+    named = REBUILT
+    for minor, tag in ((0, "1.0.0"), (1, "1.1.0-r0"), (2, "1.2.0")):
+        image_line = f"  - image: quay.io/example/reef:{tag}\n"
+        named = named.replace(image_line, f"{image_line}    name: reef.v1.{minor}.0\n")
+    edit = added(named, "1.1.0", overwrite=True)
+    assert "    name: reef.v1.1.0\n" in result(edit)
+    assert difference(named, added(named, "1.3.0", "stable"))[2:] == [
+        "+  - image: quay.io/example/reef:1.3.0",
+        "+    name: reef.v1.3.0",
+        "+    schema: olm.bundle",
+    ]
+    assert promoted(named, image("1.2.0"), "stable").changes

@@ -112,6 +112,18 @@ def test_other_bundles_that_cannot_be_read_cause_a_warning() -> None:
     assert edit.changes
 
 
+def test_the_images_of_a_rebuilt_bundle_are_replaced_in_all_lists() -> None:
+    rebuilt = SEMVER.replace("reef:1.0.0", "reef:old")
+
+    def rendered(images: Sequence[str], /) -> dict[str, BundleBlob]:
+        return {name: bundle(name.rpartition(":")[2].replace("old", "1.0.0")) for name in images}
+
+    edit = added(rebuilt, "1.0.0", render=rendered, overwrite=True)
+    assert result(edit) == SEMVER
+    assert [change.subject for change in edit.changes] == ["channel candidate", "channel stable"]
+    assert added(SEMVER, "1.0.0", render=rendered, overwrite=True).changes == ()
+
+
 def test_substitutions_are_added() -> None:
     text = yaml.safe_dump(substitutes(), sort_keys=False)
     edit = added(text, "1.1.1", base="reef.v1.1.0", render=render_all)

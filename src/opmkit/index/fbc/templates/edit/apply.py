@@ -33,12 +33,14 @@ class AddOptions:
         edges: The edges in each channel of a basic template.
         create_channels: Whether to create channels that the package does not have.
         base: The name of the bundle to substitute in a substitutes template.
+        overwrite: Whether to replace the image of a bundle with the same name.
     """
 
     channels: tuple[str, ...] = ()
     edges: EdgeOptions = NO_EDGES
     create_channels: bool = False
     base: str = ""
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +73,24 @@ def add(
     render = bundle.add_to(render)
     if template.type is TemplateType.SUBSTITUTES:
         _check_no_edges(template, options.edges)
-        if options.channels:
-            raise _unsupported(template, Setting.CHANNEL)
+        for setting, is_given in ((Setting.CHANNEL, options.channels), (Setting.OVERWRITE, options.overwrite)):
+            if is_given:
+                raise _unsupported(template, setting)
         return add_substitution(template, bundle, options.base, render)
     if options.base:
         raise _unsupported(template, Setting.BASE)
     if template.type is TemplateType.SEMVER:
         _check_no_edges(template, options.edges)
-        return add_to_archetypes(template, bundle, options.channels, render)
+        return add_to_archetypes(template, bundle, options.channels, render, overwrite=options.overwrite)
     versions = BundleVersions.with_bundle(bundle, lambda: _listed(template, render))
     return add_bundle(
-        template, bundle, options.channels, options.edges, versions, create_channels=options.create_channels
+        template,
+        bundle,
+        options.channels,
+        options.edges,
+        versions,
+        create_channels=options.create_channels,
+        overwrite=options.overwrite,
     )
 
 

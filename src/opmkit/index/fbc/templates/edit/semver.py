@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 
 def add_to_archetypes(
-    template: EditableTemplate, bundle: TemplateBundle, names: Sequence[str], render: BundleRenderer
+    template: EditableTemplate,
+    bundle: TemplateBundle,
+    names: Sequence[str],
+    render: BundleRenderer,
+    *,
+    overwrite: bool = False,
 ) -> TemplateEdit:
     """Add a bundle to lists of a semver template.
 
@@ -36,13 +41,38 @@ def add_to_archetypes(
         bundle: The bundle.
         names: Any of candidate, fast and stable, in any case; without any, the only one of the template.
         render: Renders the other bundles, to check packages and versions; if that fails, a warning is returned.
+        overwrite: Whether to replace the images of bundles with the same name, in all lists.
 
     Raises:
         InvalidCatalog: the template would become invalid.
         UneditableText: with file and line, if the text cannot be edited.
     """
+    edited, changes = _replace_images(template, bundle, render) if overwrite else (template, [])
+    if not names and overwrite and bundle.image in edited.images():
+        return _finish(template, edited, changes, render)
     archetypes = _archetypes(template, names, Setting.CHANNEL)
-    return _finish(template, *_insert(template, bundle.image, archetypes, "add"), render)
+    edited, more = _insert(edited, bundle.image, archetypes, "add")
+    return _finish(template, edited, [*changes, *more], render)
+
+
+def _replace_images(
+    template: EditableTemplate, bundle: TemplateBundle, render: BundleRenderer
+) -> tuple[EditableTemplate, list[TemplateChange]]:
+    """Replace the other images of a bundle in all lists."""
+    listed = render(template.images())
+    old = {image for image, blob in listed.items() if blob.name == bundle.name and image != bundle.image}
+    changes = []
+    for archetype in ARCHETYPES if old else ():
+        for number, image in enumerate(_images(template, archetype)):
+            if image in old:
+                section = _section(template, archetype)
+                path = (_key(template, archetype), actual_key(section, "bundles"), number)
+                key = actual_key(template.value_at(0, path), "image")
+                template = template.set(0, (*path, key), bundle.image)
+                values = (("channel", archetype), ("image", bundle.image), ("oldImage", image))
+                text = f"{image} replaced by {bundle.image}"
+                changes.append(TemplateChange("replace-image", f"channel {archetype}", text, values))
+    return template, changes
 
 
 def promote_in_archetypes(
