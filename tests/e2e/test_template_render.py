@@ -131,7 +131,11 @@ def test_moved_tag_stays_locked_until_it_is_updated(work: Opm, images: dict[str,
     assert tree(work.directory / "catalogs") == before
     work(*RENDER, "--update-image", images["1.0.0"], "--no-validate")
     assert tree(work.directory / "catalogs") == before
-    work(*RENDER, "--update-image", moved, "--no-validate")
+    digest = yaml.safe_load((work.directory / "catalog.lock").read_text())["images"][moved]["digest"]
+    updated = work(*RENDER, "--update-image", moved, "--no-validate")
+    assert updated.splitlines()[-1] == f"{moved}: moved from {digest} to {resolve_digest(moved)}"
+    unknown = work.attempt(*RENDER, "--update-image", "quay.io/me/typo:1")
+    assert "quay.io/me/typo:1: not an image of the templates" in unknown.stderr
     assert b"1.1.0-changed" in tree(work.directory / "catalogs")["v4.18/reef/catalog.yaml"]
 
 
@@ -185,7 +189,7 @@ def test_check_reports_stale_catalogs_and_changes_nothing(work: Opm) -> None:
     assert checked.returncode == 1
     report = json.loads(checked.stdout)
     assert [entry["status"] for entry in report["catalogs"]] == ["unchanged", "stale", "unchanged"]
-    assert report["lock"] == {"path": "catalog.lock", "status": "unchanged"}
+    assert report["lock"] == {"path": "catalog.lock", "status": "unchanged", "moved": []}
     assert tree(work.directory) == before
 
 

@@ -193,6 +193,8 @@ def _print_result(result: RunResult, lock: Path | None, output: OutputFormat) ->
             print_line(f"{catalog.path}: {catalog.status}")
     if lock and result.lock != "unchanged":
         print_line(f"{lock}: {result.lock}")
+    for tag in result.moved:
+        print_line(f"{tag.image}: moved from {tag.locked} to {tag.current}")
     changed = sum(catalog.status != "unchanged" for catalog in result.catalogs)
     counts = f"{format_count(len(result.catalogs), 'catalog')} from {format_count(result.images, 'image')}"
     print_to_stderr(f"{counts}, {changed} {'stale' if result.is_stale else 'changed'}")
@@ -210,7 +212,7 @@ def _report(result: RunResult, lock: Path | None) -> dict[str, Any]:
             }
             for catalog in result.catalogs
         ],
-        "lock": {"path": _text(lock), "status": result.lock} if lock else None,
+        "lock": {"path": _text(lock), "status": result.lock, "moved": result.moved} if lock else None,
         "images": result.images,
     }
 

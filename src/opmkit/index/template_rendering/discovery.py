@@ -110,10 +110,16 @@ class _Finder:
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if path.resolve() != self.options.output_dir.resolve() and not _is_bundle(path):
+                    if not self._is_output(path) and not _is_bundle(path):
                         self._search(path, root, depth + 1)
-                elif entry.name.endswith(_EXTENSIONS) and _is_file_below(path, root):
+                elif entry.name.endswith(_EXTENSIONS) and (
+                    _is_file_below(path, root) if entry.is_symlink() else entry.is_file()
+                ):
                     self._add_file(path, root, required=False)
+
+    def _is_output(self, path: Path) -> bool:
+        output = self.options.output_dir
+        return path.name == output.resolve().name and output.exists() and path.samefile(output)
 
     def _read_mapping(self, path: Path) -> CatalogMapping | None:
         """Return the mapping of an operator, an empty one without a configuration, None if it is invalid."""
@@ -156,8 +162,6 @@ class _Finder:
 
     def _add_file(self, path: Path, root: Path, *, required: bool) -> None:
         """Add a template or composite file; other files are an error if ``required``."""
-        if path.resolve() in self._seen:
-            return
         if path.stat().st_size > MAX_TEMPLATE and not required:
             return
         raw = read_file(path)
@@ -167,7 +171,10 @@ class _Finder:
                 hint = f"Set the schema to one of {', '.join((*SCHEMAS, composite.SCHEMA))}."
                 raise CatalogError(f"{path}: not a template", hint=hint)
             return
-        self._seen.add(path.resolve())
+        resolved = path.resolve()
+        if resolved in self._seen:
+            return
+        self._seen.add(resolved)
         template = TemplateFile.open(path)
         if template.schema == composite.SCHEMA:
             self.plan.jobs += composite_jobs(template, path, self.options, self.plan.errors)
@@ -208,7 +215,7 @@ def _version_of(path: Path, root: Path) -> OpenShiftVersion | None:
     if version:
         return version
     base = root.resolve()
-    for parent in path.resolve().parents:
+    for parent in (path.parent.resolve(), *path.parent.resolve().parents):
         if not parent.is_relative_to(base):
             break
         try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opmkit.index.template_rendering.plan import CatalogTarget, Plan, PlanOptions, TemplateJob
 
 MAX_USES = 3
-"""Further locations of an image that an error lists."""
+"""Further locations of an image, or images, that an error lists."""
 MAX_HINTS = 2
 """Hints of an error that combines several."""
 _ENCODERS = {FileFormat.JSON: to_json, FileFormat.YAML: to_yaml}
@@ -77,12 +77,22 @@ class RenderedCatalog:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedTag:
+    """A locked tag that names another manifest now."""
+
+    image: str
+    locked: str
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """The catalogs of a run, and the status of the lock file, None without one."""
 
     catalogs: tuple[RenderedCatalog, ...]
     lock: FileStatus | None
     images: int
+    moved: tuple[MovedTag, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -94,7 +104,7 @@ class RunResult:
 def render_plan(
     tool: GetRegistryTool, plan: Plan, options: RunOptions, *, progress: Progress = NO_PROGRESS
 ) -> RunResult:
-    """Render the templates of a plan and write their catalogs, then the lock file; or neither.
+    """Render the templates of a plan, and write the lock file, then their catalogs; or neither.
 
     Raises:
         CatalogError: Templates are invalid or images can't be read; it lists all errors, with template and line.
@@ -105,6 +115,10 @@ def render_plan(
         run = _Run(plan, options, files, list(plan.errors), list(plan.warnings))
         run.load()
         images = list(distinct((listed.image for listed in images) for images in run.images.values()))
+        run.errors += [
+            CatalogError(f"{image}: not an image of the templates", hint=f"use one of {', '.join(images[:MAX_USES])}")
+            for image in sorted(options.images.update.difference(images))
+        ]
         resolved = resolve_images(tool, images, lock, options.images, progress)
         reader = BundleReader(tool, resolved, options.images)
         readable = [image for image in images if image not in resolved.errors]
@@ -114,7 +128,12 @@ def render_plan(
             raise _combine(run.errors)
         status = _write_lock(lock, resolved, options)
         files.commit()
-    return RunResult(tuple(catalogs), status, len(images), tuple(run.warnings))
+    moved = tuple(
+        MovedTag(image, lock.images[image].digest, locked.digest)
+        for image, locked in sorted(resolved.locked.items())
+        if image in lock.images and lock.images[image].digest != locked.digest
+    )
+    return RunResult(tuple(catalogs), status, len(images), moved, tuple(run.warnings))
 
 
 def _combine(errors: Sequence[OpmkitError]) -> CatalogError:
@@ -217,6 +236,7 @@ class _Run:
         self.failed.add(job)
 
     def _render_job(self, job: TemplateJob, reader: BundleReader) -> Iterator[RenderedCatalog]:
+        reader.forget()
         encoded: dict[tuple[MigrationLevel, FileFormat], bytes] = {}
         blobs_by_level: dict[MigrationLevel, Blobs] = {}
         for target in job.targets:
@@ -231,7 +251,6 @@ class _Run:
             for other in other_formats(path):
                 self.warnings.append(f"{other}: part of the same catalog as {path}; remove one of them")
             yield RenderedCatalog(path, job.path, status, target.level, len(blobs.bundles))
-        reader.forget()
 
     def _render_level(self, job: TemplateJob, level: MigrationLevel, reader: BundleReader) -> Blobs:
         name = str(job.path)
