@@ -117,9 +117,12 @@ catalog:
   related-images: true
   against: quay.io/me/catalog:1
   fragment: false
+  require-signature: cosign.pub
 """
     settings = read_policy(write(tmp_path, text), RULES).catalog
-    assert settings == CatalogSettings("4.17", True, ("quay.io/me/",), True, "quay.io/me/catalog:1", False)
+    assert settings == CatalogSettings(
+        "4.17", True, ("quay.io/me/",), True, "quay.io/me/catalog:1", False, str(tmp_path / "cosign.pub")
+    )
     assert read_policy(write(tmp_path, "profile: all"), RULES).catalog == CatalogSettings()
 
 

@@ -36,9 +36,11 @@ ignore:
   reason: there is no icon
 - rule: CSV-REPLACES-FORMAT
   reason: for bundles
-- rule: GATE-*
+- rule: FBC-*
   target: another-catalog
   reason: not this one
+- rule: GATE-HEAD
+  reason: there is no published index
 """
 
 

@@ -28,7 +28,15 @@ OFF = "off"
 
 _KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values", "catalog")
 _IGNORE_KEYS = ("rule", "target", "package", "channel", "bundle", "file", "subject", "reason")
-_CATALOG_KEYS = ("openshift-version", "require-digests", "allowed-registries", "related-images", "against", "fragment")
+_CATALOG_KEYS = (
+    "openshift-version",
+    "require-digests",
+    "allowed-registries",
+    "related-images",
+    "against",
+    "fragment",
+    "require-signature",
+)
 
 _Result = TypeVar("_Result", bound=TargetResult)
 
@@ -86,6 +94,7 @@ class CatalogSettings:
         related_images: Whether the requirements on bundle images apply to related images, too.
         against: The published index.
         fragment: Whether the catalog is a part of the published index.
+        require_signature: Path of a public key, or of a policy with keys.
     """
 
     openshift_version: str | None = None
@@ -94,6 +103,7 @@ class CatalogSettings:
     related_images: bool | None = None
     against: str | None = None
     fragment: bool | None = None
+    require_signature: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +209,13 @@ class _Parser:
             related_images=self._flag(value, "related-images"),
             against=self._text(value, "against", ("catalog",)) or None,
             fragment=self._flag(value, "fragment"),
+            require_signature=self._relative_path(value, "require-signature"),
         )
+
+    def _relative_path(self, value: Any, key: str) -> str | None:
+        """Return a path that is relative to the policy file."""
+        text = self._text(value, key, ("catalog",))
+        return str(self.path.parent / text) if text else None
 
     def _flag(self, value: Any, key: str) -> bool | None:
         flag = value.get(key)

@@ -22,7 +22,7 @@ from opmkit.cli.policy_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
@@ -119,7 +119,7 @@ class RequirementFlags:
             self.related_images or bool(settings.related_images),
             self.against or settings.against or "",
             self.fragment or bool(settings.fragment),
-            self.require_signature,
+            self.require_signature or settings.require_signature or "",
         )
         if self.fragment and not flags.against:
             raise UsageError("--fragment requires --against", COMMAND)
@@ -198,13 +198,17 @@ def with_signatures(
         return replace(policy, unsigned=unverified_images(images, required, client))
 
 
-def apply_policy(policy: Policy, result: CatalogResult) -> CatalogResult:
-    """Return the result without the findings that the policy allows, and with its entries that allow nothing."""
-    from opmkit.index.fbc.check.rules import CATALOG_RULES
+def apply_policy(policy: Policy, result: CatalogResult, rules: Collection[str]) -> CatalogResult:
+    """Return the result without the findings that the policy allows, and with its entries that allow nothing.
 
+    Args:
+        policy: The policy.
+        result: A result.
+        rules: The ids of the rules that were applied.
+    """
     unused = tuple(
         f"{ignore.location}: the policy allows nothing: no finding matches {ignore}"
-        for ignore in policy.unused(result, CATALOG_RULES)
+        for ignore in policy.unused(result, rules)
     )
     return replace(policy.apply(result), notices=(*result.notices, *unused))
 

@@ -57,7 +57,7 @@ def validate(
     loaded = source.load()
     requirements = with_signatures(requirements, flags, loaded, registry_flags)
     result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
-    result = apply_policy(policy, result)
+    result = apply_policy(policy, result, requirements.rules)
     print_catalog_report(result, source, report_flags.output, fail_on)
     if not result.passes(fail_on):
         ctx.exit(1)

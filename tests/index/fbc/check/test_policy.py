@@ -99,3 +99,16 @@ def test_related_images() -> None:
     assert found(CatalogPolicy(registries=registries, related_images=True)) == [
         ("GATE-REGISTRY", "related image quay.io/a/operator:1 is not in an allowed registry: quay.io/a/bundle, reg")
     ]
+
+
+def test_rules_of_requirements() -> None:
+    always = CatalogPolicy().rules
+    assert "FBC-GRAPH" in always
+    assert not any(rule.startswith("GATE-") for rule in always)
+    assert CatalogPolicy(pinned=True).rules - always == {"GATE-DIGEST"}
+    assert CatalogPolicy(registries=("a",)).rules - always == {"GATE-REGISTRY"}
+    assert CatalogPolicy(unsigned={}).rules - always == {"GATE-SIGNATURE"}
+    published, fragment = (CatalogPolicy(published={}, fragment=part).rules for part in (False, True))
+    assert published - fragment == {"GATE-PACKAGE-REMOVED"}
+    assert "GATE-HEAD" in fragment
+    assert "GATE-MAX-VERSION" in CatalogPolicy(OpenShiftVersion(4, 17)).rules

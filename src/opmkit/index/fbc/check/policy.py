@@ -7,7 +7,7 @@ operator-pipelines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
@@ -15,6 +15,7 @@ from opmkit.bundle.validation.openshift import MAX_VERSION, OpenShiftVersion
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA
 from opmkit.index.fbc.check.catalog import locate
 from opmkit.index.fbc.check.published import check_published
+from opmkit.index.fbc.check.rules import CATALOG_RULES, PUBLISHED, REQUIREMENTS
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.migrate import MigrationLevel
 
@@ -39,7 +40,8 @@ class CatalogPolicy:
         pinned: Whether bundle images must have a digest.
         registries: Allowed prefixes of bundle images, empty for any; those without a slash are whole registries.
         related_images: Whether the requirements on bundle images apply to related images, too.
-        unsigned: Bundle images that do not satisfy the requirements on signatures, with the reasons.
+        unsigned: Bundle images that do not satisfy the requirements on signatures, with the reasons; None if none are
+            required.
         published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
     """
@@ -50,7 +52,21 @@ class CatalogPolicy:
     related_images: bool = False
     published: Mapping[str, PublishedPackage] | None = None
     fragment: bool = False
-    unsigned: Mapping[str, str] = field(default_factory=dict)
+    unsigned: Mapping[str, str] | None = None
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The ids of the rules that apply, among them those of valid catalogs."""
+        applied = {
+            "GATE-DIGEST": self.pinned,
+            "GATE-REGISTRY": bool(self.registries),
+            "GATE-SIGNATURE": self.unsigned is not None,
+            "GATE-PACKAGE-REMOVED": self.published is not None and not self.fragment,
+        }
+        groups = {REQUIREMENTS: self.openshift is not None, PUBLISHED: self.published is not None}
+        return frozenset(
+            rule.id for rule in CATALOG_RULES.values() if applied.get(rule.id, groups.get(rule.validator, True))
+        )
 
 
 def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
@@ -73,7 +89,7 @@ def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[Catalog
     for related in bundle.related_images if policy.related_images else ():
         if related.image != bundle.image:
             yield from _check_image("related image", related.image, policy)
-    if bundle.image in policy.unsigned:
+    if policy.unsigned and bundle.image in policy.unsigned:
         hint = "Sign the bundle image, or refer to an image that is signed with a trusted key."
         yield CatalogFinding(policy.unsigned[bundle.image], hint=hint, rule="GATE-SIGNATURE")
 
