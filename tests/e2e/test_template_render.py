@@ -268,6 +268,26 @@ def test_killed_run_leaves_no_partial_files_and_the_next_one_succeeds(
     assert len(tree(work.directory / "catalogs")) == 3
 
 
+def test_concurrent_runs_write_complete_files_and_one_lock(work: Opm, images: dict[str, str], tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    repository = images["1.0.0"].rpartition(":")[0]
+    for number in range(3):
+        other = push_bundle(f"{repository}-{number}", "1.0.0", scratch)
+        write_operator(
+            work.directory / "operators" / f"op{number}",
+            {"a.yaml": basic_template({"1.0.0": other})},
+            [mapped("a.yaml", "v4.17")],
+        )
+    commands = [(*RENDER, f"operators/op{number}") for number in range(3)] + [(*RENDER, "operators")] * 2
+    processes = [
+        subprocess.Popen(work.argv(*command), cwd=work.directory, stdout=subprocess.DEVNULL) for command in commands
+    ]
+    assert [process.wait(timeout=120) for process in processes] == [0] * len(commands)
+    assert len(yaml.safe_load((work.directory / "catalog.lock").read_text())["images"]) == len(images) + 3
+    assert len(tree(work.directory / "catalogs")) == 6
+    assert work(*RENDER, "--check", "--frozen", "--offline") == ""
+
+
 def test_composite_template_and_paths_of_another_layout(opm_http: Opm, images: dict[str, str]) -> None:
     work = opm_http
     (work.directory / "v4.20").mkdir()

@@ -23,7 +23,7 @@ from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.rendering.image_template import ImageTemplate
 from opmkit.index.sqlite import open_database
 from tests.bundle.samples import files
-from tests.kit.bundles import bundle_content, bundle_image, push_image
+from tests.kit.bundles import bundle_content, bundle_image, push_image, resolve_digest
 from tests.kit.catalogs import write_library
 from tests.kit.images import small_image
 
@@ -209,6 +209,25 @@ def test_bundle_images_are_cached(tool: Callable[[], RegistryTool], tmp_path: Pa
     assert [related.image for related in again.related_images] == [other]
     entry.write_bytes(b"{")
     assert render(tool, [name], options) == first == render(tool, [name])
+
+
+def test_warnings_are_cached_with_the_bundle(
+    tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry
+) -> None:
+    (tmp_path / "layer").mkdir()
+    content = {**bundle_content("lagoon", "1.0.0"), "manifests/x.yaml": b"a: ["}
+    image = small_image(tmp_path / "layer", content, labels={labels.PACKAGE: "lagoon"})
+    name = push_image(f"{registry.host}/cached/warning:1", image)
+    warnings: list[str] = []
+    options = RenderOptions(
+        cache=open_render_cache(tmp_path / "cache"), digests={name: resolve_digest(name)}, warn=warnings.append
+    )
+    first = render(tool, [name], options)
+    assert "ignored manifests/x.yaml:2" in warnings[0]
+    again = list(warnings)
+    warnings.clear()
+    assert render(no_tool, [name], options) == first
+    assert warnings == again
 
 
 def test_bundles_are_migrated(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:

@@ -37,6 +37,15 @@ def test_lock_is_read_as_it_was_written_with_one_sorted_line_per_image(tmp_path:
     ]
 
 
+def test_link_to_a_lock_file_remains(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    link = tmp_path / "catalog.lock"
+    link.symlink_to("shared/catalog.lock")
+    assert update_lock(link, {NAMES[0]: locked(1)})
+    assert link.is_symlink()
+    assert ImageLock.read(tmp_path / "shared" / "catalog.lock").images == {NAMES[0]: locked(1)}
+
+
 def test_missing_and_empty_files_have_no_images(tmp_path: Path) -> None:
     assert ImageLock.read(tmp_path / "missing").images == {}
     (tmp_path / "empty").write_text("# nothing\n")

@@ -90,6 +90,7 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
         StoreError: The file can't be written.
     """
     with disk_errors(path):
+        path = path.resolve()  # a link to a lock file remains
         path.parent.mkdir(parents=True, exist_ok=True)
         with _directory_lock(path.parent):
             before = ImageLock.read(path)
