@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.forkserver import Command
 from tests.kit.opm import Opm
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.kit.forkserver import ForkServer
+    from tests.kit.registry import Registry
 
 BUNDLE_020 = "./bundle-0.2.0=quay.io/me/lagoon:0.2.0"
 ALPHA = ("--channel", "candidate")
@@ -180,6 +183,34 @@ def test_release_edits_all_templates_or_none(site: Opm) -> None:
 
 def listing(directory: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in directory.glob("*.yaml")}
+
+
+def test_bundles_in_a_registry_and_its_faults(site: Opm, registry: Registry) -> None:
+    opm = replace(site, flags=("--use-http",))
+    name = f"{registry.host}/template-edit/lagoon-operator"
+    for version in ("0.2.0", "0.3.0"):
+        opm("image", "copy", f"oci:bundles:{version}", f"{name}:{version}")
+    semver = "schema: olm.semver\nstable:\n  bundles:\n"
+    (site.directory / "t.yaml").write_text(f"{semver}  - image: {name}:0.2.0 # first\n")
+    opm("template", "add", "t.yaml", f"{name}:0.3.0")
+    assert text(site) == f"{semver}  - image: {name}:0.2.0 # first\n  - image: {name}:0.3.0\n"
+    opm("template", "promote", "t.yaml", "0.2.0", "--to", "fast")
+    assert text(site).endswith(f"fast:\n  bundles:\n  - image: {name}:0.2.0\n")
+    before = text(site)
+    done = opm.attempt("template", "add", "t.yaml", f"{name}:missing", "--channel", "stable")
+    assert (done.returncode, text(site)) == (1, before)
+    assert done.stderr.startswith("Error: ")
+    assert "missing" in done.stderr
+    (site.directory / "t.yaml").write_text(f"{semver}  - image: {name}:gone\n")
+    done = opm.attempt("template", "add", "t.yaml", f"{name}:0.3.0")
+    assert done.returncode == 0
+    assert "Warning: t.yaml: the versions of the other bundles are not checked: " in done.stderr
+    before = text(site)
+    with FaultProxy(registry.host, Fault("GET|HEAD", ".*/manifests/", Answer(404), times=1000)) as proxy:
+        image = f"{proxy.host}/template-edit/lagoon-operator:0.2.0"
+        done = opm.attempt("template", "add", "t.yaml", image)
+    assert (done.returncode, text(site)) == (1, before)
+    assert image in done.stderr
 
 
 def test_concurrent_edits_of_a_template_are_all_made(site: Opm, forkserver: ForkServer) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
 
 _INDENTATION = re.compile(r"[ \t]*")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9._/:@+-]*[A-Za-z0-9]|[A-Za-z0-9._/:-]+@[a-z0-9:]+")
+_PLAIN = re.compile(r"(?:[A-Za-z_]|[0-9][0-9.:]*/)[A-Za-z0-9._/:@+-]*[A-Za-z0-9]|[A-Za-z0-9._/:-]+@[a-z0-9:]+")
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 """Characters that YAML does not allow, or that hide or reorder others; JSON escapes all other controls."""
 

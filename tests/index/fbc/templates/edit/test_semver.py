@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,6 +67,14 @@ def test_keys_have_the_case_of_the_template() -> None:
 def test_an_empty_template_is_filled(text: str) -> None:
     edit = added(text, "1.0.0", "stable", render=render_all)
     assert yaml.safe_load(result(edit))["stable"] == {"bundles": [{"image": image("1.0.0")}]}
+
+
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+def test_json_is_edited(indent: int | str | None) -> None:
+    text = json.dumps(yaml.safe_load(SEMVER), indent=indent)
+    new = result(added(text, "1.2.0", "stable", "fast", render=render_all))
+    assert new == json.dumps(json.loads(new), indent=indent)
+    assert [len(json.loads(new)[name]["bundles"]) for name in ("candidate", "stable", "fast")] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("bundle_name", [image("1.1.0"), "reef.v1.1.0", "1.1.0", "v1.1.0"])

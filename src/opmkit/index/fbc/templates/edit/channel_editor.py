@@ -73,7 +73,7 @@ class ChannelEditor:
             return False  # an entry whose bundle is not listed yet
         if not old or not overwrite:
             raise self._other_image(bundle, owner)
-        for located in self.template.located_blobs():
+        for located in self.template.located_blobs:
             if isinstance(located.blob, BundleBlob) and located.blob.image == old:
                 key = actual_key(self.template.value_at(located.document, located.path), "image")
                 self.template = self.template.set(located.document, (*located.path, key), bundle.image)
@@ -213,7 +213,7 @@ class ChannelEditor:
         """Return the last blob of a schema and the package; images of bundles have no package."""
         found = [
             located
-            for located in self.template.located_blobs()
+            for located in self.template.located_blobs
             if located.blob.schema == schema and located.blob.package in (self._package, "")
         ]
         return found[-1] if found else None

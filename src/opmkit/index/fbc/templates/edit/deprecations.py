@@ -88,7 +88,7 @@ def _known(blobs: Blobs, schema: str) -> set[str]:
 
 def _set_message(template: EditableTemplate, package: str, new: Deprecation) -> EditableTemplate:
     """Return the template with a deprecation, or without it if it has no message; the same template if it has it."""
-    documents = [located for located in template.located_blobs() if _is_of(located, package)]
+    documents = [located for located in template.located_blobs if _is_of(located, package)]
     for located in documents:
         entries = located.blob.entries if isinstance(located.blob, DeprecationsBlob) else ()
         for number, entry in enumerate(entries):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.document_stream import BOM, Document, is_json, sort_keys
@@ -76,8 +77,9 @@ class EditableTemplate:
         """Whether blobs are in the list ``entries`` of a document; otherwise each is its own document."""
         return self.file.schema not in _CATALOG_SCHEMAS
 
-    def located_blobs(self) -> list[LocatedBlob]:
-        """Return the blobs of a basic or substitutes template."""
+    @cached_property
+    def located_blobs(self) -> tuple[LocatedBlob, ...]:
+        """The blobs of a basic or substitutes template."""
         found: list[tuple[int, FieldPath, Document]]
         if not self.has_frame:
             found = [(number, (), document) for number, document in enumerate(self.file.documents)]
@@ -88,15 +90,15 @@ class EditableTemplate:
                 (0, (key, index), Document(self.file.location((key, index)).line, sort_keys(value)))
                 for index, value in enumerate(entries)
             ]
-        return [
+        return tuple(
             LocatedBlob(blob, number, path, SourceLocation(self.name, document.line))
             for number, path, document in found
             for blob in load_documents(self.name, [document]).blobs
-        ]
+        )
 
     def blobs(self) -> Blobs:
         """Return the blobs of a basic or substitutes template without their paths."""
-        return Blobs.from_blobs(located.blob for located in self.located_blobs())
+        return Blobs.from_blobs(located.blob for located in self.located_blobs)
 
     def images(self) -> list[str]:
         """Return the images that a basic or semver template lists, each once."""
@@ -107,7 +109,7 @@ class EditableTemplate:
 
     def find_channel(self, package: str, name: str) -> tuple[LocatedBlob, ChannelBlob] | None:
         """Return a channel of a package, None if it does not exist."""
-        for located in self.located_blobs():
+        for located in self.located_blobs:
             blob = located.blob
             if blob.schema == schemas.CHANNEL and (blob.package, blob.name) == (package, name):
                 return located, blob  # type: ignore[return-value]
