@@ -14,6 +14,7 @@ from tests.kit.shared import SHARED
 
 from .add import bench_add, bench_scale
 from .gate import bench_gate
+from .mirror import bench_mirror
 from .render import bench_catalog, bench_render
 from .serve import bench_serve
 from .serve_catalog import bench_serve_catalog
@@ -33,6 +34,7 @@ class Benchmark:
     package: str = ""
     runs: int = 0
     seconds: float = 0
+    images: int = 0
 
 
 BENCHMARKS = {
@@ -44,6 +46,7 @@ BENCHMARKS = {
     "catalog": Benchmark(bench_catalog, runs=5),
     "gate": Benchmark(bench_gate, runs=3),
     "transfer": Benchmark(bench_transfer, bundles=False, reference=False, runs=3),
+    "mirror": Benchmark(bench_mirror, bundles=False, reference=False, runs=3, images=300),
     "serve": Benchmark(bench_serve, runs=5),
     "serve-catalog": Benchmark(bench_serve_catalog, runs=5),
     "soak": Benchmark(bench_soak, reference=False, seconds=1800),
@@ -78,6 +81,15 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--package", default=benchmark.package, help="package to add alone")
         if benchmark.runs:
             command.add_argument("--runs", type=int, default=benchmark.runs, metavar="N", help="number of runs")
+        if benchmark.images:
+            command.add_argument("--images", type=int, default=benchmark.images, metavar="N", help="number of images")
+            command.add_argument(
+                "--small", type=int, default=0, metavar="BYTES", help="size of the only layer of each image"
+            )
+            command.add_argument("--only-opmkit", action="store_true", help="do not run other programs")
+            for program in ("crane", "regsync"):
+                path = os.environ.get(f"OPMKIT_REFERENCE_{program.upper()}")
+                command.add_argument(f"--{program}", default=path, metavar="PATH", help=f"path of {program}")
         if benchmark.seconds:
             command.add_argument(
                 "--seconds", type=float, default=benchmark.seconds, metavar="N", help="duration in seconds"

@@ -26,12 +26,13 @@ def parse(*argv: str) -> dict[str, Any]:
         tag: Annotated[str, typer.Option("--tag", "-t")] = "default",
         generate: Annotated[bool, typer.Option("--generate", "-g")] = False,
         gzip: Annotated[bool, typer.Option("--gzip", "-z")] = False,
+        verify: Annotated[bool, typer.Option("--verify/--no-verify")] = True,
         words: Annotated[list[str] | None, typer.Argument()] = None,
     ) -> None:
         seen.update(
             registry_flags=registry_flags, names=names or [], tag=tag, generate=generate, gzip=gzip, words=words or []
         )
-        seen["given"] = given_flags(ctx)
+        seen["given"], seen["verify"] = given_flags(ctx), verify
 
     def strict(
         ctx: typer.Context, bundles: Annotated[list[str] | None, typer.Option("--bundles", "-b")] = None
@@ -52,6 +53,20 @@ def parse(*argv: str) -> dict[str, Any]:
 )
 def test_spellings_of_a_value(argv: list[str]) -> None:
     assert parse("probe", *argv)["tag"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [
+        ([], True),
+        (["--no-verify"], False),
+        (["--verify=false"], False),
+        (["--no-verify=false"], True),
+        (["--no-verify", "--verify"], True),
+    ],
+)
+def test_switches_with_a_negative_name(argv: list[str], value: bool) -> None:
+    assert parse("probe", *argv)["verify"] is value
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])

@@ -78,7 +78,8 @@ class CommandLine:
             return
         self.given.append(option)
         if option.is_flag:
-            self.switches[option.name or name] = (option, self._parse_bool(value, name))
+            is_negated = name in option.secondary_opts
+            self.switches[option.name or name] = (option, self._parse_bool(value, name) != is_negated)
             return
         if value is None:
             value = next(rest, None)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opmkit.index.mirror.mirror import IndexMirror
 
 _INDEX_ONLY_FLAGS = frozenset(
-    {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have"}
+    {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
 )
 INCOMPLETE = 5
 """Exit code if images could not be mirrored, and --continue is given."""
@@ -105,6 +105,13 @@ def mirror(
             metavar="NUMBER", min=2, help="Components of a repository name in the target; further ones are joined by -"
         ),
     ] = None,
+    signatures: Annotated[
+        bool,
+        typer.Option(
+            "--signatures/--no-signatures",
+            help="Copy signatures, attestations and other artifacts of the images as well",
+        ),
+    ] = True,
     workers: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time")
     ] = 8,
@@ -177,7 +184,9 @@ def mirror(
             return
         tool = RegistryTool(client, ImageStore.open(), workers=workers)
         plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
-        with open_mirror(tool, client, target, index, selection, plan_options, progress=bars) as opened:
+        with open_mirror(
+            tool, client, target, index, selection, plan_options, signatures=signatures, progress=bars
+        ) as opened:
             for warning in opened.catalog.change.warnings if opened.catalog.change else ():
                 print_warning(warning)
             if not dry_run:

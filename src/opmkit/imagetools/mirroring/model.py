@@ -109,6 +109,10 @@ class MirrorPlan:
     images: tuple[PlannedImage, ...]
     failures: tuple[MirrorFailure, ...] = ()
 
+    def merge(self, other: MirrorPlan) -> MirrorPlan:
+        """Return a plan with the images of both."""
+        return MirrorPlan((*self.images, *other.images), (*self.failures, *other.failures))
+
     @property
     def absent(self) -> tuple[PlannedImage, ...]:
         """The images that the target lacks."""

@@ -98,6 +98,10 @@ class MirroredRepository(RegistryRepository):
 
         return self._read_first(digest, list_some)
 
+    def has_referrers_api(self, digest: str) -> bool:
+        """Return True, because one of the locations may have it."""
+        return True
+
     def _open_at(self, descriptor: Descriptor, offset: int) -> tuple[RegistryRepository, BlobStream]:
         """Open a blob at ``offset``; return its source as well."""
         return self._read_first(

@@ -174,6 +174,10 @@ class RegistryRepository:
             referrers = index.manifests if isinstance(index, IndexManifest) else ()
         return select_referrers(referrers, artifact_type)
 
+    def has_referrers_api(self, digest: str) -> bool:
+        """Return whether the registry answers requests for the referrers of ``digest``, instead of a fallback tag."""
+        return self._referrers_by_api(digest, "") is not None
+
     def tags(self) -> Iterator[str]:
         """List the tags in the registry's order.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
@@ -102,9 +103,7 @@ def open_mirror_load(
             plan_mirror(requests, source, target, spool, PlanOptions(platforms, measure, workers), progress=progress)
             for platforms, requests in groups.items()
         ]
-        images = tuple(image for plan in plans for image in plan.images)
-        failures = tuple(failure for plan in plans for failure in plan.failures)
-        yield MirrorLoad(MirrorPlan(images, failures), source, target, spool)
+        yield MirrorLoad(reduce(MirrorPlan.merge, plans, MirrorPlan(())), source, target, spool)
 
 
 def _request(image: MirroredImage) -> MirrorRequest:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import NotFound
+from opmkit.imagetools.mirroring.attached import attached_requests
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
 from opmkit.imagetools.mirroring.description import MirroredImage
 from opmkit.imagetools.mirroring.errors import MirrorFailed
@@ -162,6 +163,7 @@ def open_mirror(
     selection: CatalogSelection | None = None,
     options: PlanOptions | None = None,
     *,
+    signatures: bool = True,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[IndexMirror]:
     """Read an index, and plan to mirror it; `IndexMirror.run` within the block does so.
@@ -173,6 +175,7 @@ def open_mirror(
         text: The index: an image, or a directory or database file.
         selection: The part of the index, by default all of it.
         options: Platforms and concurrency.
+        signatures: Whether to mirror the signatures, attestations and other artifacts of the images as well.
         progress: A receiver of progress reports.
 
     Raises:
@@ -185,6 +188,11 @@ def open_mirror(
         if catalog.request:
             requests.append(catalog.request)
         plan = plan_mirror(requests, source, target, spool, options, progress=progress)
+        if signatures:
+            attached, unreadable = attached_requests(plan.images, source, workers=options.workers, progress=progress)
+            attached_plan = plan_mirror(attached, source, target, spool, options, progress=progress)
+            failures += unreadable
+            plan = plan.merge(attached_plan)
         plan = MirrorPlan(plan.images, (*failures, *plan.failures))
         yield IndexMirror(catalog, plan, source, target, spool, options.platforms)
 

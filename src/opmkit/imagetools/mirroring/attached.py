@@ -1,0 +1,157 @@
+"""Signatures, attestations and other artifacts of mirrored images: under cosign's tags, and as referrers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import ImageToolsError, NotFound
+from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorRequest
+from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.referrers import DIGEST_TAG, digest_tag
+from opmkit.imagetools.registry.repository import RegistryRepository
+from opmkit.imagetools.spec import IndexManifest
+from opmkit.imagetools.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.imagetools.mirroring.model import PlannedImage
+    from opmkit.imagetools.mirroring.target import MirrorSource
+    from opmkit.imagetools.repository import ImageSource
+
+SUFFIXES = (".sig", ".att", ".sbom")
+"""The suffixes of the tags in which cosign stores signatures, attestations and SBOMs."""
+
+
+def attached_requests(
+    images: Iterable[PlannedImage],
+    source: MirrorSource,
+    *,
+    workers: int = DEFAULT_WORKERS,
+    progress: Progress = NO_PROGRESS,
+) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+    """Return requests for the artifacts of images, and of the images in an index.
+
+    The tags of each repository are listed once, or looked for one by one if the registry refuses to list them.
+    Referrers are listed for each image, unless the registry only lists them in tags, and has no such tag for it.
+
+    Args:
+        images: The images.
+        source: Where they are read from.
+        workers: The number of repositories that are read at the same time.
+        progress: A receiver of progress reports.
+
+    Returns:
+        The requests, and a failure for each image whose artifacts cannot be listed.
+    """
+    groups: dict[str, list[PlannedImage]] = defaultdict(list)
+    for image in images:
+        groups[image.request.reference.name].append(image)
+    requests: dict[tuple[str, str], MirrorRequest] = {}
+    failures: list[MirrorFailure] = []
+    progress.begin("Looking for signatures", len(groups), "repositories")
+    try:
+        with WorkerPool(workers, "attached") as pool:
+            futures = [pool.submit(_search, group, source) for group in groups.values()]
+            try:
+                for future in futures:
+                    found, failed = future.result()
+                    requests.update({(str(each.reference), str(each.target_name)): each for each in found})
+                    failures += failed
+                    progress.advance(1)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    finally:
+        progress.end()
+    return list(requests.values()), failures
+
+
+def _search(images: Sequence[PlannedImage], source: MirrorSource) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+    """Return the requests for the artifacts of images in one repository."""
+    search = _RepositorySearch(source.repository(images[0].request.reference), images[0].digest)
+    requests: list[MirrorRequest] = []
+    failures: list[MirrorFailure] = []
+    for image in images:
+        try:
+            requests += search.requests(image)
+        except ImageToolsError as error:
+            failures.append(MirrorFailure(f"signatures of {image.request.reference}", error, image.request.needed_by))
+    return requests, failures
+
+
+class _RepositorySearch:
+    """The search for artifacts in one repository of a source."""
+
+    def __init__(self, repository: ImageSource, digest: str) -> None:
+        self._repository = repository
+        self._tags = _list_tags(repository)
+        self._has_api = _has_referrers_api(repository, digest)
+
+    def requests(self, image: PlannedImage) -> Iterator[MirrorRequest]:
+        """Yield a request for each artifact of an image and of its children."""
+        if self._tags is not None and not self._tags and not self._has_api:
+            return
+        reference = image.request.reference
+        needed_by = (f"the verification of {reference}",)
+        name = image.request.target_name
+        for digest in self._digests(image):
+            for tag in self._artifact_tags(digest):
+                artifact = Reference(reference.registry, reference.repository, tag)
+                yield MirrorRequest(artifact, needed_by, name, tag)
+            for referrer in self._referrers(digest):
+                yield MirrorRequest(reference.with_digest(referrer), needed_by, name)
+
+    def _digests(self, image: PlannedImage) -> Iterable[str]:
+        """Return the digests of an image and of the images in it."""
+        if image.manifests:
+            return [manifest.digest for manifest in image.manifests]
+        manifest = self._repository.get_manifest(image.digest)
+        children = manifest.images if isinstance(manifest, IndexManifest) else ()
+        return [image.digest, *(child.digest for child in children)]
+
+    def _artifact_tags(self, digest: str) -> Sequence[str]:
+        if self._tags is not None:
+            return [tag for tag in self._tags.get(digest_tag(digest), ()) if tag != digest_tag(digest)]
+        return [tag for tag in (digest_tag(digest, suffix) for suffix in SUFFIXES) if self._exists(tag)]
+
+    def _referrers(self, digest: str) -> Sequence[str]:
+        if (
+            not self._has_api
+            and self._tags is not None
+            and digest_tag(digest) not in self._tags.get(digest_tag(digest), ())
+        ):
+            return ()
+        return [referrer.digest for referrer in self._repository.referrers(digest)]
+
+    def _exists(self, tag: str) -> bool:
+        try:
+            self._repository.resolve(tag)
+        except NotFound:
+            return False
+        return True
+
+
+def _list_tags(repository: ImageSource) -> Mapping[str, Sequence[str]] | None:
+    """Return the tags that begin with a digest, by that beginning; None if the registry refuses to list tags."""
+    found: dict[str, list[str]] = defaultdict(list)
+    try:
+        for tag in repository.tags():
+            if DIGEST_TAG.fullmatch(tag):
+                found[tag.partition(".")[0]].append(tag)
+    except ImageToolsError:
+        return None
+    return found
+
+
+def _has_referrers_api(repository: ImageSource, digest: str) -> bool:
+    """Return whether referrers must be asked for, because the tags do not show that there are none."""
+    if not isinstance(repository, RegistryRepository):
+        return True
+    try:
+        return repository.has_referrers_api(digest)
+    except ImageToolsError:
+        return True
