@@ -8,10 +8,12 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from rich.progress import Progress
+
 from opmkit.cli.console import print_json, print_line, print_table
 from opmkit.cli.errors import print_error, print_traceback, print_warning
 from opmkit.cli.logs import configure_logs
-from opmkit.cli.progress_bars import ProgressBars
+from opmkit.cli.progress_bars import AmountColumn, ProgressBars
 from opmkit.cli.server_logs import format_record
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
@@ -88,3 +90,14 @@ def test_labels_of_progress_bars_are_escaped(monkeypatch: pytest.MonkeyPatch) ->
     assert "[link=http://evil]" in output.getvalue()
     assert "\u202e" not in output.getvalue()
     assert "\x07" not in output.getvalue()
+
+
+def test_progress_in_bytes_has_a_rate() -> None:
+    seconds = iter(range(100))
+    progress = Progress(get_time=lambda: float(next(seconds)), disable=True)
+    task = progress.add_task("Copying", total=5000, unit="bytes")
+    for _ in range(3):
+        progress.update(task, advance=1000)
+    assert AmountColumn().render(progress.tasks[0]).plain == "3.0 kB of 5.0 kB, 1.0 kB/s"
+    progress.update(task, unit="images")
+    assert AmountColumn().render(progress.tasks[0]).plain == "3000 of 5000 images"

@@ -13,10 +13,11 @@ from rich.text import Text
 from opmkit.imagetools.escape import escape_controls
 
 
-class _AmountColumn(TextColumn):
+class AmountColumn(TextColumn):
     """The completed and the total amount, in bytes with their rate or in the unit of the task."""
 
     def __init__(self) -> None:
+        """Create the column."""
         super().__init__("")
 
     def render(self, task: Task) -> Text:
@@ -38,7 +39,7 @@ class ProgressBars:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            _AmountColumn(),
+            AmountColumn(),
             console=Console(stderr=True),
             transient=True,
         )
