@@ -211,3 +211,13 @@ def test_interrupted_downloads_continue_with_ranges(server: Server) -> None:
     rest = requests.get(url(server), headers=headers, timeout=PATIENCE)
     assert (rest.status_code, rest.content) == (206, whole.content[100:])
     assert rest.headers["Content-Range"] == f"bytes 100-{len(whole.content) - 1}/{len(whole.content)}"
+
+
+def test_documents_are_cached(opm: Opm, catalog: Path, tmp_path: Path) -> None:
+    flags = ("--http-port", "0", "--cache-dir", str(tmp_path / "cache"))
+    opm("serve", str(catalog), *flags, "--cache-only", "-t", str(tmp_path / "log"))
+    stored = (tmp_path / "cache" / "documents").stat()
+    with Server(str(catalog), *flags, program=SERVE) as server:
+        response = requests.get(url(server), timeout=PATIENCE)
+        assert [json.loads(line) for line in response.text.splitlines()] == BLOBS
+    assert (tmp_path / "cache" / "documents").stat().st_mtime_ns == stored.st_mtime_ns

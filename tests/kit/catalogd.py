@@ -149,7 +149,7 @@ class Exchange:
 
 
 def exchange(port: int, call: Call) -> Exchange:
-    """Send a request over a connection of its own, and read the response."""
+    """Send a request over a new connection, and read the response."""
     lines = [f"{call.method} {call.target} HTTP/1.1", "Host: localhost", "Connection: close", *call.headers]
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         connection.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")

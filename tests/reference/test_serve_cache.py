@@ -49,8 +49,8 @@ def run_theirs(catalog: Path, cache: Path, *flags: str) -> subprocess.CompletedP
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
 
 
-def build_ours(catalog: Path, cache: Path) -> None:
-    argv = [str(PROGRAM), "serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *LOG]
+def build_ours(catalog: Path, cache: Path, *flags: str) -> None:
+    argv = [str(PROGRAM), "serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *LOG, *flags]
     subprocess.run(argv, check=True, capture_output=True, timeout=120)
 
 
@@ -158,3 +158,12 @@ def test_pogreb_cache_is_ignored_and_replaced_on_request(tmp_path: Path) -> None
     assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]
     with theirs(catalog, cache):
         pass
+
+
+def test_go_opm_serves_from_a_cache_with_documents_of_the_web_api(tmp_path: Path) -> None:
+    catalog = write_catalog(tmp_path / "catalog")
+    build_ours(catalog, tmp_path / "cache", "--http-port", "0")
+    assert (tmp_path / "cache" / "documents").is_file()
+    with theirs(catalog, tmp_path / "cache"):
+        pass
+    assert (tmp_path / "cache" / "digest").read_text() == DIGEST

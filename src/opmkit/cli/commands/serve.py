@@ -75,6 +75,8 @@ def serve(
       opm serve ./catalog --cache-dir /tmp/cache --port 50051
 
       opm serve ./catalog --http-port 8080
+
+      opm serve ./catalog --http-port 8080 --cache-dir /tmp/cache --cache-only
     """
     from opmkit.index.server.serve import build_cache, serve_catalog
 
@@ -86,7 +88,7 @@ def serve(
     settings = server_flags.settings(debug=registry_flags.debug, http=http)
     with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
         if cache_only:
-            build_cache(root, cache_dir, enforce=enforce)
+            build_cache(root, cache_dir, enforce=enforce, http=http is not None)
         else:
             serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source)
 

@@ -88,9 +88,9 @@ def serve_catalog(
         api = None
         if http and http_port:
             from opmkit.index.server.http_api.api import CatalogApi
-            from opmkit.index.server.http_api.content import CatalogContent
+            from opmkit.index.server.http_api.stored import open_content
 
-            content = stack.enter_context(CatalogContent.write(root))
+            content = stack.enter_context(open_content(root, json_cache, readable_cache))
             api = http_port.number, CatalogApi(content, http.catalog)
         worker = Worker(port.number, settings, api, experimental=True)
         responses = stack.enter_context(ResponseCache(count_records(json_cache)))
@@ -105,15 +105,21 @@ def serve_catalog(
         )
 
 
-def build_cache(root: Path, cache: Path | None, *, enforce: bool) -> None:
+def build_cache(root: Path, cache: Path | None, *, enforce: bool, http: bool = False) -> None:
     """Build the cache of a catalog unless it is valid; raises what `serve_catalog` raises.
 
-    A cache in operator-registry's other format is replaced, since its servers would prefer it.
+    A cache in operator-registry's other format is replaced, since its servers would prefer it. With ``http`` the
+    documents for the web API are stored as well.
     """
     from opmkit.index.server.json_cache.cache import load_cache, remove_unreadable
 
     with ScratchDirectory("opm-serve-cache-") as scratch:
-        load_cache(root, cache or Path(scratch, _CACHE), enforce=enforce)
+        json_cache = load_cache(root, cache or Path(scratch, _CACHE), enforce=enforce)
+        if http:
+            from opmkit.index.server.http_api.stored import open_content
+
+            with open_content(root, json_cache, cache, must_store=cache is not None):
+                pass
     if cache is not None:
         remove_unreadable(cache)
 

@@ -7,7 +7,7 @@ import os
 import time
 from array import array
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FIELDS = ("schema", "package", "name")
 """Fields that documents can be selected by."""
+TAG_LENGTH = 32
+"""Characters of the SHA-256 digest of the documents that are the tag."""
 _CHUNK_SIZE = 1 << 18
 
 
@@ -38,6 +40,14 @@ class Section:
 
     offset: int
     length: int
+
+
+class ContentIndex(NamedTuple):
+    """The digest of the documents, their offsets, and their numbers by the values of each field."""
+
+    tag: str
+    offsets: array[int]
+    numbers: dict[str, dict[str, array[int]]]
 
 
 @dataclass(slots=True)
@@ -76,7 +86,7 @@ class CatalogContent:
         except BaseException:
             content._file.close()
             raise
-        content.tag = digest.hexdigest()[:32]
+        content.tag = digest.hexdigest()[:TAG_LENGTH]
         return content
 
     def __enter__(self) -> CatalogContent:
@@ -86,6 +96,21 @@ class CatalogContent:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._file.close()
+
+    @classmethod
+    def from_index(cls, file: IO[bytes], index: ContentIndex) -> CatalogContent:
+        """Return content that was written before, with its index."""
+        return cls(file, tag=index.tag, _offsets=index.offsets, _numbers=index.numbers)
+
+    @property
+    def index(self) -> ContentIndex:
+        """The index of the documents."""
+        return ContentIndex(self.tag, self._offsets, self._numbers)
+
+    def copy_to(self, target: IO[bytes]) -> None:
+        """Write all documents to a file; raises OSError."""
+        for piece in self.read(self.everything):
+            target.write(piece)
 
     @property
     def everything(self) -> tuple[Section, ...]:

@@ -44,10 +44,14 @@ class InvalidCache(CatalogError):
 
 @dataclass(frozen=True, slots=True)
 class JsonCache:
-    """A valid cache: the index of packages, and the directory with a file for each bundle in each channel."""
+    """A valid cache: the index of packages, and the directory with a file for each bundle in each channel.
+
+    ``digest`` covers the cache and the catalog.
+    """
 
     packages: dict[str, Any]
     directory: Path
+    digest: str
 
 
 def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
@@ -62,11 +66,11 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
     """
     _check_content(directory)
     catalog = hash_tree(root)
-    with _locked(directory, fcntl.LOCK_SH):
+    with locked(directory, fcntl.LOCK_SH):
         stored = _stored_digest(directory)
         computed = _digest(catalog, directory / CONTENT) if stored else ""
         if stored and stored == computed:
-            return _load(directory)
+            return _load(directory, stored)
     if enforce:
         raise InvalidCache(
             f'cache requires rebuild: cache reports digest as "{stored}", but computed digest is "{computed}"'
@@ -78,6 +82,11 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
             ),
         )
     return _build(root, catalog, directory)
+
+
+def is_current(root: Path, directory: Path, digest: str) -> bool:
+    """Return whether the catalog in ``root`` and its cache still have a digest; raises StoreError."""
+    return _digest(hash_tree(root), directory / CONTENT) == digest
 
 
 def unreadable_format(directory: Path) -> str:
@@ -104,16 +113,17 @@ def _build(root: Path, catalog: int, directory: Path) -> JsonCache:
     with disk_errors(directory), _umask(0), _claimed(directory):
         stored = _stored_digest(directory)
         if stored and stored == _digest(catalog, directory / CONTENT):
-            return _load(directory)  # another process has built it
+            return _load(directory, stored)  # another process has built it
         new = directory / f"{_NEW_CONTENT}{secrets.token_hex(8)}"
         new.mkdir(DIRECTORY_MODE)
         try:
             write_content(loaded, new)
-            _install(new, directory, _digest(catalog, new))
+            digest = _digest(catalog, new)
+            _install(new, directory, digest)
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
-        return _load(directory)
+        return _load(directory, digest)
 
 
 @contextmanager
@@ -130,7 +140,7 @@ def _umask(mask: int) -> Iterator[None]:
 def _claimed(directory: Path) -> Iterator[None]:
     """Create the directory if needed, and keep other processes from building in it at the same time."""
     make_directory(directory, DIRECTORY_MODE)
-    with _locked(directory, fcntl.LOCK_EX):
+    with locked(directory, fcntl.LOCK_EX):
         (directory / DIGEST).touch(FILE_MODE)  # marks the directory as a cache, which is not valid yet
         make_directory(directory / CONTENT, DIRECTORY_MODE)
         for path in (*directory.glob(f"{_NEW_CONTENT}*"), *directory.glob(f"{_NEW_DIGEST}*")):
@@ -139,7 +149,7 @@ def _claimed(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(directory: Path, mode: int) -> Iterator[None]:
+def locked(directory: Path, mode: int) -> Iterator[None]:
     """Hold a lock on the directory, for readers (LOCK_SH) or one writer (LOCK_EX); none if it does not exist."""
     descriptor = -1
     with disk_errors(directory), suppress(FileNotFoundError):
@@ -178,10 +188,10 @@ def _write_digest(directory: Path, digest: str) -> None:
     pending.rename(directory / DIGEST)
 
 
-def _load(directory: Path) -> JsonCache:
+def _load(directory: Path, digest: str) -> JsonCache:
     with disk_errors(directory):
         packages: dict[str, Any] = orjson.loads((directory / CONTENT / PACKAGES).read_bytes())
-    return JsonCache(packages, directory / CONTENT)
+    return JsonCache(packages, directory / CONTENT, digest)
 
 
 def _digest(catalog: int, content: Path) -> str:

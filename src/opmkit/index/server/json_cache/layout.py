@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DIGEST, CONTENT = "digest", "cache"
 PACKAGES, METAS = "packages.json", "metas"
+DOCUMENTS = "documents"
+"""The file with the documents for the web API, which the digest does not cover, and which only opmkit reads."""
 DIRECTORY_MODE, FILE_MODE = 0o750, 0o640
 SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """Schemas and packages that operator-registry lets clients ask for."""
