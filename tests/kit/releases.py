@@ -75,6 +75,8 @@ CASES = (
     ReleaseCase("semver", (*TEMPLATE, "semver", "semver.yaml")),
     ReleaseCase("semver-major", (*TEMPLATE, "semver", "semver-default.yaml", "-o", "yaml")),
     ReleaseCase("semver-graph", (*TEMPLATE, "semver", "semver.yaml", "-o", "mermaid")),
+    ReleaseCase("semver-level", (*TEMPLATE, "semver", "semver-default.yaml", "--migrate-level", "all"), 46),
+    ReleaseCase("basic-level", (*TEMPLATE, "basic", "basic.yaml", "--migrate-level", "all"), 46),
     ReleaseCase("basic", (*TEMPLATE, "basic", "basic.yaml"), 44),
     ReleaseCase("basic-stream", (*TEMPLATE, "basic", "basic-stream.yaml", "-o", "yaml"), until=44),
     ReleaseCase("graph", ("alpha", "render-graph", "catalog")),
