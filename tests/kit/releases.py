@@ -86,6 +86,10 @@ CASES = (
     ReleaseCase("list-packages", ("alpha", "list", "packages", "catalog")),
     ReleaseCase("list-channels", ("alpha", "list", "channels", "catalog")),
     ReleaseCase("list-bundles", ("alpha", "list", "bundles", "catalog")),
+    ReleaseCase("dockerfile", ("generate", "dockerfile", "catalog", "-l", "vendor=me")),
+    ReleaseCase("dockerfile-image", ("generate", "dockerfile", "catalog", "-i", "quay.io/me/opm:1")),
+    ReleaseCase("dockerfile-binary", ("generate", "dockerfile", "catalog", "--binary-image", "quay.io/me/opm:1")),
+    ReleaseCase("dockerfile-scratch", ("generate", "dockerfile", "catalog", "-i", "scratch"), 44),
     ReleaseCase("init", ("init", "fleet", "-c", "stable", "-d", "description.md", "-o", "yaml")),
     ReleaseCase("validate", ("validate", "catalog")),
     *(
@@ -132,12 +136,19 @@ class Samples:
         return text.replace("{registry}", self.prefix)
 
     def run(self, case: ReleaseCase, runner: Runner) -> Result:
-        """Run a case; the output of a validation, and of a command that fails, is not part of the result."""
-        output = self.directory / OUTPUT
+        """Run a case; the output of a validation, and of a command that fails, is not part of the result.
+
+        Of a Dockerfile, only the instructions are.
+        """
+        output, dockerfile = self.directory / OUTPUT, self.directory / "catalog.Dockerfile"
         shutil.rmtree(output, ignore_errors=True)
+        dockerfile.unlink(missing_ok=True)
         done = runner([self.fill(part) for part in case.argv], self.directory)
         if done.returncode != 0 or case.argv[0] == "validate":
             return {"passed": done.returncode == 0}
+        if dockerfile.exists():
+            lines = dockerfile.read_text().splitlines()
+            return {"passed": True, "instructions": [line for line in lines if line and not line.startswith("#")]}
         result = {"passed": True, "stdout": self._readable(done.stdout)}
         files = {path.relative_to(output).as_posix(): path for path in sorted(output.rglob("*")) if path.is_file()}
         return result | ({"files": {name: self._readable(path.read_bytes()) for name, path in files.items()}})
