@@ -195,7 +195,7 @@ def test_bundles_in_a_registry_and_its_faults(site: Opm, registry: Registry) -> 
     opm("template", "add", "t.yaml", f"{name}:0.3.0")
     assert text(site) == f"{semver}  - image: {name}:0.2.0 # first\n  - image: {name}:0.3.0\n"
     opm("template", "promote", "t.yaml", "0.2.0", "--to", "fast")
-    assert text(site).endswith(f"fast:\n  bundles:\n  - image: {name}:0.2.0\n")
+    assert f"schema: olm.semver\nfast:\n  bundles:\n  - image: {name}:0.2.0\nstable:\n" in text(site)
     before = text(site)
     done = opm.attempt("template", "add", "t.yaml", f"{name}:missing", "--channel", "stable")
     assert (done.returncode, text(site)) == (1, before)

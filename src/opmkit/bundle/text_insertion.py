@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
 
+_FIRST_KEYS = ("schema", "Schema")
+"""Keys that stay first in a mapping."""
+
 
 def insert_items(
     text: str, root: yaml.Node, section: yaml.SequenceNode, index: int, values: Sequence[JsonValue]
@@ -91,7 +94,8 @@ def insert_member(
     indent = " " * key_column(mapping)
     lines = BlockStyle(text, root).member(key, value, indent, model)
     keys = [node.value for node, _ in mapping.value]
-    following = next((node for node, _ in mapping.value if node.value > key), None) if keys == sorted(keys) else None
+    others = mapping.value[1:] if keys[0] in _FIRST_KEYS else mapping.value
+    following = next((node for node, _ in others if node.value > key), None) if keys == sorted(keys) else None
     if following is None and _is_open(text, mapping.value[-1][1]):
         following = mapping.value[-1][0]
     if following is not None:
