@@ -16,11 +16,10 @@ from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.finding import Finding
 
 FILE_NAME = ".opm-validate.yaml"
 """Name of the policy file in the working directory."""
@@ -71,16 +70,19 @@ class Ignore:
     subject: str = "*"
     location: str = field(default="", compare=False)
 
-    def covers(self, result: TargetResult, finding: Finding) -> bool:
-        """Return whether a finding is allowed."""
+    def covers(self, names: Mapping[str, tuple[str, ...]]) -> bool:
+        """Return whether a finding with these names, see `TargetResult.names`, is allowed."""
         return all(
-            any(fnmatchcase(name, getattr(self, key)) for name in names) for key, names in result.names(finding).items()
+            pattern == "*" or any(fnmatchcase(name, pattern) for name in names[key])
+            for key, pattern in self._patterns()
         )
 
     def __str__(self) -> str:
         """Return the patterns in one line: ``rule FBC-GRAPH, package lagoon``."""
-        patterns = {key: getattr(self, key) for key in _IGNORE_KEYS if key != "reason"}
-        return ", ".join(f"{key} {pattern}" for key, pattern in patterns.items() if pattern != "*" or key == "rule")
+        return ", ".join(f"{key} {pattern}" for key, pattern in self._patterns() if pattern != "*" or key == "rule")
+
+    def _patterns(self) -> Iterator[tuple[str, str]]:
+        return ((key, getattr(self, key)) for key in _IGNORE_KEYS if key != "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class Policy:
             if severity is None:
                 continue
             finding = original if severity is original.severity else replace(original, severity=severity)
-            ignore = next((ignore for ignore in self.ignores if ignore.covers(result, finding)), None)
+            names = result.names(finding)
+            ignore = next((ignore for ignore in self.ignores if ignore.covers(names)), None)
             if ignore is None:
                 findings.append(finding)
             else:
@@ -153,14 +156,15 @@ class Policy:
             result: A result before `apply`.
             rules: The ids of the rules that were applied.
         """
-        return tuple(
+        entries = [
             ignore
             for ignore in self.ignores
             if ignore.location
             and fnmatchcase(result.target, ignore.target)
             and any(fnmatchcase(rule, ignore.rule) for rule in rules)
-            and not any(ignore.covers(result, finding) for finding in result.findings)
-        )
+        ]
+        names = [result.names(finding) for finding in result.findings] if entries else []
+        return tuple(ignore for ignore in entries if not any(map(ignore.covers, names)))
 
 
 def read_policy(path: Path, rules: Collection[str]) -> Policy:
