@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signing.attachments import attach_bundle
+from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.key_files import load_private_key
 from opmkit.imagetools.store import LayoutRepository
 from tests.e2e.test_docs import examples
@@ -175,3 +177,23 @@ def test_attest_another_image(signer: Opm, image: str) -> None:
     assert "not a bundle or index image" in signer.attempt(*attest, "--sbom").stderr
     assert "nothing to attest" in signer.attempt(*attest).stderr
     assert "--predicate and --type require each other" in signer.attempt(*attest, "--type", "vuln").stderr
+
+
+def test_keyless_signature(opm: Opm) -> None:
+    pytest.importorskip("sigstore", reason="the extra keyless is not installed")
+    from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
+
+    sigstore, repository = SigstoreInstance(), LayoutRepository(opm.directory / "layout")
+    image = put_image(repository, "1", b"x").descriptor
+    statement = Statement(image.digest, SIGN_PREDICATE, {})
+    attach_bundle(repository, image, json.dumps(sigstore.bundle(statement.encode())).encode(), SIGN_PREDICATE)
+    sigstore.write_trusted_root(opm.directory / "root.json")
+    identity = ("--certificate-identity", IDENTITY, "--certificate-oidc-issuer", ISSUER)
+    verify = ("image", "verify", "oci:layout:1")
+    output = opm(*verify, *identity, "--trusted-root", "root.json")
+    assert output == f"oci:layout@{image.digest}: signed with {IDENTITY} ({ISSUER})\n"
+    (opm.directory / "root.json").write_text("{}")
+    assert "root.json: invalid trusted root" in opm.attempt(*verify, *identity, "--trusted-root", "root.json").stderr
+    assert "pass either --key, or --certificate-identity" in opm.attempt(*verify).stderr
+    assert "require each other" in opm.attempt(*verify, *identity[:2]).stderr
+    assert "--trusted-root requires" in opm.attempt(*verify, *PUBLIC_KEY, "--trusted-root", "x").stderr

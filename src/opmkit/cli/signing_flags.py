@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,12 +13,13 @@ import typer
 from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
-    from opmkit.imagetools.signing.keys import PublicKey
+    from opmkit.imagetools.signing.verify import SignatureRequirements
 
-SIGNING_PANEL = "Signing"
+KEYLESS_PANEL = "Keyless signatures"
+_VERIFY = "opm image verify"
 SignedImages = Annotated[
     list[str], typer.Argument(metavar="IMAGE...", help="Images, in registries or in layouts (oci:DIR:TAG)")
 ]
@@ -28,10 +31,6 @@ SigningKey = Annotated[
         metavar="FILE",
         help="Private key: of cosign, or in PEM format; env://NAME reads a variable. COSIGN_PASSWORD is its password",
     ),
-]
-VerificationKeys = Annotated[
-    list[str],
-    typer.Option("--key", metavar="FILE,...", help="Public keys, of which one must have signed"),
 ]
 NewBundleFormat = Annotated[
     bool,
@@ -47,6 +46,66 @@ RequireSignature = Annotated[
         help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class SignerFlags:
+    """Flags for the key or the identity that must have signed an image."""
+
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="FILE,...", help="Public keys, of which one must have signed"),
+    ] = None
+    certificate_identity: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="E-mail address or URI in the certificate of a keyless signature",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = ""
+    certificate_oidc_issuer: Annotated[
+        str,
+        typer.Option(metavar="URL", help="OIDC issuer of this identity", rich_help_panel=KEYLESS_PANEL),
+    ] = ""
+    trusted_root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="trusted_root.json of a Sigstore instance; default: the public instance",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError unless either keys or an identity with its issuer are given."""
+        if bool(self.key) == bool(self.certificate_identity):
+            raise UsageError("pass either --key, or --certificate-identity with --certificate-oidc-issuer", _VERIFY)
+        if bool(self.certificate_identity) != bool(self.certificate_oidc_issuer):
+            raise UsageError("--certificate-identity and --certificate-oidc-issuer require each other", _VERIFY)
+        if self.trusted_root and not self.certificate_identity:
+            raise UsageError("--trusted-root requires --certificate-identity", _VERIFY)
+
+    def requirements(
+        self, annotations: Mapping[str, str] | None = None, repositories: Sequence[str] = ()
+    ) -> SignatureRequirements:
+        """Return the requirements on signatures; raises InvalidKey."""
+        from opmkit.imagetools.signing.identity import any_identity, repository_matcher
+        from opmkit.imagetools.signing.key_files import load_public_key
+        from opmkit.imagetools.signing.keyless import CertificateIdentity
+        from opmkit.imagetools.signing.verify import SignatureRequirements
+
+        certificate = None
+        if self.certificate_identity:
+            identity, issuer = self.certificate_identity, self.certificate_oidc_issuer
+            certificate = CertificateIdentity(identity, issuer, self.trusted_root)
+            certificate.load()
+        return SignatureRequirements(
+            [load_public_key(source) for source in self.key or ()],
+            annotations or {},
+            repository_matcher(*repositories) if repositories else any_identity,
+            certificate,
+        )
 
 
 def read_password() -> str:
@@ -82,13 +141,6 @@ def parse_annotations(values: Sequence[str], command: str) -> dict[str, str]:
             raise UsageError(f"invalid annotation {text!r}: expected NAME=VALUE", command)
         annotations[name] = value
     return annotations
-
-
-def load_public_keys(sources: Sequence[str]) -> list[PublicKey]:
-    """Return the public keys of files and environment variables."""
-    from opmkit.imagetools.signing.key_files import load_public_key
-
-    return [load_public_key(source) for source in sources]
 
 
 def require_signatures(bundles: Sequence[str], required: str, registry_flags: RegistryFlags) -> list[str]:

@@ -76,6 +76,7 @@ class Setting(StrEnum):
     TARGET_CATALOG = "target_catalog"
     TLS_CERT = "tls_cert"
     TLS_KEY = "tls_key"
+    TRUSTED_ROOT = "trusted_root"
     TO_CATALOG = "to_catalog"
 
     INDEX_IMAGE = "index_image"

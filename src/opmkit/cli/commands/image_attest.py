@@ -14,9 +14,8 @@ from opmkit.cli.signing_flags import (
     NewBundleFormat,
     SignedImage,
     SignedImages,
+    SignerFlags,
     SigningKey,
-    VerificationKeys,
-    load_public_keys,
     read_password,
 )
 from opmkit.cli.streams import printing_result
@@ -88,14 +87,14 @@ def attest(
 
 def verify_attestation(
     registry_flags: RegistryFlags,
+    signer_flags: SignerFlags,
     images: SignedImages,
-    key: VerificationKeys,
     type_: Annotated[
         str, typer.Option("--type", metavar="TYPE", help=f"Type of the predicate: {TYPE_HELP}; default: any")
     ] = "",
     output: Output = OutputFormat.TEXT,
 ) -> None:
-    """Verify the attestations of images with a public key
+    """Verify the attestations of images with a public key, or keyless ones
 
     With --output json the verified statements are printed, including their predicates.
 
@@ -105,10 +104,10 @@ def verify_attestation(
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.signing.predicates import predicate_type
     from opmkit.imagetools.signing.target import open_for_verification
-    from opmkit.imagetools.signing.verify import SignatureRequirements, verify_attestations
+    from opmkit.imagetools.signing.verify import verify_attestations
 
     uri = predicate_type(type_) if type_ else ""
-    requirements = SignatureRequirements(load_public_keys(key))
+    requirements = signer_flags.requirements()
     references = [parse_image_reference(image) for image in images]
     client = RegistryClient(registry_flags.options())
     targets = [open_for_verification(reference, client) for reference in references]

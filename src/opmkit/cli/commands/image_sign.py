@@ -13,9 +13,8 @@ from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import (
     NewBundleFormat,
     SignedImages,
+    SignerFlags,
     SigningKey,
-    VerificationKeys,
-    load_public_keys,
     parse_annotations,
     read_new_password,
     read_password,
@@ -78,8 +77,8 @@ def sign(
 def verify(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
+    signer_flags: SignerFlags,
     images: SignedImages,
-    key: VerificationKeys,
     annotations: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,24 +91,24 @@ def verify(
     ] = None,
     output: Output = OutputFormat.TEXT,
 ) -> None:
-    """Verify the signatures of images with a public key
+    """Verify the signatures of images with a public key, or keyless ones
 
     Signatures under cosign's tags and Sigstore bundles are read. They are bound to the digest of the image, and valid
     for copies in other repositories as well, unless --signed-repository is given.
 
-    [bold]Example:[/] opm image verify --key cosign.pub quay.io/me/catalog:1
+    [bold]Examples:[/]
+
+      opm image verify --key cosign.pub quay.io/me/catalog:1
+
+      opm image verify --certificate-identity me@example.com --certificate-oidc-issuer https://login.example.com IMAGE
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.identity import any_identity, repository_matcher
     from opmkit.imagetools.signing.target import open_for_verification
-    from opmkit.imagetools.signing.verify import SignatureRequirements, verify_signatures
+    from opmkit.imagetools.signing.verify import verify_signatures
 
-    requirements = SignatureRequirements(
-        load_public_keys(key),
-        parse_annotations(annotations or (), ctx.command_path),
-        repository_matcher(*signed_repository) if signed_repository else any_identity,
-    )
+    signed_annotations = parse_annotations(annotations or (), ctx.command_path)
+    requirements = signer_flags.requirements(signed_annotations, signed_repository or ())
     references = [parse_image_reference(image) for image in images]
     client = RegistryClient(registry_flags.options())
     targets = [open_for_verification(reference, client) for reference in references]

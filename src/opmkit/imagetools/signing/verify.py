@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.repository import ImageSource
+    from opmkit.imagetools.signing.keyless import CertificateIdentity
     from opmkit.imagetools.signing.keys import PublicKey
 
 T = TypeVar("T")
 MAX_ATTACHMENTS = 1000
 """Signatures or attestations of an image in one format that are read."""
 _MAX_REASONS = 10
+_KEY = "signed with a key instead of a certificate"
 _UNKNOWN_KEY = "not signed with the key"
 
 
@@ -80,6 +82,7 @@ class SignatureRequirements:
 
     Attributes:
         keys: The keys of which one must have signed.
+        certificate: The identity that a certificate must name instead, None to require a key.
         annotations: Annotations that the signature must contain.
         identity: Whether the repository that the signature names is accepted, "" for none.
     """
@@ -87,18 +90,29 @@ class SignatureRequirements:
     keys: Sequence[PublicKey]
     annotations: Mapping[str, str] = field(default_factory=dict)
     identity: IdentityMatcher = any_identity
+    certificate: CertificateIdentity | None = None
 
     @property
-    def key_names(self) -> str:
-        """The names of the keys, for messages."""
-        return ", ".join(key.name for key in self.keys)
+    def signer_names(self) -> str:
+        """The names of the keys or of the identity, for messages."""
+        return self.certificate.name if self.certificate else ", ".join(key.name for key in self.keys)
+
+    def find_bundle_signer(self, raw: bytes, bundle: Bundle) -> str:
+        """Return the name of the key or identity that signed a bundle; raise InvalidSignature."""
+        if not bundle.has_certificate:
+            return self.find_key(bundle.envelope.is_signed_by).name
+        if self.certificate is None:
+            raise InvalidSignature("signed with a certificate instead of a key")
+        if self.certificate.verify(raw) != bundle.envelope.payload:
+            raise InvalidSignature("ambiguous bundle")
+        return self.certificate.name
 
     def find_key(self, verifies: Callable[[PublicKey], bool]) -> PublicKey:
         """Return the first key for which ``verifies`` is true; raise InvalidSignature."""
         for key in self.keys:
             if verifies(key):
                 return key
-        raise InvalidSignature(_UNKNOWN_KEY)
+        raise InvalidSignature(_KEY if self.certificate else _UNKNOWN_KEY)
 
     def check(self, signature: Signature, digest: str) -> Signature:
         """Return a signature of the image ``digest`` if it satisfies the requirements, else raise InvalidSignature."""
@@ -173,11 +187,11 @@ def verify_signatures(
         return requirements.check(signature, digest)
 
     def verify_bundle(attachment: Attachment) -> Signature | None:
-        envelope, statement = _parse_bundle(attachment, digest)
+        raw, bundle, statement = _parse_bundle(attachment, digest)
         if statement.predicate_type != SIGN_PREDICATE:
             return None
-        key = requirements.find_key(envelope.is_signed_by)
-        signature = Signature(digest, key.name, "bundle", statement.repository, statement.annotations)
+        signer = requirements.find_bundle_signer(raw, bundle)
+        signature = Signature(digest, signer, "bundle", statement.repository, statement.annotations)
         return requirements.check(signature, digest)
 
     results: _Results[Signature] = _Results()
@@ -209,17 +223,21 @@ def verify_attestations(
         VerificationFailed: There is no such attestation.
     """
 
-    def check(envelope: Envelope, statement: Statement, stored_as: str) -> Attestation | None:
-        if statement.predicate_type == SIGN_PREDICATE or predicate_type not in ("", statement.predicate_type):
-            return None
-        return Attestation(statement, requirements.find_key(envelope.is_signed_by).name, stored_as)
+    def is_wanted(statement: Statement) -> bool:
+        return statement.predicate_type != SIGN_PREDICATE and predicate_type in ("", statement.predicate_type)
 
     def verify_envelope(attachment: Attachment) -> Attestation | None:
         envelope = Envelope.parse(attachment.read(MAX_ATTESTATION_SIZE))
-        return check(envelope, _parse_statement(envelope, digest), "envelope")
+        statement = _parse_statement(envelope, digest)
+        if not is_wanted(statement):
+            return None
+        return Attestation(statement, requirements.find_key(envelope.is_signed_by).name, "envelope")
 
     def verify_bundle(attachment: Attachment) -> Attestation | None:
-        return check(*_parse_bundle(attachment, digest), "bundle")
+        raw, bundle, statement = _parse_bundle(attachment, digest)
+        if not is_wanted(statement):
+            return None
+        return Attestation(statement, requirements.find_bundle_signer(raw, bundle), "bundle")
 
     results: _Results[Attestation] = _Results()
     results.collect(tagged_attachments(source, digest, ATTESTATION_SUFFIX, ENVELOPE_LAYER), verify_envelope)
@@ -241,16 +259,15 @@ def _failure(name: str, kind: str, rejected: Counter[str], requirements: Signatu
         )
     found = "; ".join(f"{count} {reason}" for reason, count in rejected.most_common(_MAX_REASONS))
     return VerificationFailed(
-        f"{name}: no valid {kind} by {requirements.key_names}: {rejected.total()} found: {found}",
-        hint="check that this is the key of the image's publisher; if it is, do not use the image",
+        f"{name}: no valid {kind} by {requirements.signer_names}: {rejected.total()} found: {found}",
+        hint="check that this is the signer that the image's publisher names; if it is, do not use the image",
     )
 
 
-def _parse_bundle(attachment: Attachment, digest: str) -> tuple[Envelope, Statement]:
-    bundle = Bundle.parse(attachment.read(MAX_ATTESTATION_SIZE))
-    if bundle.has_certificate:
-        raise InvalidSignature("signed with a certificate instead of a key")
-    return bundle.envelope, _parse_statement(bundle.envelope, digest)
+def _parse_bundle(attachment: Attachment, digest: str) -> tuple[bytes, Bundle, Statement]:
+    raw = attachment.read(MAX_ATTESTATION_SIZE)
+    bundle = Bundle.parse(raw)
+    return raw, bundle, _parse_statement(bundle.envelope, digest)
 
 
 def _parse_statement(envelope: Envelope, digest: str) -> Statement:

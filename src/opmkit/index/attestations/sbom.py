@@ -60,7 +60,7 @@ def _image_component(image: str) -> dict[str, Any]:
 
 
 def _bundle_component(bundle: ContainedBundle) -> dict[str, Any]:
-    """Describe a bundle: its image, or the operator in it if it has no image of its own."""
+    """Describe a bundle: its image, or the operator in it if it has no image."""
     component: dict[str, Any] = {"type": "application", "bom-ref": f"bundle:{bundle.package}/{bundle.name}"}
     if bundle.image:
         component = _image_component(bundle.image)

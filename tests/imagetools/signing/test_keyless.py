@@ -1,0 +1,129 @@
+"""Keyless signatures by the authorities of a test, verified without a network."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.signing.attachments import attach_bundle
+from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
+from opmkit.imagetools.signing.errors import VerificationFailed
+from opmkit.imagetools.signing.keyless import CertificateIdentity
+from opmkit.imagetools.signing.sign import Signer
+from opmkit.imagetools.signing.verify import SignatureRequirements, verify_attestations, verify_signatures
+from tests.imagetools.signing.conftest import NAME, Signed, private_key
+from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("sigstore", reason="the extra keyless is not installed")
+
+
+@pytest.fixture(scope="module")
+def sigstore() -> SigstoreInstance:
+    return SigstoreInstance()
+
+
+@pytest.fixture
+def trusted_root(sigstore: SigstoreInstance, tmp_path: Path) -> Path:
+    return sigstore.write_trusted_root(tmp_path / "trusted_root.json")
+
+
+def attach(signed: Signed, bundle: dict[str, Any]) -> None:
+    attach_bundle(signed.repository, signed.image, json.dumps(bundle).encode(), SIGN_PREDICATE)
+
+
+def statement(signed: Signed, predicate_type: str = SIGN_PREDICATE) -> bytes:
+    return Statement(signed.image.digest, predicate_type, {}, annotations={"a": "b"}).encode()
+
+
+def requirements(trusted_root: Path, identity: str = IDENTITY, issuer: str = ISSUER) -> SignatureRequirements:
+    return SignatureRequirements([], certificate=CertificateIdentity(identity, issuer, trusted_root))
+
+
+def reason(signed: Signed, required: SignatureRequirements) -> str:
+    with pytest.raises(VerificationFailed) as caught:
+        verify_signatures(signed.repository, signed.image.digest, "IMAGE", required)
+    return caught.value.message
+
+
+@pytest.mark.parametrize("identity", [IDENTITY, "https://ci.example.com/workflow@refs/heads/main"])
+def test_verify(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path, identity: str) -> None:
+    attach(signed, sigstore.bundle(statement(signed), identity))
+    required = requirements(trusted_root, identity)
+    (signature,) = verify_signatures(signed.repository, signed.image.digest, "IMAGE", required)
+    assert (signature.key, signature.annotations) == (f"{identity} ({ISSUER})", {"a": "b"})
+    assert "1 signed with a certificate instead of a key" in reason(
+        signed, SignatureRequirements([private_key("ecdsa").public_key])
+    )
+
+
+def test_attestation(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path) -> None:
+    attach(signed, sigstore.bundle(statement(signed, "https://example.com/type")))
+    required = requirements(trusted_root)
+    (attestation,) = verify_attestations(signed.repository, signed.image.digest, "IMAGE", required)
+    assert attestation.statement.predicate_type == "https://example.com/type"
+    assert reason(signed, required) == "IMAGE: no signature found"
+
+
+def test_other_identities(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path) -> None:
+    attach(signed, sigstore.bundle(statement(signed)))
+    assert "not signed by other@example.com" in reason(signed, requirements(trusted_root, "other@example.com"))
+    assert "not signed by" in reason(signed, requirements(trusted_root, issuer="https://other.example.com"))
+    Signer(private_key("ecdsa")).sign(signed.repository, signed.image, NAME)
+    message = reason(signed, requirements(trusted_root, "other@example.com"))
+    assert "1 signed with a key instead of a certificate" in message
+
+
+def test_other_instance(signed: Signed, trusted_root: Path) -> None:
+    attach(signed, SigstoreInstance().bundle(statement(signed)))
+    assert "not signed by" in reason(signed, requirements(trusted_root))
+
+
+def flip(text: str) -> str:
+    """Return base64 text with another first byte."""
+    return ("A" if text[0] != "A" else "B") + text[1:]
+
+
+def test_tampered_bundles(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path) -> None:
+    required = requirements(trusted_root)
+    original = sigstore.bundle(statement(signed))
+    attach(signed, sigstore.bundle(Statement("sha256:" + "0" * 64, SIGN_PREDICATE, {}).encode()))
+    other_payload = json.loads(json.dumps(original))
+    other_payload["dsseEnvelope"]["payload"] = sigstore.bundle(statement(signed) + b" ")["dsseEnvelope"]["payload"]
+    attach(signed, other_payload)
+    for path in (
+        ("dsseEnvelope", "signatures", 0, "sig"),
+        ("verificationMaterial", "tlogEntries", 0, "canonicalizedBody"),
+        ("verificationMaterial", "tlogEntries", 0, "inclusionPromise", "signedEntryTimestamp"),
+        ("verificationMaterial", "tlogEntries", 0, "inclusionProof", "rootHash"),
+        ("verificationMaterial", "certificate", "rawBytes"),
+    ):
+        tampered: Any = json.loads(json.dumps(original))
+        parent = tampered
+        for key in path[:-1]:
+            parent = parent[key]
+        parent[path[-1]] = flip(parent[path[-1]])
+        attach(signed, tampered)
+    without_log = json.loads(json.dumps(original))
+    del without_log["verificationMaterial"]["tlogEntries"]
+    attach(signed, without_log)
+    message = reason(signed, required)
+    assert "8 found" in message
+    assert "it is about another image" in message
+    attach(signed, original)
+    assert len(verify_signatures(signed.repository, signed.image.digest, "IMAGE", required)) == 1
+
+
+def test_invalid_trusted_root(tmp_path: Path) -> None:
+    path = tmp_path / "root.json"
+    for content, problem in (("", "invalid trusted root"), ("{}", "invalid trusted root"), ("[1]", "invalid")):
+        path.write_text(content)
+        with pytest.raises(ImageToolsError, match=problem):
+            CertificateIdentity(IDENTITY, ISSUER, path).load()
+    with pytest.raises(ImageToolsError, match="No such file"):
+        CertificateIdentity(IDENTITY, ISSUER, tmp_path / "missing").load()
