@@ -124,11 +124,12 @@ def test_tags_are_resolved_and_moved(source: Source, spool: ManifestSpool) -> No
     assert stored(source.path, "a").resolve("1").digest == image.digest
 
 
-def test_equal_requests_are_combined_and_conflicting_ones_reported(source: Source, spool: ManifestSpool) -> None:
+def test_equal_images_are_copied_once_and_conflicting_ones_reported(source: Source, spool: ManifestSpool) -> None:
     request, other = source.add("a"), source.add("b")
-    twice = MirrorRequest(replace(request.reference, tag="9"))
-    planned = plan(source, [request, twice], spool)
-    assert len(planned.images) == 1
+    twice = MirrorRequest(replace(request.reference, tag="9"), ("bundle x",))
+    report = mirror(source, [request, twice], spool)
+    assert sorted(image.request.needed_by for image in report.copied) == [("bundle a",), ("bundle x",)]
+    assert report.transferred == sum(blob.size for blob in report.copied[0].blobs.values())
     renamed = [MirrorRequest(each.reference, (), Reference.parse("quay.io/c"), "1") for each in (request, other)]
     planned = plan(source, renamed, spool)
     assert len(planned.images) == 1

@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from zlib import crc32
 
 import pytest
@@ -306,6 +306,17 @@ def test_upload_session_that_is_always_lost(proxy: FaultProxy, repository: Regis
     proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", Answer(404), times=99)]
     with pytest.raises(RegistryUnavailable, match=f"{NAME}@sha256:.*: upload session lost; gave up after 6 attempts"):
         put(repository, noise(1000, seed=18))
+
+
+def test_upload_of_content_that_does_not_exist(
+    proxy: FaultProxy, repository: RegistryRepository, waits: list[float]
+) -> None:
+    def missing() -> BinaryIO:
+        raise NotFound("quay.io/a/b: not found")
+
+    with pytest.raises(NotFound, match=r"^quay\.io/a/b: not found$"):
+        repository.put_blob(described(b"absent"), missing)
+    assert waits == []
 
 
 def test_corrupted_upload(proxy: FaultProxy, repository: RegistryRepository) -> None:

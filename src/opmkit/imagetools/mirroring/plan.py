@@ -67,7 +67,7 @@ def plan_mirror(
     """Find out which images the target lacks, and read their manifests.
 
     An image is present if its tag in the target names its digest; its source is then not read, unless it is known by
-    tag only. Requests for the same digest, tag and repository of the target are combined.
+    tag only. Two images with the same name in the target are a failure.
 
     Args:
         requests: The images.
@@ -242,17 +242,20 @@ def _failure(request: MirrorRequest, error: ImageToolsError) -> MirrorFailure:
 
 
 def _combine(results: Iterable[PlannedImage | MirrorFailure]) -> MirrorPlan:
-    """Return the plan, with one image for several sources of the same image under the same name."""
-    images: dict[tuple[str, str], PlannedImage] = {}
+    """Return the plan, with a failure for each image that has the name of another one in the target."""
+    named: dict[tuple[str, str], PlannedImage] = {}
+    images: list[PlannedImage] = []
     failures: list[MirrorFailure] = []
     for result in results:
         if isinstance(result, MirrorFailure):
             failures.append(result)
             continue
-        other = images.setdefault((result.target, result.tag), result)
-        if other.digest != result.digest:
+        other = named.setdefault((result.target, result.tag), result)
+        if other.digest == result.digest:
+            images.append(result)
+        else:
             failures.append(_conflict(result, other))
-    return MirrorPlan(tuple(images.values()), tuple(failures))
+    return MirrorPlan(tuple(images), tuple(failures))
 
 
 def _conflict(image: PlannedImage, other: PlannedImage) -> MirrorFailure:

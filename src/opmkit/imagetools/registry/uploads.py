@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
@@ -37,20 +37,26 @@ class _Body:
     size: int
     subject: str
     counter: TransferCounter
+    missing: list[NotFound] = field(default_factory=list)
+    """The error if the content does not exist."""
 
     def __len__(self) -> int:
         return self.size
 
     def __iter__(self) -> Iterator[bytes]:
         left = self.size
-        with self.opener() as stream:
-            while left:
-                data = stream.read(min(left, _WRITE_SIZE))
-                if not data:
-                    raise DigestMismatch(f"{self.subject}: size mismatch: the content is {left} bytes too short")
-                left -= len(data)
-                self.counter.count(written=len(data))
-                yield data
+        try:
+            with self.opener() as stream:
+                while left:
+                    data = stream.read(min(left, _WRITE_SIZE))
+                    if not data:
+                        raise DigestMismatch(f"{self.subject}: size mismatch: the content is {left} bytes too short")
+                    left -= len(data)
+                    self.counter.count(written=len(data))
+                    yield data
+        except NotFound as error:
+            self.missing.append(error)
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,8 @@ class BlobUpload:
         try:
             return self.transport.send_once(request, deadline)
         except NotFound as error:
+            if body and body.missing:
+                raise
             raise TransientError(f"{error.message}: upload session lost", hint="try again later") from error
 
     def _session_url(self, url: str, response: Response) -> str:
