@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.test_index_merge import write_package
+from tests.kit.bundles import bundle_content, bundle_labels, push_image
 from tests.kit.catalogs import write_library
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -68,3 +72,36 @@ def test_mistakes_and_hostile_names(site: Opm) -> None:
     (site.directory / "catalog" / "wrong.json").write_text('{"schema": "olm.bundle", "relatedImages": [1]}')
     failed = site.attempt("index", "images", "catalog")
     assert (failed.returncode, "wrong.json:1" in failed.stderr) == (1, True)
+
+
+def push_bundle(prefix: str, name: str, scratch: Path, *related: str) -> str:
+    """Push a bundle with related images and return its name."""
+    content = bundle_content(name, "1.0.0")
+    listed = ", ".join(f"{{name: r{number}, image: {image!r}}}" for number, image in enumerate(related))
+    content["manifests/csv.yaml"] = content["manifests/csv.yaml"].replace(
+        b"version: 1.0.0}", f"version: 1.0.0, relatedImages: [{listed}]}}".encode()
+    )
+    scratch.mkdir()
+    return push_image(f"{prefix}/{name}:1", small_image(scratch, content, labels=bundle_labels(name)))
+
+
+def test_related_bundles_are_followed(opm: Opm, registry: Registry, tmp_path: Path) -> None:
+    prefix = f"{registry.host}/nested-{opm.directory.name.replace('_', '-').lower()}"
+    leaf = push_image(f"{prefix}/leaf:1", small_image(tmp_path, {"a": b""}))
+    child = push_bundle(prefix, "child", tmp_path / "child", leaf, f"{prefix}/parent:1")
+    parent = push_bundle(prefix, "parent", tmp_path / "parent", child, leaf)
+    flat = json.loads(opm("index", "images", parent, "-o", "json", "--use-http"))
+    assert [each["image"] for each in flat] == [child, leaf, parent]
+    flags = ("--recursive", "--use-http")
+    assert opm("index", "images", parent, "--only", "bundle", "-o", "name", *flags).splitlines() == [child, parent]
+    images = json.loads(opm("index", "images", parent, "-o", "json", *flags))
+    listed = {each["image"]: each["needed_by"] for each in images}
+    assert {(use["kind"], use["bundle"]) for use in listed[leaf]} == {
+        ("related", "parent.v1.0.0"), ("related", "child.v1.0.0")
+    }  # fmt: skip
+    assert {(use["kind"], use["bundle"]) for use in listed[child]} == {
+        ("related", "parent.v1.0.0"), ("bundle", "child.v1.0.0")
+    }  # fmt: skip
+    lost = push_bundle(prefix, "lost", tmp_path / "lost", f"{prefix}/absent:1")
+    failed = opm.attempt("index", "images", lost, *flags)
+    assert (failed.returncode, f"{prefix}/absent:1" in failed.stderr, failed.stdout) == (1, True, "")

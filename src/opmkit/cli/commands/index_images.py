@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import print_json, print_line, print_table
+from opmkit.cli.console import print_json, print_line, print_table, progress
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.registry_flags import RegistryFlags
@@ -31,7 +31,7 @@ class ImageListFormat(StrEnum):
 
 def images(
     *,
-    index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
+    index: Annotated[str, typer.Argument(metavar="INDEX", help=f"{INDEX_HELP}; or a bundle")],
     filters: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,6 +41,9 @@ def images(
     only: Annotated[
         ImageSelection, typer.Option("--only", help="Images to list: all, bundle or related")
     ] = ImageSelection.ALL,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="Follow related images that are bundles; this reads all related images")
+    ] = False,
     output: Annotated[
         ImageListFormat,
         typer.Option("--output", "-o", help="Output format: text, json, or name (one image per line, for scripts)"),
@@ -57,8 +60,10 @@ def images(
       opm index images ./catalog lagoon-operator:stable "other-operator@>=1.2.0" --output json
 
       opm index images quay.io/me/catalog:1 --only related -o name | xargs -n1 skopeo inspect
+
+      opm index images quay.io/me/lagoon-bundle:1 --recursive --only bundle
     """
-    from opmkit.index.image.related_images import index_images
+    from opmkit.index.image.related_images import follow_bundles, index_images
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.filter.package_filter import PackageFilter
     from opmkit.index.operations.related_images import group_by_image
@@ -66,8 +71,10 @@ def images(
     parsed = list(map(PackageFilter.parse, filters or []))
     tool = registry_flags.tool_named(container_tool)
     source = IndexSource.find(lambda: tool, index, build_context=True)
-    uses = (use for use in index_images(source, parsed) if only in (ImageSelection.ALL, use.kind.value))
-    listed = group_by_image(uses)
+    with progress() as bars:
+        found = index_images(source, parsed)
+        uses = follow_bundles(tool, found, progress=bars) if recursive else found
+        listed = group_by_image(use for use in uses if only in (ImageSelection.ALL, use.kind.value))
     if output is ImageListFormat.NAME:
         for used in listed:
             print_line(used.image)
