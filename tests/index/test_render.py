@@ -16,7 +16,9 @@ from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
+from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.write import to_json
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.render import RenderOptions, open_render_cache, render
 from opmkit.index.rendering.database_blobs import database_to_blobs
@@ -209,6 +211,23 @@ def test_bundle_images_are_cached(tool: Callable[[], RegistryTool], tmp_path: Pa
     assert [related.image for related in again.related_images] == [other]
     entry.write_bytes(b"{")
     assert render(tool, [name], options) == first == render(tool, [name])
+
+
+def test_cached_bundles_are_rendered_as_by_any_release(
+    tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry
+) -> None:
+    (tmp_path / "layer").mkdir()
+    service = b'{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}'
+    content = {**bundle_content("lagoon", "1.0.0"), "manifests/zz.json": service, "manifests/0.json": service}
+    image = small_image(tmp_path / "layer", content, labels={labels.PACKAGE: "lagoon"})
+    name = push_image(f"{registry.host}/cached/any:1", image)
+    cache, digests = open_render_cache(tmp_path / "cache"), {name: resolve_digest(name)}
+    releases = [Compat.parse(text) for text in ("newest", "1.39", "1.26")]
+    fresh = [render(tool, [name], RenderOptions(compat=compat)) for compat in releases]
+    assert len({to_json(blobs) for blobs in fresh}) == 3
+    for reader in (tool, no_tool, no_tool):
+        for compat, expected in zip(releases, fresh, strict=True):
+            assert render(reader, [name], RenderOptions(cache=cache, digests=digests, compat=compat)) == expected
 
 
 def test_warnings_are_cached_with_the_bundle(

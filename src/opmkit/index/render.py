@@ -66,11 +66,6 @@ class RenderOptions:
     warn: Callable[[str], None] = lambda _: None
     compat: Compat = Compat.NEWEST
 
-    @property
-    def cache_for_release(self) -> ResultCache | None:
-        """Return the cache, unless the release needs the original order of objects, which is not cached."""
-        return self.cache if self.compat.has(Change.SORTED_CONTENT) else None
-
 
 DEFAULT_OPTIONS = RenderOptions()
 
@@ -145,7 +140,7 @@ def render_settled(
 
 def read_cached_bundle(options: RenderOptions, digest: str, image: str) -> BundleBlob | None:
     """Return the bundle of an image from the cache, None if it is not cached; report its warnings."""
-    cached = _get_cached(options.cache_for_release, digest) if options.cache_for_release else None
+    cached = _get_cached(options.cache, digest) if options.cache else None
     return None if cached is None else cached.render(image, options).bundles[0]
 
 
@@ -199,13 +194,11 @@ class _UnparsedBundle:
             blob = bundle_to_blob(replace(bundle, image=""))
         except InvalidBundle as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
-        if options.cache_for_release and self.digest:
-            entry = {"bundle": blob_to_dict(blob), "warnings": warnings}
-            options.cache_for_release.put(self.digest, orjson.dumps(entry))
-        blob = with_image(blob, image)
-        if not options.compat.has(Change.SORTED_CONTENT):
-            blob = with_objects(blob, bundle.objects)
-        return bundle_in_release(blob, options.compat)
+        blob = with_objects(blob, bundle.objects)
+        if options.cache and self.digest:
+            entry = {"blob": blob_to_dict(blob), "warnings": warnings}
+            options.cache.put(self.digest, orjson.dumps(entry))
+        return bundle_in_release(with_image(blob, image), options.compat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +212,7 @@ class _Reader:
     def read(self, reference: str) -> Blobs | _CachedBundle | _UnparsedBundle:
         """Return the blobs of an index, or a bundle."""
         source = self._find(reference)
-        cache = self.options.cache_for_release
+        cache = self.options.cache
         digest = self._digest(source.location) if cache else ""
         cached = _get_cached(cache, digest) if cache and digest else None
         kind = source.kind if cached is None else SourceKind.BUNDLE_IMAGE
@@ -298,7 +291,7 @@ def _get_cached(cache: ResultCache, digest: str) -> _CachedBundle | None:
     raw = cache.get(digest)
     try:
         entry = orjson.loads(raw) if raw else {}
-        bundles = load_documents(digest, [Document(1, entry["bundle"])]).blobs.bundles
+        bundles = load_documents(digest, [Document(1, entry["blob"])]).blobs.bundles
         return _CachedBundle(bundles[0], tuple(entry["warnings"]))
     except (orjson.JSONDecodeError, LookupError, TypeError):
         return None

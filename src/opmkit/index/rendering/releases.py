@@ -17,7 +17,7 @@ from opmkit.bundle.properties import PACKAGE
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, DEPRECATIONS, BlobProperty, OtherBlob
 from opmkit.index.fbc.compat import Change, Compat
-from opmkit.index.fbc.from_bundle import object_value
+from opmkit.index.fbc.from_bundle import object_value, sort_properties
 from opmkit.index.fbc.migrate import MigrationLevel, bundle_objects, migrate, migrate_bundle
 from opmkit.index.fbc.write import blob_to_dict
 
@@ -32,11 +32,13 @@ _SUBSTITUTES_FOR = "olm.substitutesFor"
 
 
 def bundle_in_release(blob: BundleBlob, compat: Compat) -> BundleBlob:
-    """Return a bundle, as rendered from its image or directory, in the format of a release.
+    """Return a bundle, whose objects are in the order of its files, in the format of a release.
 
     Raises:
         InvalidCatalog: The release rejects the bundle.
     """
+    if compat.has(Change.SORTED_CONTENT):
+        blob = replace(blob, properties=sort_properties(blob.properties))
     if not compat.has(Change.RELEASES):
         blob = _without_release(blob)
     elif not compat.has(Change.NO_DERIVED_RELEASES):

@@ -236,7 +236,7 @@ class BundleReader:
         return locked.digest if locked else Reference.parse(image).digest or ""
 
     def _is_cached(self, image: str) -> bool:
-        cache, digest = self._options.cache_for_release, self._digest(image)
+        cache, digest = self._options.cache, self._digest(image)
         return bool(digest and cache and cache.contains(digest))
 
     def _warn_once(self, warning: str) -> None:
