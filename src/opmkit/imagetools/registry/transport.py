@@ -62,6 +62,7 @@ class Transport:
         self._certificates = options.certificates()
         self._sessions = SessionPool(plain_http=options.plain_http)
         self._probe = SchemeProbe(plain_http=options.plain_http)
+        self._proxies: dict[tuple[str, str], dict[str, str]] = {}
         self._authenticator = Authenticator(keychain, self.send_once, retry.clock, plain_http=options.plain_http)
         if self._certificates != Certificates():
             self._sessions.session(TLSConfig(options.verify_tls, self._certificates))
@@ -175,16 +176,17 @@ class Transport:
             self.counter.count(written=len(body))
         tls = self._tls_config(request, url)
         session = self._sessions.session(tls)
+        headers = dict(request.headers) | ({"Authorization": authorization} if authorization else {})
         try:
-            response = session.request(
-                request.method,
-                url,
-                data=body,
-                headers=dict(request.headers) | ({"Authorization": authorization} if authorization else {}),
+            # Session.request would take as long again to merge the settings of the session, which has none but headers.
+            prepared = requests.PreparedRequest()
+            prepared.prepare(request.method, url, headers={**session.headers, **headers}, data=body)
+            response = session.send(
+                prepared,
                 stream=True,
                 timeout=(min(CONNECT_TIMEOUT, seconds), min(READ_TIMEOUT, seconds)),
                 verify=tls.verify,
-                proxies=get_environ_proxies(url),
+                proxies=self._proxies_for(url),
             )
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             interrupts.check()
@@ -206,6 +208,13 @@ class Transport:
         if request.for_token or self._is_registry(url, request):
             return config
         return config.without_client_certificates()
+
+    def _proxies_for(self, url: str) -> dict[str, str]:
+        """Return the proxies that the environment sets for a host, which takes longer to find than many requests."""
+        origin = _origin(url)
+        if origin not in self._proxies:
+            self._proxies[origin] = get_environ_proxies(url)
+        return self._proxies[origin]
 
     def _read(self, request: Request, response: requests.Response, deadline: Deadline) -> Response:
         body = bytearray()
