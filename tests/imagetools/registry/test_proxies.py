@@ -51,12 +51,12 @@ def test_https_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, 
 def test_no_proxy(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str, no_proxy: str) -> None:
     with ForwardProxy() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
-        repository = RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(registry.host, "proxied"))
-        put_image(repository, "1")
+        options, reference = RegistryOptions(plain_http=True), Reference(registry.host, "proxied")
+        put_image(RegistryClient(options).repository(reference), "1")
         requests = len(proxy.seen)
         assert requests
         monkeypatch.setenv(variable, no_proxy)
-        repository.resolve("1")
+        RegistryClient(options).repository(reference).resolve("1")
         assert len(proxy.seen) == requests
 
 
