@@ -44,9 +44,10 @@ def render(root: Path, *, cached: bool = True, lock: bool = False, **options: An
     tool = RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), store)
     plan_options = PlanOptions(root / "catalogs", **options.pop("plan", {}))
     warn = options.pop("warn", lambda _: None)
+    paths = options.pop("paths", [root])
     images = ImageOptions(cache=open_render_cache(root.parent / "cache") if cached else None, warn=warn)
     run_options = RunOptions(plan_options, images, root / "catalog.lock" if lock else None, **options)
-    return render_plan(lambda: tool, find_templates([root], plan_options), run_options)
+    return render_plan(lambda: tool, find_templates(paths, plan_options), run_options)
 
 
 def test_two_templates_cannot_write_one_catalog(tmp_path: Path, image: str) -> None:
@@ -113,9 +114,14 @@ def test_catalog_that_is_also_a_template(tmp_path: Path, image: str) -> None:
     with pytest.raises(CatalogError) as caught:
         render(root)
     assert len(caught.value.lines) == 2
-    assert "config.yaml:2: template " in caught.value.lines[0]
-    assert "v4.16/lagoon/catalog.yaml is also written, from" in caught.value.lines[0]
+    written = f"{root}/catalogs/v4.17/lagoon/catalog.yaml, which is also a template"
+    assert caught.value.lines[0].endswith(f"config.yaml:2: refusing to write {written}")
     assert tree(root) == before
+    in_place = write(root / "catalogs" / "reef" / "catalog.yaml", yaml.safe_dump_all(other))
+    with pytest.raises(
+        CatalogError, match=r"catalogs/reef/catalog.yaml: refusing to write .*, which is also a template"
+    ):
+        render(root, paths=[in_place])
 
 
 def test_invalid_catalogs_are_written_only_without_validation(tmp_path: Path, image: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from opmkit.imagetools.files import write_files
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
@@ -43,50 +43,47 @@ class CatalogFiles:
         self._directory = directory
         self._check = check
         self._claims: dict[Path, _Claim] = {}
-        self._staged: dict[Path, Path] = {}
+        self._templates: set[Path] = set()
+        self._staged: dict[str, Path] = {}
         self._stack = ExitStack()
         self._scratch: Path | None = None
-        self._created = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the staged files, and the directory if it was created for them alone."""
+        """Remove the staged files."""
         self._stack.close()
-        if self._created:
-            with suppress(OSError):
-                self._directory.rmdir()
+
+    def protect(self, template: Path) -> None:
+        """Reject catalogs that would overwrite a template; call it for all templates before `claim`."""
+        with disk_errors(template):
+            self._templates.add(template.resolve())
 
     def claim(self, path: Path, template: Path, location: SourceLocation) -> None:
         """Reserve a file for a template.
 
         Raises:
-            CatalogError: The file is outside of the directory, is the template itself, or belongs to another one.
+            CatalogError: The file is outside of the directory, is a template, or belongs to another template.
         """
         with disk_errors(path):
-            resolved = path.parent.resolve() / path.name
+            resolved = _resolve(path)
             if not resolved.is_relative_to(self._directory.resolve()) or path.is_dir():
                 raise CatalogError(
                     f"{location}: refusing to write {path}, which is not a file below {self._directory}",
                     hint="Correct the name of the catalog, or remove the symbolic link.",
                 )
+        if path.resolve() in self._templates:
+            raise CatalogError(
+                f"{location}: refusing to write {path}, which is also a template",
+                hint="Read templates from other files than those that are written.",
+            )
         other = self._claims.setdefault(resolved, _Claim(template, location))
         if other.template != template or other.location != location:
             raise CatalogError(
                 f"{location}: catalog {path} is also written by {other.template} ({other.location})",
                 hint="Write each catalog from one template.",
             )
-
-    def check_inputs(self, templates: list[tuple[Path, SourceLocation]]) -> None:
-        """Raise CatalogError if a template is also a catalog that is written, which would depend on the order."""
-        for template, location in templates:
-            claim = self._claims.get(template.resolve())
-            if claim is not None:
-                raise CatalogError(
-                    f"{location}: template {template} is also written, from {claim.template} ({claim.location})",
-                    hint="Read templates from other files than those that are written.",
-                )
 
     def stage(self, path: Path, content: bytes) -> FileStatus:
         """Compare a file with its new content, and stage the content if it differs.
@@ -99,32 +96,34 @@ class CatalogFiles:
                 return FileStatus.UNCHANGED
             if self._check:
                 return FileStatus.STALE
-        with disk_errors(self._directory):
-            staged = self._scratch_directory() / str(len(self._staged))
+        scratch = self._scratch_directory()
+        with disk_errors(scratch):
+            staged = scratch / str(len(self._staged))
             staged.write_bytes(content)
-            self._staged[path] = staged
+        self._staged[_resolve(path).relative_to(self._directory.resolve()).as_posix()] = staged
         return FileStatus.WRITTEN
 
     def commit(self) -> None:
-        """Move the staged files to their places, each atomically; the mode of existing files is retained.
+        """Write the staged files, each atomically; the mode of existing files is retained.
 
         Raises:
             StoreError: A file can't be written.
         """
-        for path, staged in self._staged.items():
-            with disk_errors(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path.exists():
-                    shutil.copymode(path, staged)
-                staged.replace(path)
-        self._staged.clear()
+        if self._staged:
+            with disk_errors(self._directory):
+                self._directory.mkdir(parents=True, exist_ok=True)
+            write_files(self._directory.resolve(), self._staged)
 
     def _scratch_directory(self) -> Path:
+        """Return a directory that is not below the catalogs, because readers of catalogs would load its files."""
         if self._scratch is None:
-            self._created = not self._directory.exists()
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._scratch = Path(self._stack.enter_context(ScratchDirectory(".opm-", self._directory)))
+            self._scratch = Path(self._stack.enter_context(ScratchDirectory("opm-catalogs-")))
         return self._scratch
+
+
+def _resolve(path: Path) -> Path:
+    """Return the path without links, except for that of the file itself."""
+    return path.parent.resolve() / path.name
 
 
 def other_formats(path: Path) -> list[Path]:

@@ -182,6 +182,8 @@ class _Run:
     def load(self) -> None:
         """Read all templates and list their images."""
         for job in self.plan.jobs:
+            self.files.protect(job.path)
+        for job in self.plan.jobs:
             try:
                 for target in job.targets:
                     if path := target.path(self.options.plan):
@@ -190,11 +192,6 @@ class _Run:
                 if job.type is not None:
                     self.templates[job] = TemplateFile.open(job.path)
                     self.images[job] = list_images(self.templates[job], job.type, compat=self.options.plan.compat)
-            except OpmkitError as error:
-                self._fail(job, error)
-        for job in self.plan.jobs:
-            try:
-                self.files.check_inputs([(job.path, job.targets[0].location)])
             except OpmkitError as error:
                 self._fail(job, error)
 
