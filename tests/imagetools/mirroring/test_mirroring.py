@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import random
+import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
@@ -111,6 +113,16 @@ def test_present_images_are_not_read(source: Source, spool: ManifestSpool) -> No
     (source.path / "source" / "index.json").unlink()
     again = mirror(source, requests, spool)
     assert (again.copied, len(again.present), again.transferred) == ((), 2, 0)
+
+
+def test_files_of_killed_processes_are_removed_from_directories(source: Source, spool: ManifestSpool) -> None:
+    ingest = source.path / "target" / "ingest"
+    ingest.mkdir(parents=True)
+    for name, age in (("old", 7200.0), ("new", 60.0)):
+        (ingest / name).write_bytes(b"part")
+        os.utime(ingest / name, (time.time() - age,) * 2)
+    mirror(source, [source.add("a")], spool)
+    assert [path.name for path in ingest.iterdir()] == ["new"]
 
 
 def test_tags_are_resolved_and_moved(source: Source, spool: ManifestSpool) -> None:

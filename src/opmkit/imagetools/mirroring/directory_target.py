@@ -17,7 +17,7 @@ from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from opmkit.imagetools.mirroring.description import MirroredImage
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _FLUSH_COUNT = 64
 """Images after which a directory's index is written."""
+_STALE_SECONDS = 3600.0
+"""Time since the last write after which a temporary file is that of a process that was killed."""
 
 
 class DirectoryTarget:
@@ -45,6 +47,7 @@ class DirectoryTarget:
         self.path = path
         self._layout = Layout(path)
         self._lock = threading.Lock()
+        self._flush_lock = threading.Lock()
         self._listed: dict[str, str] | None = None
         self._pending: dict[str, Descriptor] = {}
         self._unsynced: set[str] = set()
@@ -62,18 +65,24 @@ class DirectoryTarget:
             return self._repositories[source.name]
 
     def finish(self) -> None:
-        """Sync all blobs to disk, and add the images to the index of the layout; raise StoreError."""
-        with self._lock:
-            pending, unsynced = self._pending, self._unsynced
-            self._pending, self._unsynced = {}, set()
-        if not pending:
-            return
+        """Sync all blobs to disk, and add the images to the index of the layout; raise StoreError.
 
+        Files that a killed process was writing are removed after an hour.
+        """
+        with self._flush_lock:  # another thread may be syncing blobs of these images
+            with self._lock:
+                pending, unsynced = self._pending, self._unsynced
+                self._pending, self._unsynced = {}, set()
+            if pending:
+                self._list(pending, sorted(unsynced))
+                self._layout.remove_stale_files(_STALE_SECONDS)
+
+    def _list(self, pending: Mapping[str, Descriptor], unsynced: Sequence[str]) -> None:
         def update(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
             retained = [each for each in manifests if each.annotations.get(REF_NAME, "") not in pending]
             return [*retained, *pending.values()]
 
-        self._layout.update_index(update, required=sorted(unsynced))
+        self._layout.update_index(update, required=unsynced)
 
     def commit(self, images: Iterable[MirroredImage]) -> bool:
         """Add images to the description from which the directory is loaded; return whether it has changed."""

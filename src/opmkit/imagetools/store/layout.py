@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +180,15 @@ class Layout:
                     f"{self.path}: timed out after waiting {LOCK_TIMEOUT_SECONDS:.0f} seconds for the lock",
                     hint="wait for the other process that is changing it, or end that process",
                 ) from error
+
+    def remove_stale_files(self, age: float) -> None:
+        """Remove temporary files that nothing was written to for ``age`` seconds."""
+        last_use = time.time() - age
+        with disk_errors(self.path):
+            for path in (self.path / INGEST_DIRECTORY).glob("*"):
+                with suppress(FileNotFoundError):  # its blob is complete, or another process has removed it
+                    if path.stat().st_mtime < last_use:
+                        path.unlink()
 
     def restrict(self) -> None:
         """Remove the permissions of other users from a private layout that was created with them."""
