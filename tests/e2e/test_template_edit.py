@@ -79,7 +79,8 @@ def test_a_bundle_is_added_promoted_and_deprecated(site: Opm) -> None:
         "t.yaml: channel candidate: lagoon-operator.v0.2.0 added (replaces lagoon-operator.v0.1.0)\n"
         "t.yaml: bundles: quay.io/me/lagoon:0.2.0 added\n"
     )
-    site("template", "add", "t.yaml", "oci:bundles:0.3.0", *ALPHA, "--skip-range", "")
+    done = site.attempt("template", "add", "t.yaml", "oci:bundles:0.3.0", *ALPHA, "--skip-range", "")
+    assert "oci:bundles:0.3.0, which clusters cannot pull; name it as oci:bundles:0.3.0=REGISTRY/IMAGE" in done.stderr
     site("template", "promote", "t.yaml", "lagoon-operator.v0.3.0", "--from", "candidate", "--to", "stable")
     site("template", "deprecate", "t.yaml", "lagoon-operator.v0.1.0", "--channel", "candidate", "-m", "Old.")
     after = text(site)

@@ -91,7 +91,7 @@ class EditFlags:
         bool, typer.Option("--dry-run", help="Print the difference as a unified diff, and write nothing")
     ] = False
     fail_on_change: Annotated[
-        bool, typer.Option("--check", help="Like --dry-run, and fail if a template would change")
+        bool, typer.Option("--check", help="Fail if a template would change; prints the difference and writes nothing")
     ] = False
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")] = (
         OutputFormat.TEXT

@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.bundle_rendering import image_renderer, render_bundle
 from opmkit.cli.commands.template_render import render
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.template_flags import CreateChannel, EdgeFlags, EditFlags
@@ -216,6 +216,7 @@ def _check_exists(template: Path) -> None:
 
 def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> TemplateBundle:
     """Read a bundle given as IMAGE or SOURCE=IMAGE."""
+    from opmkit.bundle.source import BundleSource
     from opmkit.imagetools.reference import Reference
     from opmkit.index.fbc.from_bundle import with_image
     from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
@@ -227,6 +228,8 @@ def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> Temp
         raise UsageError(
             f"{text}: a template lists images, not directories", command, hint=f"pass {text}=IMAGE with its image"
         )
+    elif BundleSource.parse(text).warning:
+        print_warning(f"the template will list {text}, which clusters cannot pull; name it as {text}=REGISTRY/IMAGE")
     blob = render_bundle(registry_flags, source if equals else text)
     return TemplateBundle.from_blob(with_image(blob, image) if equals else blob)
 
