@@ -235,6 +235,22 @@ def leading_lines(text: bytes) -> bytes:
     return text[: match.end()] if match else text[:start]
 
 
+def is_nested_deeper(value: JsonValue, levels: int) -> bool:
+    """Return whether a value has more than that many levels of collections; it may have any number of them."""
+    level: list[JsonValue] = [value]
+    for _ in range(levels + 1):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def sort_keys(value: JsonValue) -> JsonValue:
     """Return the value with the keys of all mappings sorted, as Go opm converts YAML to JSON."""
     if isinstance(value, dict):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.content import Content
-from opmkit.bundle.document_stream import Document, read_documents, sort_keys
+from opmkit.bundle.document_stream import Document, is_nested_deeper, read_documents, sort_keys
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.fields import describe, member
@@ -29,6 +29,10 @@ MAX_TEMPLATE = 1 << 28
 """Bytes of a template."""
 MAX_LOCATED_TEMPLATE = 4 << 20
 """Bytes of a template up to which findings have the line of a value; locating values takes many times the memory."""
+
+
+MAX_DEPTH = 200
+"""Levels of nesting of a document, as in YAML; JSON could have more than Python's limit on recursion."""
 
 
 @dataclass(slots=True)
@@ -69,6 +73,9 @@ class TemplateFile:
                 findings.append(CatalogFinding(message, file=name, line=document.line, hint="Correct the syntax."))
                 continue
             documents.append(document)
+            if is_nested_deeper(document.value, MAX_DEPTH):
+                message = f"more than {MAX_DEPTH} levels of nesting"
+                findings.append(CatalogFinding(message, file=name, line=document.line, hint="Correct the file."))
             for key, line, _ in document.duplicates:
                 finding = CatalogFinding(f"duplicate key {key!r}", hint="Keep one of them.")
                 findings.append(finding.at(SourceLocation(name, line or document.line)))

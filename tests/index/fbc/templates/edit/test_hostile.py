@@ -50,6 +50,10 @@ PACKAGE = "- {schema: olm.package, name: reef, defaultChannel: a}\n"
         ),
         ("schema: olm.semver\nstable: [1]\n", "t.yaml:2: stable is a list, not a mapping"),
         ("schema: olm.semver\nstable: {bundles: [1]}\n", "t.yaml:2: stable.bundles[0] is a number, not a mapping"),
+        *(
+            (f'{{"schema": "olm.semver", "x": {"[" * n}{"]" * n}}}', "t.yaml:1: more than 200")
+            for n in (250, 900, 1020)
+        ),
         ('{"schema": "olm.semver", "schema": 1}', "t.yaml:1: duplicate key 'schema'"),
         ("schema: olm.template.basic\n\xff: \udcff\n", "t.yaml:2: "),
     ],
