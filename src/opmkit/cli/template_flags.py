@@ -101,3 +101,6 @@ class EditFlags:
 CreateChannel = Annotated[
     bool, typer.Option("--create-channel", help="Create channels that the template does not have")
 ]
+DefaultChannel = Annotated[
+    str, typer.Option("--default-channel", metavar="NAME", help="Default channel to set for the package")
+]

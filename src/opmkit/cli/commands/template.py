@@ -12,7 +12,7 @@ from opmkit.cli.commands.template_render import render
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.template_flags import CreateChannel, EdgeFlags, EditFlags
+from opmkit.cli.template_flags import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
 from opmkit.cli.template_output import edit_files
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def add(
         ),
     ] = None,
     create_channel: CreateChannel = False,
+    default_channel: DefaultChannel = "",
     base: Annotated[
         str, typer.Option("--base", metavar="BUNDLE", help="Bundle to substitute, in a substitutes template")
     ] = "",
@@ -73,7 +74,9 @@ def add(
     from opmkit.index.fbc.templates.edit.template import EditableTemplate
 
     _check_exists(template)
-    options = AddOptions(tuple(channel or ()), edge_flags.options(ctx), create_channel, base, overwrite)
+    options = AddOptions(
+        tuple(channel or ()), edge_flags.options(ctx), create_channel, base, overwrite, default_channel
+    )
     added = _read_bundle(bundle, registry_flags, ctx.command_path)
     renderer = image_renderer(registry_flags)
 
@@ -104,6 +107,7 @@ def promote(
         ),
     ] = "",
     create_channel: CreateChannel = False,
+    default_channel: DefaultChannel = "",
     edge_flags: EdgeFlags,
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
@@ -126,7 +130,7 @@ def promote(
     if not to_channel:
         raise UsageError('required flag(s) "to-channel" not set', ctx.command_path)
     _check_exists(template)
-    options = PromoteOptions(from_channel, tuple(to_channel), edge_flags.options(ctx), create_channel)
+    options = PromoteOptions(from_channel, tuple(to_channel), edge_flags.options(ctx), create_channel, default_channel)
     renderer = image_renderer(registry_flags)
 
     def edit(name: str, content: bytes) -> TemplateEdit:

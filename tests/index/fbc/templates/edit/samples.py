@@ -70,10 +70,11 @@ def added(
     create: bool = False,
     base: str = "",
     overwrite: bool = False,
+    default: str = "",
     **edges: Any,
 ) -> TemplateEdit:
     """Return the result of adding a version to channels."""
-    options = AddOptions(channels, EdgeOptions(**edges), create, base, overwrite)
+    options = AddOptions(channels, EdgeOptions(**edges), create, base, overwrite, default)
     return add(parse(text), TemplateBundle.from_blob(bundle(version, package)), options, render)
 
 
@@ -84,10 +85,11 @@ def promoted(
     source: str = "",
     render: Callable[[Sequence[str]], dict[str, BundleBlob]] = no_render,
     create: bool = False,
+    default: str = "",
     **edges: Any,
 ) -> TemplateEdit:
     """Return the result of promoting a bundle to channels."""
-    return promote(parse(text), name, PromoteOptions(source, targets, EdgeOptions(**edges), create), render)
+    return promote(parse(text), name, PromoteOptions(source, targets, EdgeOptions(**edges), create, default), render)
 
 
 def deprecated(text: str, schema: str, name: str, message: str = "Old.") -> str:

@@ -327,3 +327,13 @@ def test_names_of_bundles_are_used_and_written() -> None:
         "+    schema: olm.bundle",
     ]
     assert promoted(named, image("1.2.0"), "stable").changes
+
+
+def test_the_default_channel_is_set() -> None:
+    edit = promoted(BASIC, "reef.v1.2.0", "new", create=True, default="new")
+    assert difference(BASIC, edit)[:2] == ["-    defaultChannel: stable", "+    defaultChannel: new"]
+    assert str(edit.changes[-1]) == "package reef: default channel new"
+    assert added(BASIC, "1.2.0", "candidate", default="candidate").changes
+    assert 't.yaml:5: package "reef": default channel "x" not found' in failure(
+        lambda: added(BASIC, "1.3.0", "stable", default="x")
+    )

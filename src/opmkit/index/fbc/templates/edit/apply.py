@@ -34,6 +34,7 @@ class AddOptions:
         create_channels: Whether to create channels that the package does not have.
         base: The name of the bundle to substitute in a substitutes template.
         overwrite: Whether to replace the image of a bundle with the same name.
+        default_channel: The default channel to set for the package, "" to leave it as it is.
     """
 
     channels: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class AddOptions:
     create_channels: bool = False
     base: str = ""
     overwrite: bool = False
+    default_channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ class PromoteOptions:
         targets: The channels to add it to.
         edges: Edges that differ from those in the source.
         create_channels: Whether to create channels that the package does not have.
+        default_channel: The default channel to set for the package, "" to leave it as it is.
     """
 
     source: str
     targets: tuple[str, ...]
     edges: EdgeOptions = NO_EDGES
     create_channels: bool = False
+    default_channel: str = ""
 
 
 def add(
@@ -72,7 +76,7 @@ def add(
     """
     render = bundle.add_to(render)
     if template.type is TemplateType.SUBSTITUTES:
-        _check_no_edges(template, options.edges)
+        _check_no_edges(template, options.edges, options.default_channel)
         for setting, is_given in ((Setting.CHANNEL, options.channels), (Setting.OVERWRITE, options.overwrite)):
             if is_given:
                 raise _unsupported(template, setting)
@@ -80,7 +84,7 @@ def add(
     if options.base:
         raise _unsupported(template, Setting.BASE)
     if template.type is TemplateType.SEMVER:
-        _check_no_edges(template, options.edges)
+        _check_no_edges(template, options.edges, options.default_channel)
         return add_to_archetypes(template, bundle, options.channels, render, overwrite=options.overwrite)
     versions = BundleVersions.with_bundle(bundle, lambda: _listed(template, render))
     return add_bundle(
@@ -91,6 +95,7 @@ def add(
         versions,
         create_channels=options.create_channels,
         overwrite=options.overwrite,
+        default_channel=options.default_channel,
     )
 
 
@@ -98,7 +103,7 @@ def promote(template: EditableTemplate, bundle: str, options: PromoteOptions, re
     """Add a bundle of one channel to others; ``bundle`` is its name or image. Raises what `add` does."""
     versions = BundleVersions({}, lambda: _listed(template, render))
     if template.type is TemplateType.SEMVER:
-        _check_no_edges(template, options.edges)
+        _check_no_edges(template, options.edges, options.default_channel)
         return promote_in_archetypes(template, bundle, options.source, options.targets, versions, render)
     return promote_bundle(
         template,
@@ -108,6 +113,7 @@ def promote(template: EditableTemplate, bundle: str, options: PromoteOptions, re
         options.edges,
         versions,
         create_channels=options.create_channels,
+        default_channel=options.default_channel,
     )
 
 
@@ -118,13 +124,14 @@ def _listed(template: EditableTemplate, render: BundleRenderer) -> Mapping[str, 
     return render(template.images())
 
 
-def _check_no_edges(template: EditableTemplate, edges: EdgeOptions) -> None:
+def _check_no_edges(template: EditableTemplate, edges: EdgeOptions, default_channel: str) -> None:
     given = {
         Setting.REPLACES: edges.replaces is not None,
         Setting.SKIPS: edges.skips is not None,
         Setting.SKIP_RANGE: edges.skip_range is not None,
         Setting.AFTER: bool(edges.after),
         Setting.BEFORE: bool(edges.before),
+        Setting.DEFAULT_CHANNEL: bool(default_channel),
     }
     for setting, is_given in given.items():
         if is_given:

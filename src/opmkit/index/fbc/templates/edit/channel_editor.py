@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, BundleBlob
+from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, BundleBlob, PackageBlob
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.templates.edit.checks import check_edit
 from opmkit.index.fbc.templates.edit.edges import PlacementError, place_entry, promoted_edges
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob, PackageBlob, SourceLocation
+    from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob, SourceLocation
     from opmkit.index.fbc.templates.edit.bundles import BundleVersions, TemplateBundle
     from opmkit.index.fbc.templates.edit.edges import EdgeOptions, PlacedEntry
     from opmkit.index.fbc.templates.edit.template import EditableTemplate, LocatedBlob
@@ -199,6 +199,16 @@ class ChannelEditor:
             self._insert({"schema": BUNDLE, **name, "image": bundle.image}, last)
             values = (("bundle", bundle.name), ("image", bundle.image))
             self.changes.append(TemplateChange("list-image", "bundles", f"{bundle.image} added", values))
+
+    def set_default(self, channel: str) -> None:
+        """Set the default channel of the package."""
+        located = self._last(PACKAGE)
+        if located and isinstance(located.blob, PackageBlob) and located.blob.default_channel != channel:
+            value = self.template.value_at(located.document, located.path)
+            path = (*located.path, actual_key(value, "defaultChannel"))
+            self.template = self.template.set(located.document, path, channel)
+            text, values = f"default channel {channel}", (("channel", channel),)
+            self.changes.append(TemplateChange("set-default-channel", f"package {self._package}", text, values))
 
     def finish(self) -> TemplateEdit:
         """Return the edited template; raise InvalidCatalog if it is invalid."""

@@ -29,6 +29,7 @@ def add_bundle(
     *,
     create_channels: bool = False,
     overwrite: bool = False,
+    default_channel: str = "",
 ) -> TemplateEdit:
     """Add a bundle to channels of a basic template, and list its image.
 
@@ -41,6 +42,7 @@ def add_bundle(
         versions: Versions of the bundles that the template lists.
         create_channels: Whether to create channels that the package does not have.
         overwrite: Whether to replace the image of a bundle with the same name.
+        default_channel: The default channel to set, "" to leave it as it is.
 
     Raises:
         InvalidCatalog: with file and line, if the bundle conflicts with the template, or makes a channel invalid.
@@ -53,6 +55,8 @@ def add_bundle(
         editor.check_channel(channel, create=create_channels)
         editor.place("add", channel, bundle.name, edges, default_range=bundle.skip_range)
     editor.list_image(bundle)
+    if default_channel:
+        editor.set_default(default_channel)
     return editor.finish()
 
 
@@ -65,6 +69,7 @@ def promote_bundle(
     versions: BundleVersions,
     *,
     create_channels: bool = False,
+    default_channel: str = "",
 ) -> TemplateEdit:
     """Add a bundle of one channel to other channels.
 
@@ -76,6 +81,7 @@ def promote_bundle(
         edges: Edges that differ from those of the source.
         versions: Versions of the bundles that the template lists.
         create_channels: Whether to create channels that the package does not have.
+        default_channel: The default channel to set, "" to leave it as it is.
 
     Raises:
         InvalidCatalog, UneditableText: see `add_bundle`.
@@ -87,6 +93,8 @@ def promote_bundle(
     for channel in targets:
         editor.check_channel(channel, create=create_channels)
         editor.place("promote", channel, name, edges, (origin, entry))
+    if default_channel:
+        editor.set_default(default_channel)
     return editor.finish()
 
 
