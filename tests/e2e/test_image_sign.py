@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.signing.attachments import attach_bundle
-from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.key_files import load_private_key
 from opmkit.imagetools.store import LayoutRepository
 from tests.e2e.test_docs import examples
@@ -185,13 +183,23 @@ def test_keyless_signature(opm: Opm) -> None:
 
     sigstore, repository = SigstoreInstance(), LayoutRepository(opm.directory / "layout")
     image = put_image(repository, "1", b"x").descriptor
-    statement = Statement(image.digest, SIGN_PREDICATE, {})
-    attach_bundle(repository, image, json.dumps(sigstore.bundle(statement.encode())).encode(), SIGN_PREDICATE)
     sigstore.write_trusted_root(opm.directory / "root.json")
+    with sigstore.serve() as services:
+        sigstore.write_trust_config(opm.directory / "config.json", f"http://{services.host}")
+        keyless = ("--keyless", "--trust-config", "config.json", "--identity-token", sigstore.token())
+        assert opm("image", "sign", *keyless, "oci:layout:1") == f"oci:layout@{image.digest}\n"
+        opm.env["SIGSTORE_ID_TOKEN"] = sigstore.token()
+        (opm.directory / "predicate.json").write_text("{}")
+        opm("image", "attest", *keyless[:3], "--type", "vuln", "--predicate", "predicate.json", "oci:layout:1")
     identity = ("--certificate-identity", IDENTITY, "--certificate-oidc-issuer", ISSUER)
     verify = ("image", "verify", "oci:layout:1")
     output = opm(*verify, *identity, "--trusted-root", "root.json")
     assert output == f"oci:layout@{image.digest}: signed with {IDENTITY} ({ISSUER})\n"
+    assert "vuln/v1, signed with" in opm(
+        "image", "verify-attestation", *verify[2:], *identity, "--trusted-root", "root.json"
+    )
+    failed = opm.attempt("image", "sign", *keyless[:3], "--key", "x", "oci:layout:1")
+    assert "pass either --key or --keyless" in failed.stderr
     (opm.directory / "root.json").write_text("{}")
     assert "root.json: invalid trusted root" in opm.attempt(*verify, *identity, "--trusted-root", "root.json").stderr
     assert "pass either --key, or --certificate-identity" in opm.attempt(*verify).stderr

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from opmkit.imagetools.signing.documents import BUNDLE_V03, IN_TOTO, Envelope
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,8 +71,90 @@ class SigstoreInstance:
     authority_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def write_trusted_root(self, path: Path) -> Path:
-        authority = self._certificate_of_authority().public_bytes(Encoding.DER)
+        path.write_text(json.dumps(self._trusted_root()))
+        return path
+
+    def write_trust_config(self, path: Path, url: str) -> Path:
+        """Write the configuration of clients, for services at a URL."""
+        service = {"url": url, "majorApiVersion": 1, "validFor": {"start": "2020-01-01T00:00:00Z"}, "operator": "test"}
+        signing_config = {
+            "mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
+            "caUrls": [service],
+            "oidcUrls": [service],
+            "rekorTlogUrls": [service],
+            "rekorTlogConfig": {"selector": "ANY"},
+            "tsaUrls": [],
+            "tsaConfig": {"selector": "ANY"},
+        }
         document = {
+            "mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json",
+            "trustedRoot": self._trusted_root(),
+            "signingConfig": signing_config,
+        }
+        path.write_text(json.dumps(document))
+        return path
+
+    def serve(self) -> WebServer:
+        """Return a server of the certificate authority and the transparency log."""
+        instance = self
+
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802
+                request = json.loads(self.request_body())
+                if self.path == "/api/v2/signingCert":
+                    self.answer(200, json.dumps(instance._respond_to_request(request)).encode())
+                elif self.path == "/api/v1/log/entries":
+                    self.answer(201, json.dumps(instance._respond_to_entry(request)).encode())
+                else:
+                    self.answer(404)
+
+        return WebServer(Handler)
+
+    @staticmethod
+    def token(identity: str = IDENTITY, lifetime: int = 600) -> str:
+        """Return an OIDC token without a valid signature, which nobody verifies."""
+        now = int(time.time())
+        claims = {"iss": ISSUER, "sub": identity, "aud": "sigstore", "iat": now, "exp": now + lifetime}
+        parts = (json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+        return ".".join([*(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts), "AAAA"])
+
+    def _respond_to_request(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Issue a certificate for a signing request, to the identity of the tests."""
+        requested = x509.load_pem_x509_csr(base64.b64decode(request["certificateSigningRequest"]))
+        key = requested.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        chain = [self._issue(key, IDENTITY, ISSUER), self._certificate_of_authority()]
+        certificates = [certificate.public_bytes(Encoding.PEM).decode() for certificate in chain]
+        return {"signedCertificateEmbeddedSct": {"chain": {"certificates": certificates}}}
+
+    def _respond_to_entry(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Log an entry and return it in the form of Rekor 1."""
+        proposed = request["spec"]["proposedContent"]
+        certificate = x509.load_pem_x509_certificate(base64.b64decode(proposed["verifiers"][0]))
+        entry = self._log(Envelope.parse(proposed["envelope"].encode()), certificate)
+        proof = entry["inclusionProof"]
+        return {
+            "0" * 64: {
+                "body": entry["canonicalizedBody"],
+                "integratedTime": int(entry["integratedTime"]),
+                "logID": self.transparency_log.id.hex(),
+                "logIndex": 0,
+                "verification": {
+                    "inclusionProof": {
+                        "logIndex": 0,
+                        "rootHash": base64.b64decode(proof["rootHash"]).hex(),
+                        "treeSize": 1,
+                        "hashes": [],
+                        "checkpoint": proof["checkpoint"]["envelope"],
+                    },
+                    "signedEntryTimestamp": entry["inclusionPromise"]["signedEntryTimestamp"],
+                },
+            }
+        }
+
+    def _trusted_root(self) -> dict[str, Any]:
+        authority = self._certificate_of_authority().public_bytes(Encoding.DER)
+        return {
             "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
             "tlogs": [self.transparency_log.to_json()],
             "ctlogs": [self.certificate_log.to_json()],
@@ -85,8 +168,6 @@ class SigstoreInstance:
             ],
             "timestampAuthorities": [],
         }
-        path.write_text(json.dumps(document))
-        return path
 
     def bundle(self, payload: bytes, identity: str = IDENTITY, issuer: str = ISSUER) -> dict[str, Any]:
         """Sign a payload with a new certificate, and log the signature; return a bundle in version 0.3."""

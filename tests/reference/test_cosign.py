@@ -19,6 +19,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from tests.imagetools.signing.conftest import private_key
 from tests.kit.content import put_image
+from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,3 +130,22 @@ def test_cosign_reads_generated_keys(signer: Opm, cosign: Callable[..., subproce
     signer.attempt("image", "generate-key-pair")
     done = cosign("public-key", "--key", "cosign.key")
     assert done.stdout.strip() == (signer.directory / "cosign.pub").read_text().strip(), done.stderr
+
+
+def test_cosign_verifies_keyless_signatures(
+    signer: Opm, cosign: Callable[..., subprocess.CompletedProcess[str]], image: str
+) -> None:
+    pytest.importorskip("sigstore", reason="the extra keyless is not installed")
+    sigstore = SigstoreInstance()
+    with sigstore.serve() as services:
+        sigstore.write_trust_config(signer.directory / "config.json", f"http://{services.host}")
+        keyless = ("--keyless", "--trust-config", "config.json", "--identity-token", sigstore.token())
+        signer("image", "sign", *keyless, "-a", "a=b", image)
+        signer("image", "attest", *keyless, "--type", "cyclonedx", "--predicate", "predicate.json", image)
+    sigstore.write_trusted_root(signer.directory / "root.json")
+    trusted = ("--trusted-root", "root.json", "--certificate-oidc-issuer", ISSUER, image, "--certificate-identity")
+    done = cosign("verify", *trusted, IDENTITY)
+    assert done.returncode == 0, done.stderr
+    assert cosign("verify", *trusted, "other@example.com").returncode != 0
+    done = cosign("verify-attestation", "--type", "cyclonedx", *trusted, IDENTITY)
+    assert done.returncode == 0, done.stderr

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
+    from opmkit.imagetools.signing.keyless import KeylessSigner
+    from opmkit.imagetools.signing.sign import Signer
     from opmkit.imagetools.signing.verify import SignatureRequirements
 
 KEYLESS_PANEL = "Keyless signatures"
@@ -24,20 +26,6 @@ SignedImages = Annotated[
     list[str], typer.Argument(metavar="IMAGE...", help="Images, in registries or in layouts (oci:DIR:TAG)")
 ]
 SignedImage = Annotated[str, typer.Argument(metavar="IMAGE", help="Image, in a registry or in a layout (oci:DIR:TAG)")]
-SigningKey = Annotated[
-    str,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="Private key: of cosign, or in PEM format; env://NAME reads a variable. COSIGN_PASSWORD is its password",
-    ),
-]
-NewBundleFormat = Annotated[
-    bool,
-    typer.Option(
-        "--new-bundle-format", help="Store a Sigstore bundle as a referrer, as cosign 3 does, instead of cosign's tag"
-    ),
-]
 RequireSignature = Annotated[
     str,
     typer.Option(
@@ -46,6 +34,70 @@ RequireSignature = Annotated[
         help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class SigningFlags:
+    """Flags for the key or the identity to sign with, and for the format."""
+
+    key: Annotated[
+        str,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Private key of cosign or in PEM format, or env://VARIABLE; its password is in COSIGN_PASSWORD",
+        ),
+    ] = ""
+    new_bundle_format: Annotated[
+        bool,
+        typer.Option(
+            "--new-bundle-format",
+            help="Store a Sigstore bundle as a referrer, as cosign 3 does, instead of cosign's tag",
+        ),
+    ] = False
+    keyless: Annotated[
+        bool,
+        typer.Option(
+            "--keyless",
+            help="Sign with a certificate for an OIDC identity instead of a key",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = False
+    identity_token: Annotated[
+        str,
+        typer.Option(
+            metavar="TOKEN",
+            help="OIDC token; default: SIGSTORE_ID_TOKEN, the token of the CI platform, or a login in the browser",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = ""
+    trust_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Client trust configuration of a Sigstore instance; default: the public instance",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError unless either a key or keyless signing is selected."""
+        if bool(self.key) == self.keyless:
+            raise UsageError("pass either --key or --keyless", "opm image sign")
+        if not self.keyless and (self.identity_token or self.trust_config):
+            raise UsageError("--identity-token and --trust-config require --keyless", "opm image sign")
+
+    def signer(self) -> Signer | KeylessSigner:
+        """Return the signer; raises InvalidKey."""
+        if self.keyless:
+            from opmkit.imagetools.signing.keyless import KeylessSigner
+
+            token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
+            return KeylessSigner(token, self.trust_config, interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        from opmkit.imagetools.signing.key_files import load_private_key
+        from opmkit.imagetools.signing.sign import Signer
+
+        return Signer(load_private_key(self.key, read_password), self.new_bundle_format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class Setting(StrEnum):
     ENABLE_ALPHA = "enable_alpha"
     FROZEN = "frozen"
     HTTP_PORT = "http_port"
+    IDENTITY_TOKEN = "identity_token"  # noqa: S105 - the name of a setting
     MIGRATE_LEVEL = "migrate_level"
     NO_VALIDATE = "no_validate"
     OFFLINE = "offline"

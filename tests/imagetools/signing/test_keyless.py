@@ -11,7 +11,7 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.signing.attachments import attach_bundle
 from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.errors import VerificationFailed
-from opmkit.imagetools.signing.keyless import CertificateIdentity
+from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
 from opmkit.imagetools.signing.sign import Signer
 from opmkit.imagetools.signing.verify import SignatureRequirements, verify_attestations, verify_signatures
 from tests.imagetools.signing.conftest import NAME, Signed, private_key
@@ -127,3 +127,49 @@ def test_invalid_trusted_root(tmp_path: Path) -> None:
             CertificateIdentity(IDENTITY, ISSUER, path).load()
     with pytest.raises(ImageToolsError, match="No such file"):
         CertificateIdentity(IDENTITY, ISSUER, tmp_path / "missing").load()
+
+
+def test_sign(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path, tmp_path: Path) -> None:
+    with sigstore.serve() as services:
+        config = sigstore.write_trust_config(tmp_path / "config.json", f"http://{services.host}")
+        signer = KeylessSigner(sigstore.token(), config)
+        signer.sign(signed.repository, signed.image, NAME, {"a": "b"})
+        signer.attest(signed.repository, signed.image, Statement(signed.image.digest, "https://example.com/type", {}))
+    required = requirements(trusted_root)
+    (signature,) = verify_signatures(signed.repository, signed.image.digest, "IMAGE", required)
+    assert signature.annotations == {"a": "b"}
+    assert len(verify_attestations(signed.repository, signed.image.digest, "IMAGE", required)) == 1
+
+
+def test_sign_without_services(signed: Signed, sigstore: SigstoreInstance, tmp_path: Path) -> None:
+    with sigstore.serve() as services:
+        url = f"http://{services.host}"
+    config = sigstore.write_trust_config(tmp_path / "config.json", url)
+    with pytest.raises(ImageToolsError, match="the Sigstore services failed"):
+        KeylessSigner(sigstore.token(), config).sign(signed.repository, signed.image, NAME)
+    with sigstore.serve() as services:
+        sigstore.write_trust_config(config, f"http://{services.host}/missing")
+        with pytest.raises(ImageToolsError, match="the Sigstore services failed"):
+            KeylessSigner(sigstore.token(), config).sign(signed.repository, signed.image, NAME)
+    assert signed.repository.referrers(signed.image.digest) == ()
+
+
+@pytest.mark.parametrize("token", ["x", "a.b.c", SigstoreInstance.token(lifetime=-60)])
+def test_invalid_token(signed: Signed, token: str) -> None:
+    with pytest.raises(ImageToolsError, match="invalid OIDC token"):
+        KeylessSigner(token).sign(signed.repository, signed.image, NAME)
+
+
+def test_no_identity(signed: Signed, tmp_path: Path) -> None:
+    with pytest.raises(ImageToolsError, match="no OIDC token found") as caught:
+        KeylessSigner(trust_config=tmp_path / "missing").sign(signed.repository, signed.image, NAME)
+    assert "identity_token" in str(caught.value.hint)
+
+
+def test_invalid_trust_config(signed: Signed, sigstore: SigstoreInstance, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text("{}")
+    with pytest.raises(ImageToolsError, match=r"config\.json: cannot be read"):
+        KeylessSigner(sigstore.token(), path).sign(signed.repository, signed.image, NAME)
+    with pytest.raises(ImageToolsError, match="No such file"):
+        KeylessSigner(sigstore.token(), tmp_path / "missing").sign(signed.repository, signed.image, NAME)

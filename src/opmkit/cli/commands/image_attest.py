@@ -11,12 +11,10 @@ from opmkit.cli.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.errors import UsageError
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import (
-    NewBundleFormat,
     SignedImage,
     SignedImages,
     SignerFlags,
-    SigningKey,
-    read_password,
+    SigningFlags,
 )
 from opmkit.cli.streams import printing_result
 
@@ -26,8 +24,8 @@ TYPE_HELP = "cyclonedx, link, openvex, slsaprovenance1, spdxjson, vuln, or a URI
 def attest(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
+    signing_flags: SigningFlags,
     image: SignedImage,
-    key: SigningKey,
     predicate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JSON file with the predicate; requires --type")
     ] = None,
@@ -44,7 +42,6 @@ def attest(
             metavar="URI", help="With --provenance: platform that ran the build; default: this version of opmkit"
         ),
     ] = "",
-    new_bundle_format: NewBundleFormat = False,
 ) -> None:
     """Attach signed statements about an image to it: a file, an SBOM or provenance
 
@@ -59,9 +56,7 @@ def attest(
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.signing.documents import Statement
-    from opmkit.imagetools.signing.key_files import load_private_key
     from opmkit.imagetools.signing.predicates import PREDICATE_TYPES, predicate_type, read_predicate
-    from opmkit.imagetools.signing.sign import Signer
     from opmkit.imagetools.signing.target import open_for_signing
 
     if (predicate is None) != (not type_):
@@ -78,7 +73,7 @@ def attest(
         contents = read_contents(registry_flags.tool(), target.name)
         predicates |= {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
         predicates |= {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}
-    signer = Signer(load_private_key(key, read_password), new_bundle_format)
+    signer = signing_flags.signer()
     for uri, content in predicates.items():
         signer.attest(target.source, target.image, Statement(target.image.digest, uri, content, target.repository))
     with printing_result(f"{target.name}: attested"):

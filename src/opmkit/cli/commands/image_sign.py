@@ -11,13 +11,11 @@ from opmkit.cli.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import (
-    NewBundleFormat,
     SignedImages,
     SignerFlags,
-    SigningKey,
+    SigningFlags,
     parse_annotations,
     read_new_password,
-    read_password,
 )
 from opmkit.cli.streams import printing_result
 
@@ -25,8 +23,8 @@ from opmkit.cli.streams import printing_result
 def sign(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
+    signing_flags: SigningFlags,
     images: SignedImages,
-    key: SigningKey,
     annotations: Annotated[
         list[str] | None,
         typer.Option("--annotations", "-a", metavar="NAME=VALUE,...", help="Annotations to sign with the digest"),
@@ -34,13 +32,12 @@ def sign(
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Sign the image of each platform as well as the index")
     ] = False,
-    new_bundle_format: NewBundleFormat = False,
     sign_container_identity: Annotated[
         str, typer.Option(metavar="NAME", help="Name that the signature contains; default: the image's repository")
     ] = "",
     output: Output = OutputFormat.TEXT,
 ) -> None:
-    """Sign images with a key, so that cosign, podman and clusters can verify them
+    """Sign images with a key, so that cosign, podman and clusters can verify them, or keyless
 
     A tag is resolved to its digest, which is signed. Signatures by others are retained, and nothing changes if the key
     has signed the image already.
@@ -50,18 +47,19 @@ def sign(
       opm image sign --key cosign.key quay.io/me/catalog:1
 
       opm image sign --key cosign.key --recursive -a release=1.2 quay.io/me/lagoon@sha256:...
+
+      opm image sign --keyless quay.io/me/catalog:1
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.key_files import load_private_key
-    from opmkit.imagetools.signing.sign import Signer, images_of
+    from opmkit.imagetools.signing.sign import images_of
     from opmkit.imagetools.signing.target import open_for_signing
 
     signed_annotations = parse_annotations(annotations or (), ctx.command_path)
     references = [parse_image_reference(image) for image in images]
     client = RegistryClient(registry_flags.options())
     targets = [open_for_signing(reference, client) for reference in references]
-    signer = Signer(load_private_key(key, read_password), new_bundle_format)
+    signer = signing_flags.signer()
     for target in targets:
         for image in images_of(target.source, target.image) if recursive else [target.image]:
             identity = sign_container_identity or target.repository

@@ -6,18 +6,26 @@ This module requires the extra ``keyless``.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.signing.attachments import attach_bundle
+from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.errors import InvalidSignature
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from sigstore.models import ClientTrustConfig
+    from sigstore.oidc import IdentityToken
     from sigstore.verify import Verifier
+
+    from opmkit.imagetools.repository import Repository
+    from opmkit.imagetools.spec import Descriptor
 
 
 @dataclass(frozen=True)
@@ -51,16 +59,11 @@ class CertificateIdentity:
         Raises:
             ImageToolsError: The extra is not installed, or the trusted root cannot be read or downloaded.
         """
-        try:
-            from sigstore.errors import Error
-            from sigstore.models import TrustedRoot
-            from sigstore.verify import Verifier
-        except ImportError as error:
-            raise ImageToolsError(
-                "keyless signatures are not supported by this installation: sigstore not found",
-                hint="install the extra: pip install 'opmkit[keyless]'",
-            ) from error
-        logging.getLogger("sigstore").setLevel(logging.ERROR)
+        _check_installed()
+        from sigstore.errors import Error
+        from sigstore.models import TrustedRoot
+        from sigstore.verify import Verifier
+
         try:
             if self.trusted_root is None:
                 return Verifier.production()
@@ -100,6 +103,120 @@ class CertificateIdentity:
         except (Error, ValueError, TypeError, AttributeError, KeyError) as error:
             raise InvalidSignature(f"not signed by {self.name}: {_one_line(error)}") from error
         return payload
+
+
+@dataclass(frozen=True)
+class KeylessSigner:
+    """A signer with a certificate for an OIDC identity, which stores Sigstore bundles as referrers.
+
+    Attributes:
+        token: The OIDC token; by default that of the CI platform, or of a login in the browser.
+        trust_config: A file with the trusted root and the services of a Sigstore instance, by default the public one.
+        interactive: Whether a login in the browser is possible.
+    """
+
+    token: str = field(default="", repr=False)
+    trust_config: Path | None = None
+    interactive: bool = False
+
+    def sign(
+        self, repository: Repository, image: Descriptor, name: str, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Sign an image and store the bundle as its referrer; the signature contains the name of the repository."""
+        self.attest(repository, image, Statement(image.digest, SIGN_PREDICATE, {}, name, annotations or {}))
+
+    def attest(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
+        """Sign a statement about an image and store the bundle as its referrer."""
+        named = replace(statement, repository=statement.repository or image.digest)  # sigstore requires a name
+        attach_bundle(repository, image, self.sign_statement(named.encode()), statement.predicate_type)
+
+    def sign_statement(self, statement: bytes) -> bytes:
+        """Request a certificate, sign a statement and log the signature; return the bundle.
+
+        Raises:
+            ImageToolsError: The extra is not installed, there is no identity, or a service failed.
+        """
+        import requests
+
+        token, config = self._identity_token, self._config()
+        from sigstore.dsse import Statement as SigstoreStatement
+        from sigstore.errors import Error
+        from sigstore.sign import SigningContext
+
+        try:
+            with SigningContext.from_trust_config(config).signer(token) as signer:
+                return signer.sign_dsse(SigstoreStatement(statement)).to_json().encode()
+        except ImageToolsError:
+            raise
+        except (Error, requests.RequestException, ValueError, LookupError) as error:
+            raise self._failure(error) from error
+        except Exception as error:
+            # Clients of the services raise errors that are not part of the public interface.
+            if not type(error).__module__.startswith("sigstore."):
+                raise
+            raise self._failure(error) from error
+
+    @cached_property
+    def _identity_token(self) -> IdentityToken:
+        _check_installed()
+        from sigstore.errors import Error
+        from sigstore.oidc import IdentityToken, Issuer, detect_credential
+
+        try:
+            raw = self.token or detect_credential()
+            if raw:
+                return IdentityToken(raw)
+            if self.interactive:
+                return Issuer(self._config().signing_config.get_oidc_url()).identity_token()
+        except (Error, ValueError) as error:
+            raise ImageToolsError(
+                f"invalid OIDC token: {_one_line(error)}",
+                hint=Hint("pass a token with the audience sigstore in {} or SIGSTORE_ID_TOKEN", Setting.IDENTITY_TOKEN),
+            ) from error
+        raise ImageToolsError(
+            "no identity for a keyless signature: no OIDC token found",
+            hint=Hint.any_of(
+                "permit the CI job to request tokens, such as id-token: write in GitHub Actions",
+                Hint("pass {} or SIGSTORE_ID_TOKEN", Setting.IDENTITY_TOKEN),
+            ),
+        )
+
+    def _config(self) -> ClientTrustConfig:
+        from sigstore.errors import Error
+        from sigstore.models import ClientTrustConfig
+
+        try:
+            if self.trust_config is None:
+                return ClientTrustConfig.production()
+            return ClientTrustConfig.from_json(self.trust_config.read_text())
+        except OSError as error:
+            raise ImageToolsError(
+                f"{error.filename or self.trust_config}: {error.strerror or error}", hint="check the path"
+            ) from error
+        except (Error, ValueError) as error:
+            name = self.trust_config or "configuration of the public Sigstore instance"
+            raise ImageToolsError(
+                f"{name}: cannot be read: {_one_line(error)}",
+                hint="check the network, or pass the client trust configuration of another instance",
+            ) from error
+
+    def _failure(self, error: Exception) -> ImageToolsError:
+        return ImageToolsError(
+            f"keyless signature: the Sigstore services failed: {_one_line(error) or type(error).__name__}",
+            hint="check the network and the identity, and try again",
+        )
+
+
+def _check_installed() -> None:
+    """Raise ImageToolsError if the extra is not installed; silence the library's log."""
+    try:
+        import sigstore  # noqa: F401
+    except ImportError as error:
+        raise ImageToolsError(
+            "keyless signatures are not supported by this installation: sigstore not found",
+            hint="install the extra: pip install 'opmkit[keyless]'",
+        ) from error
+    logging.getLogger("sigstore").setLevel(logging.ERROR)
 
 
 def _one_line(error: Exception) -> str:
