@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -317,3 +319,33 @@ def test_job_of_the_documentation(opm: Opm, registry: Registry) -> None:
     done = run_job(job, files[".github/workflows/gate.yaml"])
     assert [step.returncode for step in done] == [1, 1]
     assert all("catalog:latest" in step.stderr for step in done)
+
+
+LAUNCHER = """
+import os, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+_, status, usage = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+"""The peak memory of a child includes that of the process that it was forked from, so a small process starts it."""
+
+
+def test_memory_does_not_depend_on_the_size_of_the_published_index(tmp_path: Path) -> None:
+    """Each catalog is a single file of 80 MB."""
+    rng = random.Random(1)
+    content = [rng.randbytes(500_000).hex() for _ in range(80)]
+    for name in ("published", "catalog"):
+        (tmp_path / name).mkdir()
+        with (tmp_path / name / "catalog.json").open("w") as file:
+            for number, data in enumerate(content):
+                value = f'{{"data": "{data}"}}'
+                properties = f'[{{"type": "olm.bundle.object", "value": {value}}}]'
+                identity = f'"schema": "olm.bundle", "name": "{name[0] if number == 7 else "a"}.v{number}"'
+                file.write(f'{{{identity}, "package": "p{number}", "properties": {properties}\n}}\n')
+    command = [str(PROGRAM), "index", "diff", "published", "catalog", "--fail-on", "removed-bundle"]
+    done = subprocess.run(
+        [sys.executable, "-ISc", LAUNCHER, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    status, kilobytes = map(int, done.stdout.split())
+    assert (status, done.stderr.count("removed bundle")) == (1, 1)
+    assert kilobytes < 100_000
