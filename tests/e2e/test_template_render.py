@@ -58,6 +58,18 @@ def work(opm_http: Opm, images: dict[str, str]) -> Opm:
     return replace(opm_http, directory=directory)
 
 
+def test_catalogs_equal_those_of_a_release(work: Opm) -> None:
+    for release in ("1.39", "1.26"):
+        work(*RENDER, "operators", "--openshift-version", "4.16", "--compat", release)
+        template = "operators/reef/catalog-templates/basic.yaml"
+        expected = work("alpha", "render-template", "basic", template, "-o", "yaml", "--compat", release)
+        catalog = (work.directory / "catalogs" / "v4.16" / "reef" / "catalog.yaml").read_text()
+        assert catalog == expected
+        assert ("olm.csv.metadata" in catalog) is (release == "1.39")
+    cached = work.attempt(*RENDER, "operators", "--offline", "--openshift-version", "4.16", "--compat", "1.26")
+    assert "0 changed" in cached.stderr
+
+
 def test_catalogs_equal_those_of_render_template_with_the_level_of_each_version(work: Opm) -> None:
     printed = work(*RENDER, "operators").splitlines()
     assert printed == [
