@@ -104,6 +104,7 @@ def test_second_run_needs_no_registry(opm: Opm, tmp_path: Path) -> None:
         (tmp_path / "catalogs" / "v4.17" / "reef" / "catalog.yaml").unlink()
         assert work(*RENDER, "reef").splitlines() == ["catalogs/v4.17/reef/catalog.yaml: written"]
         assert work(*RENDER, "reef", "--check", "--frozen", "--offline") == ""
+        work(*RENDER, "reef", "--offline", "--compat", "opm-1.47", "--output-dir", "for-1.47")
         assert tree(tmp_path / "catalogs") == before
         assert (tmp_path / "catalog.lock").read_bytes() == lock
         failed = work.attempt(*RENDER, "reef", "--no-lock")
