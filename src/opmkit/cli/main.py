@@ -35,7 +35,7 @@ _TOP_LEVEL = {
     "cleanup": "Remove an operator from a cluster, with everything that opm run created",
     "init": "Create the first document of a package in a file-based catalog",
     "migrate": "Convert an index to a directory with a file-based catalog, one file per package",
-    "mirror": "Copy an index with its bundle images and all related images to a registry or a directory",
+    "mirror": "Copy an index with its bundle images and all related images to a registry, a directory or an archive",
     "render": "Print bundles and indexes as a file-based catalog",
     "serve": "Serve a file-based catalog over gRPC",
     "validate": "Validate a catalog and report each finding with file, line and a hint",
