@@ -82,7 +82,7 @@ def test_invalid_archives(image: Image, tmp_path: Path) -> None:
     with pytest.raises(InvalidImage, match=r"x\.tar: index\.json is not an image index"):
         oci_image(changed("index.json", image.manifest.raw))
     with pytest.raises(LimitExceeded, match=r"x\.tar: member 'index\.json'"):
-        oci_image(changed("index.json", b" " * (5 << 20)))
+        oci_image(changed("index.json", b" " * (65 << 20)))
     write_archive(tmp_path / "docker.tar", image)
     with pytest.raises(InvalidImage, match="does not contain an OCI layout") as caught:
         oci_image(tmp_path / "docker.tar")

@@ -127,7 +127,7 @@ def test_invalid_layouts(image: Image, tmp_path: Path) -> None:
     with pytest.raises(InvalidImage, match="not an image index"):
         create_layout(tmp_path / "b", image.manifest.raw).resolve("1")
     with pytest.raises(LimitExceeded):
-        create_layout(tmp_path / "c", b" " * (5 << 20)).resolve("1")
+        create_layout(tmp_path / "c", b" " * (65 << 20)).resolve("1")
     with pytest.raises(NotFound, match=r"blob sha256:[0-9a-f]+ not found"):
         load_image_or_index(create_layout(tmp_path / "d", [image.manifest.descriptor]), "")
     large = Descriptor(media_types.OCI_MANIFEST, sha256_digest(b""), 1 << 40)

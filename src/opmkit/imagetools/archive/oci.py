@@ -9,8 +9,8 @@ from opmkit.imagetools.copy import all_blobs, all_manifests
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
-from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, check_digest
-from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE, parse_index
+from opmkit.imagetools.spec import Descriptor, IndexManifest, check_digest
+from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE, MAX_INDEX_SIZE, parse_index
 from opmkit.imagetools.store.reader import REF_NAME
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ArchivedLayout:
 
     def read_index(self) -> IndexManifest:
         """Return the content of the layout's ``index.json``."""
-        return parse_index(self._archive.read(INDEX_FILE, MAX_MANIFEST_SIZE), f"{self.location}: {INDEX_FILE}")
+        return parse_index(self._archive.read(INDEX_FILE, MAX_INDEX_SIZE), f"{self.location}: {INDEX_FILE}")
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """Open a blob, which is verified when read to its end; raise NotFound if it does not exist."""

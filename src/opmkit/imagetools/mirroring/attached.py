@@ -55,7 +55,8 @@ def attached_requests(
     progress.begin("Looking for signatures", len(groups), "repositories")
     try:
         with WorkerPool(workers, "attached") as pool:
-            futures = [pool.submit(_search, group, source) for group in groups.values()]
+            apis: dict[str, bool] = {}
+            futures = [pool.submit(_search, group, source, apis) for group in groups.values()]
             try:
                 for future in futures:
                     found, failed = future.result()
@@ -70,9 +71,21 @@ def attached_requests(
     return list(requests.values()), failures
 
 
-def _search(images: Sequence[PlannedImage], source: MirrorSource) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
-    """Return the requests for the artifacts of images in one repository."""
-    search = _RepositorySearch(source.repository(images[0].request.reference), images[0].digest)
+def _search(
+    images: Sequence[PlannedImage], source: MirrorSource, apis: dict[str, bool]
+) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+    """Return the requests for the artifacts of images in one repository.
+
+    Args:
+        images: The images.
+        source: Where they are read from.
+        apis: Whether a registry must be asked for referrers, by its host; updated.
+    """
+    reference = images[0].request.reference
+    repository = source.repository(reference)
+    if reference.registry not in apis:
+        apis[reference.registry] = _has_referrers_api(repository, images[0].digest)
+    search = _RepositorySearch(repository, has_api=apis[reference.registry])
     requests: list[MirrorRequest] = []
     failures: list[MirrorFailure] = []
     for image in images:
@@ -86,10 +99,10 @@ def _search(images: Sequence[PlannedImage], source: MirrorSource) -> tuple[list[
 class _RepositorySearch:
     """The search for artifacts in one repository of a source."""
 
-    def __init__(self, repository: ImageSource, digest: str) -> None:
+    def __init__(self, repository: ImageSource, *, has_api: bool) -> None:
         self._repository = repository
         self._tags = _list_tags(repository)
-        self._has_api = _has_referrers_api(repository, digest)
+        self._has_api = has_api
 
     def requests(self, image: PlannedImage) -> Iterator[MirrorRequest]:
         """Yield a request for each artifact of an image and of its children."""

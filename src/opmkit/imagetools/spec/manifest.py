@@ -139,15 +139,27 @@ class IndexManifest:
         )
 
 
-def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | IndexManifest:
-    """Parse a manifest or an index; ``content_type`` is the Content-Type that the registry sent, if any.
+def parse_manifest(
+    raw: bytes,
+    content_type: str | None = None,
+    *,
+    max_size: int = MAX_MANIFEST_SIZE,
+    max_manifests: int = MAX_INDEX_MANIFESTS,
+) -> Manifest | IndexManifest:
+    """Parse a manifest or an index.
+
+    Args:
+        raw: The document.
+        content_type: The Content-Type that the registry sent, if any.
+        max_size: The limit on the size in bytes.
+        max_manifests: The limit on the manifests of an index.
 
     Raises:
         InvalidImage: The document is malformed, or ambiguous (CVE-2021-41190).
-        LimitExceeded: It exceeds MAX_MANIFEST_SIZE, MAX_INDEX_MANIFESTS or MAX_LAYERS.
+        LimitExceeded: It exceeds ``max_size``, ``max_manifests`` or MAX_LAYERS.
         UnsupportedImage: It is in Docker schema 1, or of an unknown type.
     """
-    fields = Fields.from_json(raw, "manifest", limit=MAX_MANIFEST_SIZE)
+    fields = Fields.from_json(raw, "manifest", limit=max_size)
     content_type = (content_type or "").partition(";")[0].strip().lower()
     if fields.get("schemaVersion") == 1 or content_type in media_types.DOCKER_SCHEMA1:
         raise UnsupportedImage(
@@ -161,7 +173,7 @@ def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | In
     annotations, artifact_type = fields.string_map("annotations"), fields.string("artifactType", "")
     subject = None if fields.get("subject") is None else Descriptor.from_json(fields.get("subject"), "manifest.subject")
     if media_type in media_types.INDEXES:
-        manifests = _descriptors(fields, "manifests", MAX_INDEX_MANIFESTS)
+        manifests = _descriptors(fields, "manifests", max_manifests)
         return IndexManifest(raw, media_type, manifests, annotations, artifact_type, subject)
     layers = _descriptors(fields, "layers", MAX_LAYERS)
     config = Descriptor.from_json(fields.get("config"), "manifest.config")

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
-from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
+from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import FILE_MODE, is_shared, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LAYOUT_FILE = "oci-layout"
 LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 INDEX_FILE = "index.json"
+MAX_INDEX_SIZE = 64 << 20
+"""Bytes of the index of a layout, which has about 250 for an image; mirrors have tens of thousands of images."""
+MAX_INDEX_IMAGES = 1 << 18
 LOCK_FILE = "opmkit.lock"
 LOCK_TIMEOUT_SECONDS = 120.0
 INGEST_DIRECTORY = "ingest"
@@ -38,7 +41,7 @@ _OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
 
 def parse_index(raw: bytes, location: str) -> IndexManifest:
     """Parse the ``index.json`` of a layout; raise InvalidImage, which names ``location``."""
-    index = parse_manifest(raw)
+    index = parse_manifest(raw, max_size=MAX_INDEX_SIZE, max_manifests=MAX_INDEX_IMAGES)
     if isinstance(index, Manifest):
         raise InvalidImage(f"{location} is not an image index", hint="create the layout again")
     return index
@@ -124,7 +127,7 @@ class Layout:
                 raise NotFound(f"{self.path} is not an OCI image layout", hint=hint)
             try:
                 with (self.path / INDEX_FILE).open("rb") as file:
-                    raw = file.read(MAX_MANIFEST_SIZE + 1)
+                    raw = file.read(MAX_INDEX_SIZE + 1)
             except FileNotFoundError:
                 return IndexManifest.build(())
         return parse_index(raw, str(self.path / INDEX_FILE))
@@ -148,14 +151,14 @@ class Layout:
 
         Raises:
             StoreError: A required blob does not exist, a file cannot be written, or locking timed out.
-            LimitExceeded: The index would become larger than MAX_MANIFEST_SIZE.
+            LimitExceeded: The index would become larger than MAX_INDEX_SIZE.
         """
         with self.lock():
             self._sync_blobs(required)
             index = self.read_index()
             manifests = update(index.manifests)
             updated = IndexManifest.build(manifests, index.annotations)
-            if len(updated.raw) > MAX_MANIFEST_SIZE:
+            if len(updated.raw) > MAX_INDEX_SIZE:
                 raise LimitExceeded(
                     f"{self.path}: too many images", hint=Hint("remove some with {}", Operation.REMOVE_STORED_IMAGE)
                 )
