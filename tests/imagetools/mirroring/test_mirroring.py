@@ -222,6 +222,19 @@ def test_unavailable_registry_is_not_asked_for_all_images(source: Source, spool:
     assert (len(planned.failures), len(source.asked)) == (9, 3)
 
 
+def test_images_that_a_registry_fails_to_send_do_not_affect_others(source: Source, spool: ManifestSpool) -> None:
+    requests = [source.add(f"image-{number}") for number in range(12)]
+
+    class Unreliable(Source):
+        def repository(self, reference: Reference) -> ImageSource:
+            if int(reference.repository.rpartition("-")[2]) % 2:
+                raise RegistryUnavailable("quay.io: internal server error")
+            return super().repository(reference)
+
+    planned = plan(Unreliable(source.path), requests, spool, PlanOptions(workers=1))
+    assert (len(planned.images), len(planned.failures)) == (6, 6)
+
+
 class BrokenTarget(DirectoryTarget):
     """A directory whose repositories raise an error when a blob is put, or a tag is looked up."""
 

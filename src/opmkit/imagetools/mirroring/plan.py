@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_WORKERS = 8
 _MAX_DEPTH = 4
 _MAX_OUTAGES = 3
-"""Failures of a registry after which it is not asked for further images."""
+"""Failures of a registry, without a success in between, after which it is not asked for further images."""
 _MAX_MANIFESTS = 2048
 """Manifests of one image, including those of nested indexes."""
 _SUBJECT = "vnd.docker.reference.digest"
@@ -127,11 +127,14 @@ class _Planner:
         if len(outages) >= _MAX_OUTAGES:
             return _failure(request, outages[-1])
         try:
-            return self._plan(request)
+            planned = self._plan(request)
         except ImageToolsError as error:
             if isinstance(error, RegistryUnavailable):
                 outages.append(error)
             return _failure(request, error)
+        if not planned.is_present:
+            outages.clear()
+        return planned
 
     def _plan(self, request: MirrorRequest) -> PlannedImage:
         reference = request.reference
