@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.test_index_merge import packages, write_package
 from tests.kit.catalogs import write_library
+from tests.kit.opm import PROGRAM
+from tests.kit.server import PATIENCE
 
 if TYPE_CHECKING:
     from tests.kit.opm import Opm
@@ -117,3 +120,28 @@ def test_mistakes(site: Opm, flags: tuple[str, ...], message: str) -> None:
     done = site.attempt("index", "copy", *flags)
     assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     assert not (site.directory / "new").exists()
+
+
+@pytest.mark.slow
+def test_concurrent_copies_to_one_tag_lose_nothing(site: Opm, registry: Registry) -> None:
+    tag = f"{registry.host}/copies-{site.directory.name.replace('_', '-').lower()}:1"
+    base = ("-i", "scratch", "--push", "--use-http")
+    site("index", "prune-stranded", "-f", "catalog", "-t", tag, *base)
+    names = [f"wave-{number}" for number in range(4)]
+    for name in names:
+        write_package(site.directory / name, name, f"quay.io/me/{name}:1")
+    writers = [
+        subprocess.Popen(
+            [PROGRAM, "index", "copy", name, "--from", name, "--to", tag, "-t", tag, "--on-conflict", "rebase", *base],
+            cwd=site.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    for writer in writers:
+        _, err = writer.communicate(timeout=PATIENCE)
+        assert writer.returncode == 0, err
+    site("index", "merge", tag, "catalog", "--output-dir", "result", "--use-http")
+    assert packages(site, "result") == ["reef", *names]
