@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -180,7 +181,8 @@ class ScriptedRegistry:
                     self.answer(404)
                     return
                 body, link = script.pages[self.path]
-                self.answer(200, body, {"Content-Type": script.media_type} | ({"Link": link} if link else {}))
+                media_type = script.media_type or parse_manifest(body).media_type
+                self.answer(200, body, {"Content-Type": media_type} | ({"Link": link} if link else {}))
 
             def do_PUT(self) -> None:  # noqa: N802
                 body = self.request_body()
@@ -212,15 +214,30 @@ FIRST, SECOND = (
 )
 
 
-def test_referrers_api_in_pages_without_filter(scripted: ScriptedRegistry, remote: Repository) -> None:
+def test_referrers_api_in_pages(scripted: ScriptedRegistry, remote: Repository) -> None:
     path = f"/v2/a/b/referrers/{IMAGE.digest}"
     next_page = f'<{path}?page=2>; rel="next"'
     scripted.pages = {
-        f"{path}?artifactType=application%2Fx-signature": (IndexManifest.build([FIRST]).raw, next_page),
+        path: (IndexManifest.build([FIRST]).raw, next_page),
         f"{path}?page=2": (IndexManifest.build([SECOND, FIRST]).raw, ""),
     }
     assert remote.referrers(IMAGE.digest, SIGNATURE) == (FIRST,)
     assert len(scripted.requests) == 2
+
+
+def test_wrong_artifact_types_are_corrected(scripted: ScriptedRegistry, remote: Repository) -> None:
+    # registry of go-containerregistry 0.22
+    empty = described(b"{}", media_types.OCI_EMPTY)
+    artifact = Manifest.build(empty, [], artifact_type=SBOM, subject=IMAGE)
+    listed = replace(artifact.descriptor, artifact_type=media_types.OCI_EMPTY)
+    lost = replace(described(b"lost", media_types.OCI_MANIFEST), artifact_type="")
+    scripted.media_type = ""
+    scripted.pages = {
+        f"/v2/a/b/referrers/{IMAGE.digest}": (IndexManifest.build([listed, lost, FIRST]).raw, ""),
+        f"/v2/a/b/manifests/{artifact.digest}": (artifact.raw, ""),
+    }
+    assert remote.referrers(IMAGE.digest, SBOM) == (referrer_descriptor(artifact),)
+    assert [item.digest for item in remote.referrers(IMAGE.digest)] == [artifact.digest, lost.digest, FIRST.digest]
 
 
 def test_registry_with_the_api_needs_no_fallback_tag(scripted: ScriptedRegistry, remote: Repository) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 import oras.container
 
@@ -43,11 +42,9 @@ class Endpoint:
         """Return the URL that starts the upload of a blob."""
         return self._url(self._container().upload_blob_url())
 
-    def referrers(self, digest: str, artifact_type: str = "") -> str:
-        """Return the URL of the list of artifacts with the subject ``digest``; the registry may ignore the type."""
-        url = self.manifest(digest).rpartition("/manifests/")[0]
-        query = f"?{urlencode({'artifactType': artifact_type})}" if artifact_type else ""
-        return f"{url}/referrers/{digest}{query}"
+    def referrers(self, digest: str) -> str:
+        """Return the URL of the list of artifacts with the subject ``digest``."""
+        return f"{self.manifest(digest).rpartition('/manifests/')[0]}/referrers/{digest}"
 
     def tags(self, page_size: int) -> str:
         """Return the URL of the list of tags."""

@@ -5,8 +5,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, prefix_errors
-from opmkit.imagetools.referrers import MAX_REFERRERS, add_to_fallback_tag, digest_tag, select_referrers
+from opmkit.imagetools.errors import (
+    DigestMismatch,
+    InvalidImage,
+    LimitExceeded,
+    NotFound,
+    UnsupportedImage,
+    prefix_errors,
+)
+from opmkit.imagetools.referrers import (
+    MAX_REFERRERS,
+    add_to_fallback_tag,
+    digest_tag,
+    referrer_descriptor,
+    select_referrers,
+)
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
@@ -165,18 +178,27 @@ class RegistryRepository:
         Raises:
             LimitExceeded: There are more than MAX_REFERRERS.
         """
-        referrers = self._referrers_by_api(digest, artifact_type)
+        referrers = self._referrers_by_api(digest)
         if referrers is None:
             try:
                 index = self.get_manifest(digest_tag(digest))
             except NotFound:
                 return ()
             referrers = index.manifests if isinstance(index, IndexManifest) else ()
-        return select_referrers(referrers, artifact_type)
+        return select_referrers(map(self._with_artifact_type, referrers), artifact_type)
+
+    def _with_artifact_type(self, referrer: Descriptor) -> Descriptor:
+        """Return a referrer with its artifact type, for which some registries report that of the empty config."""
+        if referrer.artifact_type not in ("", media_types.OCI_EMPTY):
+            return referrer
+        try:
+            return referrer_descriptor(self.get_manifest(referrer.digest))
+        except (DigestMismatch, InvalidImage, LimitExceeded, NotFound, UnsupportedImage):
+            return referrer
 
     def has_referrers_api(self, digest: str) -> bool:
         """Return whether the registry answers requests for the referrers of ``digest``, instead of a fallback tag."""
-        return self._referrers_by_api(digest, "") is not None
+        return self._referrers_by_api(digest) is not None
 
     def tags(self) -> Iterator[str]:
         """List the tags in the registry's order.
@@ -195,9 +217,9 @@ class RegistryRepository:
                 raise LimitExceeded(f"{self.name}: more than {MAX_TAGS} tags")
         return iter(tags)
 
-    def _referrers_by_api(self, digest: str, artifact_type: str) -> Sequence[Descriptor] | None:
-        """Return what the referrers API lists, None if the registry does not have it."""
-        subject, url = self._endpoint.reference(digest), self._endpoint.referrers(check_digest(digest), artifact_type)
+    def _referrers_by_api(self, digest: str) -> Sequence[Descriptor] | None:
+        """Return the referrers that the API lists, None if the registry does not have it."""
+        subject, url = self._endpoint.reference(digest), self._endpoint.referrers(check_digest(digest))
         request = Request(
             "GET",
             url,
