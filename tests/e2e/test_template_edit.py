@@ -197,7 +197,10 @@ def test_bundles_in_a_registry_and_its_faults(site: Opm, registry: Registry) -> 
     assert text(site) == f"{semver}  - image: {name}:0.2.0 # first\n  - image: {name}:0.3.0\n"
     opm("template", "promote", "t.yaml", "0.2.0", "--to", "fast")
     assert f"schema: olm.semver\nfast:\n  bundles:\n  - image: {name}:0.2.0\nstable:\n" in text(site)
+    opm("bundle", "pin", "t.yaml")
     before = text(site)
+    assert f"{name}@sha256:" in before
+    assert opm.attempt("template", "add", "t.yaml", f"{name}:0.3.0", "--channel", "stable", "--check").returncode == 0
     done = opm.attempt("template", "add", "t.yaml", f"{name}:missing", "--channel", "stable")
     assert (done.returncode, text(site)) == (1, before)
     assert done.stderr.startswith("Error: ")

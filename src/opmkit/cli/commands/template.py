@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -235,7 +236,8 @@ def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> Temp
     elif BundleSource.parse(text).warning:
         print_warning(f"the template will list {text}, which clusters cannot pull; name it as {text}=REGISTRY/IMAGE")
     blob = render_bundle(registry_flags, source if equals else text)
-    return TemplateBundle.from_blob(with_image(blob, image) if equals else blob)
+    added = TemplateBundle.from_blob(with_image(blob, image) if equals else blob)
+    return replace(added, digest=lambda: registry_flags.tool().registry_digest(Reference.parse(added.image)))
 
 
 def _references(bundles: list[str], channels: list[str], *, package: bool) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.templates.edit.apply import AddOptions, add
 from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
@@ -337,3 +338,44 @@ def test_the_default_channel_is_set() -> None:
     assert 't.yaml:5: package "reef": default channel "x" not found' in failure(
         lambda: added(BASIC, "1.3.0", "stable", default="x")
     )
+
+
+@pytest.mark.parametrize("empty", ["entries: []", "entries:", "entries: null # none", "properties: []"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_channel_without_entries_is_filled(empty: str, newline: str) -> None:
+    text = (
+        "schema: olm.template.basic\nentries:\n- {schema: olm.package, name: reef, defaultChannel: a}\n"
+        f"- schema: olm.channel\n  package: reef\n  name: a\n  {empty}\n# end"
+    ).replace("\n", newline)
+    new = result(added(text, "1.0.0"))
+    assert entries(new, "a") == [{"name": "reef.v1.0.0"}]
+    assert new.count("\n") == new.count(newline)
+    assert "# end" in new
+
+
+def test_a_template_without_a_final_line_break_is_extended() -> None:
+    for text in (
+        BASIC.rstrip("\n"),
+        BASIC.replace("# end\n", "").rstrip("\n"),
+        STREAM.replace("# end\n", "").rstrip("\n"),
+    ):
+        assert added(result(added(text, "2.0.0", "new", create=True)), "2.0.0", "new").changes == ()
+
+
+def test_an_image_that_is_pinned_in_the_template_is_recognized() -> None:
+    digest = f"sha256:{'1' * 64}"
+    text = BASIC.replace(":1.1.0\n", f"@{digest}\n").replace(":1.0.0\n", f"@sha256:{'2' * 64}\n")
+    given = TemplateBundle.from_blob(bundle("1.1.0"))
+    for found in (
+        replace(given, digest=lambda: digest),
+        replace(given, image=f"{given.image}@{digest}"),
+        replace(given, image=f"quay.io/example/reef@{digest}"),
+    ):
+        assert add(parse(text), found, AddOptions(("candidate",)), no_render).changes == ()
+    for unknown in (given, replace(given, digest=unavailable), replace(given, image="docker.io/example/reef:1.1.0")):
+        message = failure(lambda: add(parse(text), unknown, AddOptions(("candidate",)), no_render))  # noqa: B023
+        assert "does not list" in message
+
+
+def unavailable() -> str:
+    raise RegistryUnavailable("quay.io: timed out")

@@ -74,6 +74,8 @@ def add(
         UneditableText: with file and line, if the text cannot be edited.
         ImageToolsError: other bundles must be known, and cannot be read.
     """
+    if template.type is TemplateType.SEMVER or _has_entry(template, bundle.name):
+        bundle = bundle.with_listed_image(template.images())
     render = bundle.add_to(render)
     if template.type is TemplateType.SUBSTITUTES:
         _check_no_edges(template, options.edges, options.default_channel)
@@ -115,6 +117,10 @@ def promote(template: EditableTemplate, bundle: str, options: PromoteOptions, re
         create_channels=options.create_channels,
         default_channel=options.default_channel,
     )
+
+
+def _has_entry(template: EditableTemplate, name: str) -> bool:
+    return any(entry.name == name for channel in template.blobs().channels for entry in channel.entries)
 
 
 def _listed(template: EditableTemplate, render: BundleRenderer) -> Mapping[str, BundleBlob]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version, version_key
+from opmkit.imagetools.errors import ImageToolsError, InvalidReference
+from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.versions import version_keys, version_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import BundleBlob
@@ -35,6 +37,7 @@ class TemplateBundle:
         version: Its version.
         image: The image that the template lists.
         blob: What it is rendered to.
+        digest: Returns the digest of the image in its registry, "" if it cannot be asked.
         skip_range: The range in the annotation ``olm.skipRange``, "" if there is none.
     """
 
@@ -44,6 +47,7 @@ class TemplateBundle:
     image: str
     blob: BundleBlob
     skip_range: str = ""
+    digest: Callable[[], str] = field(default=str, compare=False)
 
     @classmethod
     def from_blob(cls, blob: BundleBlob) -> TemplateBundle:
@@ -61,6 +65,20 @@ class TemplateBundle:
                 )
         return cls(blob.name, blob.package, version, blob.image, blob, _skip_range(blob))
 
+    def with_listed_image(self, listed: Iterable[str]) -> TemplateBundle:
+        """Return the bundle with its image as it is listed: images in a template may be pinned by digest."""
+        images = set(listed)
+        if self.image in images or not (own := _parse(self.image)):
+            return self
+        pinned = {
+            reference.digest: text for text in images if (reference := _parse(text)) and reference.name == own.name
+        }
+        pinned.pop(None, None)
+        with contextlib.suppress(ImageToolsError):
+            image = pinned.get(own.digest or self.digest()) if pinned else None
+            return replace(self, image=image) if image else self
+        return self
+
     def add_to(self, render: BundleRenderer) -> BundleRenderer:
         """Return a function that renders bundle images, but not that of this bundle, which is known."""
 
@@ -70,6 +88,13 @@ class TemplateBundle:
             return {image: found[image] for image in images}
 
         return rendered
+
+
+def _parse(image: str) -> Reference | None:
+    """Return the reference to an image in a registry, None for other texts."""
+    with contextlib.suppress(InvalidReference):
+        return Reference.parse(image)
+    return None
 
 
 def _skip_range(blob: BundleBlob) -> str:
