@@ -177,11 +177,14 @@ def test_content_with_another_digest_is_not_copied(
 
 @pytest.mark.usefixtures("_no_waits")
 def test_unusable_target_ends_the_mirror(source: Site, target: Registry, capsys: pytest.CaptureFixture[str]) -> None:
-    denied = Fault("POST", "/v2/", Answer(403), times=ALWAYS)
-    with FaultProxy(target.host, denied) as proxy:
-        argv = ["mirror", source.catalog, "--to", f"{proxy.host}/m", "--use-http", "--continue"]
-        assert run(argv) != 0
-        assert "access denied" in capsys.readouterr().err
+    for status, message in (
+        (403, "access denied"),
+        (405, "405 (Method Not Allowed)"),
+    ):  # 405 is that of a read-only one
+        with FaultProxy(target.host, Fault("POST", "/v2/", Answer(status), times=ALWAYS)) as proxy:
+            argv = ["mirror", source.catalog, "--to", f"{proxy.host}/m", "--use-http", "--continue"]
+            assert run(argv) != 0
+        assert message in capsys.readouterr().err
     with FaultProxy(target.host, Fault("HEAD", "/v2/", Answer(500), times=ALWAYS)) as proxy:
         assert run(["mirror", source.catalog, "--to", f"{proxy.host}/m", "--use-http", "--continue"]) == 1
     assert not source.reads()
