@@ -15,6 +15,7 @@ SOURCE = ROOT / "src" / "opmkit"
 LAYERS = ["imagetools", "kube", "bundle", "index", "olm", "cli"]
 HEAVY = {
     *("oras", "requests", "grpc", "docker", "podman", "lightkube", "httpx2", "yaml", "sqlite3", "rich.progress"),
+    *("cryptography", "nacl", "sigstore"),
     "opmkit.bundle.model",
 }
 
@@ -49,7 +50,7 @@ def test_no_package_reaches_into_private_modules_of_another(package: str) -> Non
                 ), (path, name)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["index", "add", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["index", "add", "--help"], ["image", "sign", "--help"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         f"import sys; from opmkit.cli.main import run; status = run({arguments}); "

@@ -28,6 +28,8 @@ EXTERNAL_FLAGS = {
     "imagetools/transports/containers_storage.py": {"--quiet"},
     "imagetools/image_format.py": {"--format"},  # skopeo
     "imagetools/spec/manifest.py": {"--format"},  # skopeo
+    "bundle/pinning/object_images.py": {"--image"},  # operators
+    "index/fbc/compat.py": {"--migrate", "--migrate-level"},  # Go opm
     "index/image/base.py": {"--cache-dir"},  # opm in an index image
     "index/image/content.py": {"--database"},  # opm in an index image
     "index/image/dockerfile.py": {"--cache-dir", "--cache-only", "--from"},  # opm in an index image, COPY

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import NotFound, UnsupportedImage
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.errors import NotFound, RegistryUnavailable, UnsupportedImage
+from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.referrers import digest_tag
-from opmkit.imagetools.registry import RegistryClient
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.signing.attachments import (
     SIGNATURE_ANNOTATION,
     SIGNATURE_SUFFIX,
@@ -44,10 +44,13 @@ from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform
 from opmkit.imagetools.store import LayoutRepository
 from tests.imagetools.signing.conftest import NAME, Signed, private_key
 from tests.kit.content import described, put, put_image
+from tests.kit.faults import Answer, Corrupt, Fault, FaultProxy
 from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.kit.registry import Registry
 
 KEY = private_key("ecdsa")
 TRUSTED = SignatureRequirements([KEY.public_key])
@@ -255,3 +258,46 @@ def test_places_without_signatures() -> None:
                 open_image(parse_image_reference(name), client)
     with pytest.raises(NotFound):
         open_for_signing(parse_image_reference(f"oci:{SAMPLES}/layout:missing"), client)
+
+
+def through(pushed: Signed, proxy: FaultProxy) -> Signed:
+    """Return the image as read and written through a proxy, without waiting between attempts."""
+    assert isinstance(pushed.repository, RegistryRepository)
+    client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(sleep=lambda _: None))
+    return Signed(client.target(Reference(proxy.host, pushed.repository.location.repository)), pushed.image)
+
+
+@pytest.mark.parametrize("path", ["/v2/.*/manifests/sha256-.*\\.sig$", "/v2/.*/blobs/", "/v2/.*/referrers/"])
+def test_registry_faults_are_not_missing_signatures(pushed: Signed, registry: Registry, path: str) -> None:
+    Signer(KEY).sign(pushed.repository, pushed.image, NAME)
+    failing = Fault("GET", path, Answer(503), times=100)
+    with FaultProxy(registry.host, failing) as proxy, pytest.raises(RegistryUnavailable, match="503"):
+        verify(through(pushed, proxy))
+    with FaultProxy(registry.host, Fault("GET", path, Answer(503), times=3)) as proxy:
+        assert len(verify(through(pushed, proxy))) == 1
+
+
+def test_corrupt_payload(pushed: Signed, registry: Registry) -> None:
+    Signer(KEY).sign(pushed.repository, pushed.image, NAME)
+    with FaultProxy(registry.host, Fault("GET", "/v2/.*/blobs/", Corrupt(5), times=100)) as proxy:
+        assert "digest mismatch" in reason(through(pushed, proxy))
+
+
+@FORMATS
+def test_fault_while_signing_retains_other_signatures(pushed: Signed, registry: Registry, *, bundles: bool) -> None:
+    Signer(STRANGER, bundles).sign(pushed.repository, pushed.image, NAME)
+    tags = Fault("PUT", "/v2/.*/manifests/sha256-", Answer(500), times=100)
+    with FaultProxy(registry.host, tags) as proxy, pytest.raises(RegistryUnavailable):
+        Signer(KEY, bundles).sign(through(pushed, proxy).repository, pushed.image, NAME)
+    assert len(verify(pushed, SignatureRequirements([STRANGER.public_key]))) == 1
+    Signer(KEY, bundles).sign(pushed.repository, pushed.image, NAME)
+    assert len(verify(pushed, SignatureRequirements([STRANGER.public_key, KEY.public_key]))) == 2
+
+
+def test_many_signatures_with_one_payload_are_read_once(pushed: Signed, registry: Registry) -> None:
+    for kind in ("ecdsa", "p384", "rsa", "ed25519"):
+        Signer(private_key(kind)).sign(pushed.repository, pushed.image, NAME)
+    with FaultProxy(registry.host) as proxy:
+        keys = [private_key(kind).public_key for kind in ("ecdsa", "p384", "rsa", "ed25519")]
+        assert len(verify(through(pushed, proxy), SignatureRequirements(keys))) == 4
+        assert proxy.count("GET", "/v2/.*/blobs/") == 1

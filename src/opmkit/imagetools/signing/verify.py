@@ -178,9 +178,20 @@ def verify_signatures(
         VerificationFailed: There is no such signature.
     """
 
+    payloads: dict[str, bytes] = {}
+
+    def read_payload(attachment: Attachment) -> bytes:
+        """Read a payload; signatures with several keys usually have the same one."""
+        digest_of_payload = attachment.descriptor.digest
+        if digest_of_payload not in payloads:
+            payload = attachment.read(MAX_PAYLOAD_SIZE)
+            payloads.clear()
+            payloads[digest_of_payload] = payload
+        return payloads[digest_of_payload]
+
     def verify_simple(attachment: Attachment) -> Signature:
         encoded = attachment.descriptor.annotations.get(SIGNATURE_ANNOTATION, "")
-        signed, payload = decode_base64(encoded, "signature"), attachment.read(MAX_PAYLOAD_SIZE)
+        signed, payload = decode_base64(encoded, "signature"), read_payload(attachment)
         key = requirements.find_key(lambda key: key.verifies(signed, payload))
         content = SimpleSigning.parse(payload)
         signature = Signature(content.digest, key.name, "simple-signing", content.repository, content.annotations)
