@@ -225,13 +225,14 @@ def _link(name: str, target: str) -> tarfile.TarInfo:
         (lambda name, data: None if len(data) > 1500 and "blobs" in name else data, (), "not found"),
         (lambda name, data: data[:40] if name == "mirror.json" else data, (), "mirror.json: invalid JSON"),
         (_edit(name="../../etc/passwd"), (), "invalid image reference"),
+        (_edit(name="quay.io/me/app"), (), "mirror.json.images[0].name: expected a name with a tag"),
         (_edit(digest="sha256:../x"), (), "invalid digest"),
         (_edit(digest=f"sha256:{'0' * 64}"), (), "not found"),
         (_edit(platforms=[7]), (), "mirror.json.images[0].platforms[0]: expected a string"),
         (lambda _, data: data, (_link("../evil", "/etc/passwd"),), "points outside the archive"),
         (lambda _, data: data, (tarfile.TarInfo("mirror.json"),), "duplicate member"),
     ],
-    ids=["damaged", "missing", "truncated", "name", "digest", "unknown image", "type", "path", "duplicate"],
+    ids=["damaged", "missing", "truncated", "name", "tag", "digest", "unknown image", "type", "path", "duplicate"],
 )
 def test_hostile_archives_are_rejected(
     network: Network,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
@@ -113,3 +114,19 @@ def test_one_process_writes_an_archive(tmp_path: Path) -> None:
         GrowingArchive(tmp_path / "a.tar")
     first.close()
     GrowingArchive(tmp_path / "a.tar").close()
+
+
+def test_archive_that_another_process_completes_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process renames the file between the time that this one opens and locks it."""
+    flock = fcntl.flock
+    first = GrowingArchive(tmp_path / "a.tar")
+    add(first, BLOBS[2])
+
+    def finish_first(file: object, operation: int) -> None:
+        first.finish({})
+        flock(file, operation)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fcntl, "flock", finish_first)
+    with pytest.raises(StoreError, match="another process is writing"):
+        GrowingArchive(tmp_path / "a.tar")
+    assert list(members(tmp_path / "a.tar").values()) == [BLOBS[2]]

@@ -50,8 +50,7 @@ class GrowingArchive:
             self.partial.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.partial.open("a+b", buffering=0)
             try:
-                self._acquire()
-                self._descriptor = os.open(self.partial, os.O_RDWR)
+                self._descriptor = self._acquire()
                 if not os.fstat(self._descriptor).st_size:
                     self._copy_existing()
                 self._end = self._read_members()
@@ -141,13 +140,17 @@ class GrowingArchive:
             os.close(self._descriptor)
         self._descriptor = -1
 
-    def _acquire(self) -> None:
-        try:
+    def _acquire(self) -> int:
+        """Lock the partial file, and return a descriptor to write it."""
+        with suppress(BlockingIOError, FileNotFoundError):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(
-                f"{self.partial}: another process is writing this archive", hint="wait for it, or write another file"
-            ) from None
+            descriptor = os.open(self.partial, os.O_RDWR)
+            if os.path.sameopenfile(self._file.fileno(), descriptor):
+                return descriptor
+            os.close(descriptor)  # another process has completed the archive since this one opened the file
+        raise StoreError(
+            f"{self.partial}: another process is writing this archive", hint="wait for it, or write another file"
+        )
 
     def _copy_existing(self) -> None:
         """Continue a complete archive in a copy, so that it exists until the new one does."""

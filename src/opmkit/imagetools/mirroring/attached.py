@@ -161,7 +161,7 @@ def _list_tags(repository: ImageSource) -> Mapping[str, Sequence[str]] | None:
 
 
 def _has_referrers_api(repository: ImageSource, digest: str) -> bool:
-    """Return whether referrers must be asked for, because the tags do not show that there are none."""
+    """Return whether referrers must be asked for, because the tags do not show that the image has no referrers."""
     if not isinstance(repository, RegistryRepository):
         return True
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.errors import UnsupportedImage
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform, check_digest
-from opmkit.imagetools.spec.fields import Fields, dump_json
+from opmkit.imagetools.spec.fields import Fields, dump_json, invalid_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ class MirroredImage:
 
     @classmethod
     def from_json(cls, value: object, path: str) -> MirroredImage:
-        """Parse a JSON object; raises InvalidImage, and InvalidReference for an invalid name or platform."""
+        """Parse and validate a JSON object; raises InvalidImage, and InvalidReference for a name or platform."""
         fields = Fields.from_value(value, path)
         image = cls(
             fields.string("name"),
@@ -66,7 +66,8 @@ class MirroredImage:
             fields.boolean("catalog"),
             fields.strings("neededBy"),
         )
-        _ = image.reference  # invalid names are reported before anything is copied
+        if image.reference.tag is None:
+            raise invalid_field(f"{path}.name", "a name with a tag", image.name)
         return image
 
 
