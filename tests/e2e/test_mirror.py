@@ -102,7 +102,9 @@ def test_filtered_catalog_is_built_and_only_its_images_are_copied(mirror: Mirror
     again = mirror.opm.attempt("mirror", mirror.catalog, "atoll", "--to", to)
     assert (again.stdout, again.stderr) == (done, "0 images copied (0 B), 2 already present, 0 failed\n")
     mirror.opm("mirror", mirror.catalog, "--to", to, "--target-catalog", "all:2")
-    assert digest_at(f"{to}/library/all:2") == digest_at(mirror.catalog)
+    assert digest_at(f"{to}/all:2") == digest_at(mirror.catalog)
+    mirror.opm("mirror", mirror.catalog, "--to", to, "--target-catalog", f"{to}/me/all:3")
+    assert digest_at(f"{to}/me/all:3") == digest_at(mirror.catalog)
 
 
 def test_directory_is_an_image_layout_that_other_tools_read(mirror: Mirror, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.mirroring.names import digest_tag, is_digest_tag, repository_below
-from opmkit.imagetools.mirroring.target import RegistryLocation, parse_location
+from opmkit.imagetools.mirroring.target import RegistryLocation, parse_location, parse_name_in_target
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform
 
@@ -71,3 +71,18 @@ def test_existing_directories_need_no_prefix(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mirror").mkdir()
     assert parse_location("mirror") == Path("mirror")
+
+
+@pytest.mark.parametrize(
+    ("to", "text", "expected"),
+    [
+        ("registry.test/mirror", "me/all:2", "registry.test/me/all:2"),
+        ("registry.test/mirror", "all:2", "registry.test/all:2"),
+        ("registry.test:5000/mirror", "registry.test:5000/mirror/me/all:2", "registry.test:5000/me/all:2"),
+        ("registry.test", "registry.test/me/all", "registry.test/me/all"),
+        ("registry.test/mirror", "quay.io/me/all:2", "quay.io/me/all:2"),
+        ("./mirror", "quay.io/me/all:2", "quay.io/me/all:2"),
+    ],
+)
+def test_names_in_a_target(to: str, text: str, expected: str) -> None:
+    assert str(parse_name_in_target(text, parse_location(to))) == expected

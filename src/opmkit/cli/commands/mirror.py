@@ -145,7 +145,7 @@ def mirror(
     """
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.plan import PlanOptions
-    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.mirroring.target import parse_location, parse_name_in_target
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.store import ImageStore
@@ -161,7 +161,7 @@ def mirror(
         with_dependencies=with_dependencies,
         platforms=platforms,
         binary_image=binary_image,
-        name=Reference.parse(target_catalog) if target_catalog else None,
+        name=parse_name_in_target(target_catalog, parse_location(to)) if target_catalog else None,
     )
     with RegistryClient(registry_flags.options()) as client, progress() as bars, ExitStack() as stack:
         target = stack.enter_context(open_target(client, to, archive_flags, max_nested_paths, ctx.command_path))

@@ -89,8 +89,7 @@ def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
     if text in (".", "..") or text.startswith(_PATH_STARTS):
         return Path(text)
     registry, _, prefix = text.removeprefix(_REGISTRY_PREFIX).removesuffix("/").partition("/")
-    is_host = registry == "localhost" or "." in registry or ":" in registry
-    if not is_host:
+    if not _is_host(registry):
         if not text.startswith(_REGISTRY_PREFIX) and text and Path(text).is_dir():
             return Path(text)
         raise InvalidReference(f"invalid target {text!r}: not a registry with a host name", hint=_HINT)
@@ -100,3 +99,27 @@ def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
         reason = error.message.rpartition(": ")[2]
         raise InvalidReference(f"invalid target {text!r}: {reason}", hint=_HINT) from error
     return RegistryLocation(registry, prefix)
+
+
+def parse_name_in_target(text: str, location: RegistryLocation | ArchiveLocation | Path) -> Reference:
+    """Parse the name that an image gets in a target: ``NAME[:TAG]`` below the prefix of a registry, or a full name.
+
+    The result is a source in the sense of `MirrorTarget.name`.
+
+    Args:
+        text: The name. That of a registry may begin with the registry and the prefix.
+        location: The target, see `parse_location`.
+
+    Raises:
+        InvalidReference: The name is invalid.
+    """
+    if not isinstance(location, RegistryLocation):
+        return Reference.parse(text)
+    start = "/".join(filter(None, (location.registry, location.prefix)))
+    path = text.removeprefix(f"{start}/")
+    first, slash, _ = path.partition("/")
+    return Reference.parse(path if slash and _is_host(first) else f"{location.registry}/{path}")
+
+
+def _is_host(text: str) -> bool:
+    return text == "localhost" or "." in text or ":" in text
