@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 import pytest
@@ -79,6 +80,7 @@ def edited(raw: bytes, **changes: Any) -> bytes:
         (edited(SimpleSigning(NAME, DIGEST).encode(), optional=[1]), "expected an object"),
         (b" " * ((1 << 20) + 1), "exceed the limit"),
     ],
+    ids=count(),
 )
 def test_malformed_payloads(raw: bytes, problem: str) -> None:
     with pytest.raises(InvalidSignature, match=problem):
@@ -95,6 +97,7 @@ def test_malformed_payloads(raw: bytes, problem: str) -> None:
         (edited(STATEMENT.encode(), predicateType=1), "expected a string"),
         (edited(STATEMENT.encode(), subject=[{}] * 2000), "exceed the limit"),
     ],
+    ids=count(),
 )
 def test_malformed_statements(raw: bytes, problem: str) -> None:
     with pytest.raises(InvalidSignature, match=problem):
@@ -113,6 +116,7 @@ ENVELOPE = Envelope.sign(b"x", private_key("ed25519")).encode()
         (edited(ENVELOPE, signatures=[{}] * 1000), "exceed the limit"),
         (edited(ENVELOPE, signatures={}), "expected a list"),
     ],
+    ids=count(),
 )
 def test_malformed_envelopes(raw: bytes, problem: str) -> None:
     with pytest.raises(InvalidSignature, match=problem):
@@ -129,6 +133,7 @@ BUNDLE = Bundle(Envelope.parse(ENVELOPE)).encode()
         (edited(BUNDLE, dsseEnvelope=None, messageSignature={}), "no envelope"),
         (edited(BUNDLE, verificationMaterial=1), "expected an object"),
     ],
+    ids=count(),
 )
 def test_malformed_bundles(raw: bytes, problem: str) -> None:
     with pytest.raises(InvalidSignature, match=problem):
