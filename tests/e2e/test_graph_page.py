@@ -77,6 +77,19 @@ def lagoon() -> list[dict[str, Any]]:
     ]
 
 
+def broken() -> list[dict[str, Any]]:
+    """Return a package with a cycle, a missing bundle, three heads and an entry without bundle."""
+    name = "atoll.v{}".format
+    chain = (("1.0.0", "0.9.0"), ("1.1.0", "1.3.0"), ("1.2.0", "1.1.0"), ("1.3.0", "1.2.0"), ("1.4.0", "1.3.0"))
+    entries = [{"name": name(version), "replaces": name(replaces)} for version, replaces in chain]
+    return [
+        {"schema": "olm.package", "name": "atoll", "defaultChannel": "stable"},
+        channel("atoll", "stable", *entries, {"name": name("1.5.0")}),
+        channel("atoll", "valid", {"name": name("1.4.0")}),
+        *(bundle("atoll", version, number) for number, (version, _) in enumerate(chain)),
+    ]
+
+
 def hostile() -> list[dict[str, Any]]:
     """Return an invalid package whose texts are markup."""
     return [
@@ -96,7 +109,7 @@ def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("graph")
     catalog = directory / "catalog"
     catalog.mkdir()
-    documents = [*reef(), *lagoon(), *hostile()]
+    documents = [*reef(), *lagoon(), *broken(), *hostile()]
     (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
     page = directory / "catalog.html"
     page.write_text(Opm(directory)("index", "graph", "catalog"))
@@ -152,6 +165,56 @@ def test_skips_skip_ranges_and_deprecations_are_shown(browser: Browser, graph_pa
     assert "It leaks." in browser.text("#details")
 
 
+def test_broken_graph_is_drawn_in_red_with_its_problems(browser: Browser, graph_page: Path) -> None:
+    browser.dark(on=False)
+    browser.open(graph_page, "#atoll")
+    assert browser.evaluate("document.getElementById('problems').open")
+    assert browser.text("#problems summary") == "2 errors and 2 warnings"
+    assert browser.evaluate("document.querySelectorAll('#problems li').length") == 4
+    assert browser.text("#packages [aria-current=true] .problem") == "4 problems"
+    assert browser.text("#channel option:checked") == "stable (default, 4 problems)"
+    assert browser.text("#count") == "5 bundles, 2 missing"
+    red = "rgb(200, 16, 46)"
+    strokes = "[...document.querySelectorAll('#graph path.%s')].map((edge) => getComputedStyle(edge).stroke)"
+    assert browser.evaluate(strokes % "cycle") == [red] * 3
+    assert browser.evaluate(strokes % "missing") == [red]
+    rows = browser.evaluate("[...document.querySelectorAll('#graph .row')].map((row) => row.textContent)")
+    assert len(rows) == 7
+    for name, problems in {
+        "1.5.0": ["no olm.bundle blob found for the entry", "one of 3 heads"],
+        "1.4.0": ["one of 3 heads"],
+        **{version: ["in a cycle"] for version in ("1.3.0", "1.2.0", "1.1.0")},
+        "1.0.0": ["one of 3 heads"],
+        "0.9.0": ["does not exist, replaced by atoll.v1.0.0"],
+    }.items():
+        (number,) = (number for number, row in enumerate(rows) if name in row.removeprefix("atoll.v")[:5])
+        found = browser.evaluate(
+            f"[...document.querySelectorAll('#row-{number} .problem:not(circle)')].map((mark) => mark.textContent)"
+        )
+        assert found == problems, name
+
+
+def test_problem_selects_its_bundle(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#atoll/valid")
+    assert browser.text("#channel option:checked") == "valid"
+    assert browser.evaluate("document.querySelectorAll('#graph .problem').length") == 0
+    browser.evaluate("document.querySelector('#problems li:last-child').scrollIntoView()")
+    browser.click("#problems li:last-child button")
+    assert browser.evaluate("location.hash") == "#atoll/stable/atoll.v0.9.0"
+    assert "does not exist, replaced by atoll.v1.0.0" in browser.text("#details")
+
+
+def test_valid_package_has_no_problems(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef")
+    assert not browser.evaluate("document.getElementById('problems').checkVisibility()")
+    assert (
+        browser.evaluate(
+            "document.querySelectorAll('#package .row .problem, #packages [aria-current=true] .problem').length"
+        )
+        == 0
+    )
+
+
 def test_keyboard_selection_search_and_zoom(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef")
     browser.press("/")
@@ -193,7 +256,7 @@ def test_catalog_texts_are_not_markup(browser: Browser, graph_page: Path) -> Non
     assert browser.text("#name") == HOSTILE
     assert selected(browser) == HOSTILE
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
-    assert "problem" in browser.text("#problems summary")
+    assert "error" in browser.text("#problems summary")
     assert HOSTILE in browser.text("#details .deprecated")
     browser.press("/")
     browser.type("onerror")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from opmkit.index.drawing import page
-from opmkit.index.drawing.page import package_problems, render_page
+from opmkit.index.drawing.page import render_page
+from opmkit.index.drawing.problems import package_problems
 from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
@@ -28,7 +29,8 @@ def data(raw: bytes) -> dict[str, Any]:
 
 def test_policy_allows_only_the_script_and_style_of_the_page() -> None:
     blobs = hostile_catalog()
-    text = render_page(HOSTILE, package_views(blobs), package_problems(blobs)).decode()
+    packages = package_views(blobs)
+    text = render_page(HOSTILE, packages, package_problems(blobs, packages)).decode()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     assert policy.startswith("default-src 'none';")
     for element in ("script", "style"):
@@ -41,13 +43,15 @@ def test_policy_allows_only_the_script_and_style_of_the_page() -> None:
 
 
 def test_data_of_a_package() -> None:
-    documents = data(render_page("t", package_views(REEF), package_problems(REEF)))
+    packages = package_views(REEF)
+    documents = data(render_page("t", packages, package_problems(REEF, packages)))
     assert documents["catalog"]["packages"] == [
         {
             "name": "reef",
             "channels": ["stable"],
             "bundles": [[f"reef.v1.{minor}.0", f"1.{minor}.0"] for minor in range(3)],
             "deprecated": "Old.",
+            "problems": 1,
         }
     ]
     (stable,) = documents["package-0"]["channels"]
@@ -72,13 +76,18 @@ def test_data_of_a_package() -> None:
     assert documents["package-0"]["images"] == [["op", OPERATOR]]
 
 
-def test_problems_of_an_invalid_catalog_are_listed() -> None:
-    blobs = Blobs((PackageBlob("reef", "none"),), (channel(entry("1.0.0"), entry("2.0.0")),), (bundle("1.0.0"),))
-    problems = data(render_page("t", package_views(blobs), package_problems(blobs)))["package-0"]["problems"]
-    assert any("multiple channel heads" in problem for problem in problems)
-    assert len(problems) > 2
-    valid = Blobs((PackageBlob("reef", "stable"),), (channel(entry("1.0.0")),), (bundle("1.0.0"),))
-    assert package_problems(valid) == {}
+def test_problems_are_embedded_and_further_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_PROBLEMS", 1)
+    blobs = Blobs((PackageBlob("reef", "stable"),), (channel(entry("1.0.0"), entry("2.0.0")),), (bundle("1.0.0"),))
+    packages = package_views(blobs)
+    problems = package_problems(blobs, packages)
+    documents = data(render_page("t", packages, problems))
+    assert documents["catalog"]["packages"][0]["problems"] == len(problems["reef"]) == 2
+    package = documents["package-0"]
+    assert (package["errors"], "warnings" in package) == (2, False)
+    (problem,) = package["problems"]
+    assert (problem["severity"], problem["channel"], problem["names"]) == ("error", "stable", ["reef.v2.0.0"])
+    assert problem["label"] == "no olm.bundle blob found for the entry"
 
 
 def test_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

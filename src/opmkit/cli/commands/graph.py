@@ -105,12 +105,13 @@ def graph(
 def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
     from opmkit.index.drawing.dot import render_dot
     from opmkit.index.drawing.mermaid import render_mermaid
-    from opmkit.index.drawing.page import package_problems, render_page
+    from opmkit.index.drawing.page import render_page
+    from opmkit.index.drawing.problems import package_problems
     from opmkit.index.drawing.svg import render_svg
 
     match output:
         case GraphFormat.HTML:
-            return render_page(title, packages, package_problems(blobs))
+            return render_page(title, packages, package_problems(blobs, packages))
         case GraphFormat.SVG:
             return render_svg(packages).encode()
         case GraphFormat.DOT:

@@ -7,10 +7,11 @@ A bundle is above all bundles that it replaces or skips, and otherwise above tho
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.index.drawing.cycles import find_cycles
 from opmkit.index.fbc.blobs import EntryBlob
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
 
@@ -38,6 +39,8 @@ class Row:
         skips: The rows that it skips.
         skip_range: Its skip range.
         in_range: Half-open spans of the ranks in the skip range.
+        cycle: The number of the cycle of replaces and skips edges that contains it, None for no cycle. Edges between
+            rows of the same number are part of the cycle.
     """
 
     name: str
@@ -49,6 +52,12 @@ class Row:
     skips: tuple[int, ...] = ()
     skip_range: str = ""
     in_range: tuple[tuple[int, int], ...] = ()
+    cycle: int | None = None
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Return the rows that it replaces or skips."""
+        return self.skips if self.replaces is None else (self.replaces, *self.skips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +106,12 @@ def layout_channel(channel: ChannelBlob, keys: Mapping[str, VersionKey]) -> Chan
     rows = {entries[number].name: row for row, number in reversed(list(enumerate(order)))}
     lanes = _assign_lanes([rows.get(entries[number].replaces) for number in order])
     versions = [keys.get(entries[number].name, MIN_VERSION_KEY) for number in by_rank]
-    return ChannelLayout(
-        tuple(
-            _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
-            for number, lane in zip(order, lanes, strict=True)
-        )
-    )
+    laid_out = [
+        _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
+        for number, lane in zip(order, lanes, strict=True)
+    ]
+    cycles = find_cycles([row.targets for row in laid_out])
+    return ChannelLayout(tuple(replace(row, cycle=cycles.get(number)) for number, row in enumerate(laid_out)))
 
 
 def _row(

@@ -9,23 +9,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from opmkit.bundle.finding import Severity
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.assets import asset
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.check.catalog import check_blobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.index.drawing.layout import ChannelLayout, Row
+    from opmkit.index.drawing.problems import PackageProblem
     from opmkit.index.drawing.view import PackageView
-    from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, RelatedImage
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, RelatedImage
 
 MAX_DATA = 96 << 20
 """Bytes of the embedded data."""
@@ -33,13 +33,15 @@ MAX_TEXT = 2000
 """Characters of a text of the catalog; longer texts are truncated."""
 MAX_RELATED = 500
 """Related images of a bundle; further ones are omitted."""
+MAX_LABEL = 200
+"""Characters of the label of a problem."""
 MAX_PROBLEMS = 100
 """Problems of a package; further ones are only counted."""
 
 _MARKUP = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 
 
-def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[str, Sequence[str]]) -> bytes:
+def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[str, Sequence[PackageProblem]]) -> bytes:
     """Return the page.
 
     Args:
@@ -50,9 +52,10 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     Raises:
         CatalogError: The data is larger than `MAX_DATA` bytes.
     """
-    data = [_data_element("catalog", {"packages": list(map(_search_data, packages))})]
+    found = [problems.get(package.name, ()) for package in packages]
+    data = [_data_element("catalog", {"packages": list(map(_search_data, packages, found))})]
     for number, package in enumerate(packages):
-        data.append(_data_element(f"package-{number}", _package_data(package, problems.get(package.name, ()))))
+        data.append(_data_element(f"package-{number}", _package_data(package, found[number])))
         if sum(map(len, data)) > MAX_DATA:
             raise CatalogError(
                 f"the data of the page would be larger than {MAX_DATA} bytes",
@@ -75,14 +78,6 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     return b"".join(pieces)
 
 
-def package_problems(blobs: Blobs) -> dict[str, list[str]]:
-    """Return the errors of a catalog with their hints, as text, by package."""
-    problems: defaultdict[str, list[str]] = defaultdict(list)
-    for finding in check_blobs(blobs):
-        problems[finding.package].append(f"{finding}. {finding.hint}".rstrip())
-    return problems
-
-
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
@@ -101,34 +96,47 @@ def _text(text: str) -> str:
 
 
 def _non_empty(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in ("", [], ())}
+    return {name: value for name, value in fields.items() if value not in ("", [], (), 0)}
 
 
-def _search_data(package: PackageView) -> dict[str, Any]:
-    """Return the names and versions for the search."""
+def _search_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+    """Return the names and versions for the search, and the number of problems."""
     return {
         "name": _text(package.name),
         "channels": [_text(channel.name) for channel in package.channels],
         "bundles": [[_text(name), _text(package.version(name))] for name in package.bundles],
-        **_non_empty(deprecated=_text(package.deprecation)),
+        **_non_empty(deprecated=_text(package.deprecation), problems=len(problems)),
     }
 
 
-def _package_data(package: PackageView, problems: Sequence[str]) -> dict[str, Any]:
+def _package_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
     images: dict[RelatedImage, int] = {}
     numbers = {name: number for number, name in enumerate(package.bundles)}
-    more = [f"and {len(problems) - MAX_PROBLEMS} more"] * (len(problems) > MAX_PROBLEMS)
     return {
         "name": _text(package.name),
         "default": _text(package.default_channel),
         **_non_empty(
             description=_text(package.description),
             deprecated=_text(package.deprecation),
-            problems=[*map(_text, problems[:MAX_PROBLEMS]), *more],
+            problems=list(map(_problem_data, problems[:MAX_PROBLEMS])),
+            errors=sum(problem.severity is Severity.ERROR for problem in problems),
+            warnings=sum(problem.severity is not Severity.ERROR for problem in problems),
         ),
         "bundles": [_bundle_data(package, bundle, images) for bundle in package.bundles.values()],
         "channels": [_channel_data(package, channel, layout, numbers) for channel, layout in package.layouts()],
         "images": [[_text(related.name), _text(related.image)] for related in images],
+    }
+
+
+def _problem_data(problem: PackageProblem) -> dict[str, Any]:
+    return {
+        "text": _text(problem.text),
+        "severity": problem.severity,
+        **_non_empty(
+            channel=_text(problem.channel),
+            names=list(map(_text, problem.names[:MAX_RELATED])),
+            label=_text(problem.label[:MAX_LABEL]),
+        ),
     }
 
 
@@ -166,4 +174,6 @@ def _row_data(rows: Iterable[Row], numbers: Mapping[str, int]) -> Iterable[dict[
             data["rank"] = row.rank
         if row.replaces is not None:
             data["replaces"] = row.replaces
+        if row.cycle is not None:
+            data["cycle"] = row.cycle
         yield data | _non_empty(skips=row.skips, range=_text(row.skip_range), within=row.in_range)

@@ -7,7 +7,7 @@
   const catalog = readData("catalog");
   const graph = byId("graph"), height = byId("height"), search = byId("search"), results = byId("results");
   const packages = new Map();
-  const state = { number: -1, channel: null, selected: -1, zoom: 1 };
+  const state = { number: -1, channel: null, selected: -1, zoom: 1, labels: new Map() };
 
   function element(name, attributes = {}, ...children) {
     const node = document.createElement(name);
@@ -40,13 +40,18 @@
       if (row.replaces !== undefined) channel.replacedBy[row.replaces].push(number);
       for (const skipped of row.skips ?? []) channel.skippedBy[skipped].push(number);
     });
-    channel.left = LEFT + (channel.skippedBy.some((skippers) => skippers.length) ? ARCS_WIDTH : 0);
+    const hasArcs = channel.rows.some((row, number) => row.skips?.length || row.replaces <= number);
+    channel.left = LEFT + (hasArcs ? ARCS_WIDTH : 0);
   }
 
   const inRange = (row, other) => other.rank !== undefined && other !== row &&
     (row.within ?? []).some(([start, end]) => start <= other.rank && other.rank < end);
   const bundleOf = (row) => loadPackage(state.number).bundles[row.bundle] ?? {};
   const nameOf = (row) => row.name ?? bundleOf(row).name;
+  const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  const inCycle = (row, other) => row.cycle !== undefined && row.cycle === other.cycle;
+  const problemsOf = (channel) => (loadPackage(state.number).problems ?? []).filter((problem) =>
+    problem.channel === undefined || problem.channel === channel.name);
 
   // ---- selection of a package, a channel and a bundle
 
@@ -58,10 +63,10 @@
     byId("name").textContent = shown.name;
     byId("description").textContent = shown.description ?? "";
     byId("deprecation").textContent = shown.deprecated ? `Deprecated: ${shown.deprecated}` : "";
-    showProblems(shown.problems ?? []);
+    showProblems(shown);
     byId("channel").replaceChildren(...shown.channels.map((channel, index) => element(
       "option", { value: index },
-      channel.name + (channel.name === shown.default ? " (default)" : "") + (channel.deprecated ? " (deprecated)" : ""))));
+      channel.name + remarksOfChannel(shown, channel))));
     const channelNamed = (name) => shown.channels.findIndex((channel) => channel.name === name);
     const channelContaining = (name) => shown.channels.findIndex((channel) => channel.rows.some((row) => row.rank !== undefined &&
       shown.bundles[row.bundle]?.name === name));
@@ -74,11 +79,38 @@
     return shown.channels[index]?.rows.some((row) => shown.bundles[row.bundle]?.name === name) ?? false;
   }
 
-  function showProblems(problems) {
-    const box = byId("problems");
+  function remarksOfChannel(shown, channel) {
+    const count = (shown.problems ?? []).filter((problem) => problem.channel === channel.name).length;
+    const remarks = [channel.name === shown.default && "default", channel.deprecated && "deprecated",
+      count && plural(count, "problem")].filter(Boolean);
+    return remarks.length ? ` (${remarks.join(", ")})` : "";
+  }
+
+  function showProblems({ problems = [], errors = 0, warnings = 0, channels }) {
+    const box = byId("problems"), omitted = errors + warnings - problems.length;
     box.hidden = problems.length === 0;
-    box.querySelector("summary").textContent = `${problems.length} problem${problems.length === 1 ? "" : "s"} of this package`;
-    box.querySelector("ul").replaceChildren(...problems.map((problem) => element("li", {}, problem)));
+    box.open = true;
+    box.querySelector("summary").textContent = [
+      ...(errors ? [plural(errors, "error")] : []), ...(warnings ? [plural(warnings, "warning")] : [])].join(" and ");
+    const lines = problems.map((problem) => element("li", { class: problem.severity }, problemText(problem, channels)));
+    if (omitted) lines.push(element("li", {}, `and ${omitted} more`));
+    box.querySelector("ul").replaceChildren(...lines);
+  }
+
+  // A problem of a channel or a bundle is a button that selects it.
+  function problemText(problem, channels) {
+    const rowsOf = (channel) => channel.rows.findIndex((row) => problem.names?.includes(nameOf(row)));
+    const index = channels.findIndex((channel) =>
+      problem.channel === undefined ? rowsOf(channel) >= 0 : channel.name === problem.channel);
+    if (index < 0) return problem.text;
+    const button = element("button", { type: "button" }, problem.text);
+    button.addEventListener("click", () => {
+      const shown = problem.channel === undefined && rowsOf(state.channel) >= 0 ? channels.indexOf(state.channel) : index;
+      const row = channels[shown].rows[rowsOf(channels[shown])];
+      showChannel(shown, row && nameOf(row));
+      graph.focus();
+    });
+    return button;
   }
 
   function showChannel(index, bundleName) {
@@ -87,13 +119,22 @@
     state.channel = channel ?? { name: "", rows: [], left: LEFT, replacedBy: [], skippedBy: [] };
     byId("channel").value = String(index);
     byId("channel-deprecation").textContent = channel?.deprecated ? `Channel deprecated: ${channel.deprecated}` : "";
-    const entries = state.channel.rows.filter((row) => row.rank !== undefined).length;
-    byId("count").textContent = `${entries} bundle${entries === 1 ? "" : "s"}`;
+    byId("count").textContent = countRows(state.channel.rows);
+    state.labels = new Map();
+    for (const { names = [], label, severity } of channel ? problemsOf(channel) : [])
+      for (const name of names) state.labels.set(name, [...(state.labels.get(name) ?? []), [severity, label]]);
     let selected = bundleName === undefined ? 0 : state.channel.rows.findIndex((row) => nameOf(row) === bundleName);
     if (selected < 0 || selected >= state.channel.rows.length) selected = state.channel.rows.length ? 0 : -1;
     graph.scrollTop = 0;
     resize();
     selectRow(selected);
+  }
+
+  function countRows(rows) {
+    const entries = rows.filter((row) => row.rank !== undefined && row.name === undefined).length;
+    const missing = rows.filter((row) => row.name !== undefined).length, outside = rows.length - entries - missing;
+    return [plural(entries, "bundle"), ...(missing ? [`${missing} missing`] : []),
+      ...(outside ? [`${outside} not in the channel`] : [])].join(", ");
   }
 
   function selectRow(number) {
@@ -139,7 +180,9 @@
     const lines = svgElement("g", { "aria-hidden": "true" }), rows = svgElement("g");
     channel.rows.forEach((row, number) => drawEdges(lines, row, number, first, last));
     for (let number = first; number < last; number += 1) rows.append(drawRow(channel.rows[number], number, count));
-    const image = svgElement("svg", { role: "presentation" }, lines, rows);
+    const arrow = svgElement("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 12, refY: 4, markerWidth: 8, markerHeight: 8,
+      markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, svgElement("path", { class: "arrow", d: "M0 0L8 4L0 8Z" }));
+    const image = svgElement("svg", { role: "presentation" }, arrow, lines, rows);
     const wide = Math.max(graph.clientWidth - 2, 300);
     image.setAttribute("width", wide);
     image.setAttribute("height", (bottom - top) * zoom);
@@ -154,25 +197,40 @@
     const { channel, selected } = state;
     const crosses = (other) => Math.min(number, other) < last && Math.max(number, other) >= first;
     if (row.replaces !== undefined && crosses(row.replaces)) {
-      const kind = number === selected || row.replaces === selected ? "replaces selected" : "replaces";
-      lines.append(svgElement("path", { class: kind, d: replacesPath(row, number, channel.rows[row.replaces], row.replaces) }));
+      const older = channel.rows[row.replaces], kinds = ["replaces"];
+      if (number === selected || row.replaces === selected) kinds.push("selected");
+      if (inCycle(row, older)) kinds.push("cycle");
+      else if (isMissing(row.replaces)) kinds.push("missing");
+      lines.append(svgElement("path", { class: kinds.join(" "), d: replacesPath(row, number, older, row.replaces) }));
     }
     const skippers = channel.skippedBy[number];
     const nearest = skippers.findLast((skipper) => skipper < number) ?? skippers[0];
-    if (nearest !== undefined && nearest !== selected && crosses(nearest))
-      lines.append(svgElement("path", { class: "skips", d: skipsPath(row, number, channel.rows[nearest], nearest) }));
+    const cyclic = skippers.filter((skipper) => inCycle(row, channel.rows[skipper]));
+    for (const skipper of new Set([...cyclic, ...(nearest === undefined ? [] : [nearest])])) {
+      if (skipper === selected || !crosses(skipper)) continue;
+      const kind = cyclic.includes(skipper) ? "skips cycle" : "skips";
+      lines.append(svgElement("path", { class: kind, d: skipsPath(row, number, channel.rows[skipper], skipper) }));
+    }
     if (selected >= 0 && number >= first && number < last && skippers.includes(selected))
-      lines.append(svgElement("path", { class: "skips selected", d: skipsPath(row, number, channel.rows[selected], selected) }));
+      lines.append(svgElement("path", { class: cyclic.includes(selected) ? "skips selected cycle" : "skips selected", d: skipsPath(row, number, channel.rows[selected], selected) }));
   }
 
   function replacesPath(row, number, older, other) {
     const [fromX, fromY, toX, toY] = [x(row), y(number), x(older), y(other)];
+    if (other <= number) return skipsPath(row, number, older, other);
     if (fromX === toX) return `M${fromX} ${fromY}V${toY}`;
-    const turn = toY > fromY ? toY - ROW_HEIGHT : toY + ROW_HEIGHT;
+    const turn = toY - ROW_HEIGHT;
     return `M${fromX} ${fromY}V${turn}C${fromX} ${toY} ${toX} ${turn} ${toX} ${toY}`;
   }
 
+  function isMissing(number) {
+    const { channel } = state, row = channel.rows[number];
+    return row.name !== undefined && (row.rank !== undefined || channel.replacedBy[number].length > 0);
+  }
+
+  // An arc to the left of the lanes; for a bundle that updates itself, a loop.
   function skipsPath(row, number, skipper, other) {
+    if (number === other) return `M${x(row)} ${y(number)}c-24 -18 -24 18 0 0`;
     const left = Math.max(6, state.channel.left - 14 - 6 * Math.abs(number - other));
     return `M${x(row)} ${y(number)}C${left} ${y(number)} ${left} ${y(other)} ${x(skipper)} ${y(other)}`;
   }
@@ -183,6 +241,8 @@
     if (row.rank === undefined) kinds.push("outside");
     else if (skippers.length) kinds.push("skipped");
     if (bundle.deprecated) kinds.push("deprecated");
+    const problem = isMissing(number) ? "error" : state.labels.get(nameOf(row))?.[0][0];
+    if (problem) kinds.push("problem");
     const label = svgElement("text", { x: channel.left + row.lanes * LANE_WIDTH, y: y(number) }, nameOf(row));
     for (const [kind, text] of remarks(row, number, bundle)) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
     const node = svgElement("g", {
@@ -199,6 +259,9 @@
   function remarks(row, number, bundle) {
     const { channel } = state, result = [];
     const shown = loadPackage(state.number), first = channel.replacedBy[number].length + channel.skippedBy[number].length === 0;
+    const labels = state.labels.get(nameOf(row)) ?? [];
+    for (const [, text] of labels) result.push(["problem", text]);
+    if (labels.length && (first || row.rank === undefined)) return result;
     if (row.rank === undefined) result.push(["muted", "not in this channel"]);
     else if (first) result.push(["muted", channel.name === shown.default ? "head of the default channel" : "head"]);
     if (bundle.deprecated) result.push(["warning", "deprecated"]);
@@ -219,6 +282,7 @@
     const bundle = bundleOf(row), shown = loadPackage(state.number);
     const facts = element("dl");
     const fact = (name, ...values) => values.length && facts.append(element("dt", {}, name), element("dd", {}, ...values));
+    for (const [, text] of state.labels.get(nameOf(row)) ?? []) fact("Problem", element("span", { class: "problem" }, text));
     fact("Version", bundle.version || "unknown");
     if (bundle.deprecated) fact("Deprecated", element("span", { class: "deprecated" }, bundle.deprecated));
     if (bundle.image) fact("Image", ...imageOf(bundle.image));
@@ -358,9 +422,9 @@
   }
 
   function listPackages() {
-    byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated }, number) => {
-      const count = `${bundles.length} bundle${bundles.length === 1 ? "" : "s"}`;
-      const remark = element("small", {}, deprecated ? `${count}, deprecated` : count);
+    byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated, problems }, number) => {
+      const remark = element("small", {}, plural(bundles.length, "bundle") + (deprecated ? ", deprecated" : ""));
+      if (problems) remark.append(", ", element("span", { class: "problem" }, plural(problems, "problem")));
       return element("li", {}, element("button", { type: "button", "data-number": number }, name, remark));
     }));
   }

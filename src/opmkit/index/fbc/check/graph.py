@@ -24,11 +24,21 @@ _MAX_NAMES = 8
 
 @dataclass(frozen=True, slots=True)
 class GraphProblem:
-    """A problem of an update graph; ``message`` is worded as in Go opm, ``explanation`` adds details."""
+    """A problem of an update graph.
+
+    Attributes:
+        message: The problem, worded as in Go opm.
+        explanation: Details of the problem.
+        hint: How to solve it, as one sentence.
+        label: The problem of each of ``names``, in a few words.
+        names: The entries, or bundles that entries update, that have the problem.
+    """
 
     message: str
     explanation: str
     hint: str
+    label: str
+    names: tuple[str, ...]
 
     def __str__(self) -> str:
         """Return the message with the explanation."""
@@ -74,7 +84,7 @@ def _updaters(entries: Iterable[EntryBlob]) -> Mapping[str, list[tuple[str, str]
 def _no_head(updaters: Mapping[str, list[tuple[str, str]]]) -> GraphProblem:
     """Find a cycle: without a head, each entry has an updater, so following the updaters leads to one."""
     path: dict[str, str] = {}  # visited names with the edge to their updater
-    name = max(updaters, key=_natural_key)
+    name = max(updaters, key=natural_key)
     while name not in path:
         verb, updater = updaters[name][0]
         path[name] = f"{updater} {verb} {name}"
@@ -84,16 +94,20 @@ def _no_head(updaters: Mapping[str, list[tuple[str, str]]]) -> GraphProblem:
         "no channel head found in graph",
         f"each entry is replaced or skipped, with the cycle: {_shorten(cycle, ', ')}",
         f"Remove an edge to the newest entry, such as: {cycle[0]}.",
+        "in a cycle",
+        tuple(list(path)[list(path).index(name) :]),
     )
 
 
 def _multiple_heads(heads: tuple[str, ...]) -> GraphProblem:
-    *older, newest = sorted(heads, key=_natural_key)
+    *older, newest = sorted(heads, key=natural_key)
     return GraphProblem(
         f"multiple channel heads found in graph: {', '.join(heads)}",
         "no entry of the channel replaces or skips them, and a channel can have only one head",
         f"Let the newest entry, or one below it, replace or skip all others; if it is {newest}, "
         f'add "skips: [{_shorten(older, ", ")}]".',
+        f"one of {len(heads)} heads",
+        (newest, *reversed(older)),
     )
 
 
@@ -117,6 +131,8 @@ def _cycle(chain: list[str], repeated: str) -> GraphProblem:
         f"detected cycle in replaces chain of upgrade graph: {' -> '.join([*cycle, repeated])}",
         f"the chain from the head {chain[0]} never ends",
         f"Remove one of these edges, usually that of the oldest entry: {cycle[-1]} replaces {repeated}.",
+        "in a cycle",
+        tuple(cycle),
     )
 
 
@@ -127,10 +143,12 @@ def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphProbl
         f"no entry skips them, and they are not on the chain from the head: {_shorten(chain, ' -> ')}{end}",
         f'Let an entry of the chain skip them, for example {chain[0]} with "skips: [{_shorten(stranded, ", ")}]", '
         "or let the last entry of the chain replace the newest of them.",
+        "stranded",
+        tuple(stranded),
     )
 
 
-def _natural_key(name: str) -> list[str | int]:
+def natural_key(name: str) -> list[str | int]:
     """Return a sort key that orders numbers within names by value: v9 before v10."""
     return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)]
 

@@ -1,0 +1,121 @@
+"""Problems of packages, with the rows of drawings that they are about."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.finding import Severity
+from opmkit.index.drawing.layout import layout_channel
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.graph import check_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opmkit.index.drawing.view import PackageView
+    from opmkit.index.fbc.blobs import Blobs, ChannelBlob
+    from opmkit.index.fbc.check.graph import GraphProblem
+    from opmkit.index.fbc.findings import CatalogFinding
+
+_GRAPH_RULE = "FBC-GRAPH"
+_MAX_NAMES = 8
+"""Names of a cycle in a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageProblem:
+    """A problem of a package.
+
+    Attributes:
+        text: The problem with its location, subject and hint.
+        severity: ERROR if the catalog is invalid because of it.
+        channel: The name of its channel, "" if it is not about one.
+        names: The bundles that have the problem, in the channel or in all channels.
+        label: The problem as a short remark on each of the bundles.
+    """
+
+    text: str
+    severity: Severity = Severity.ERROR
+    channel: str = ""
+    names: tuple[str, ...] = ()
+    label: str = ""
+
+
+def package_problems(blobs: Blobs, packages: Sequence[PackageView]) -> Mapping[str, Sequence[PackageProblem]]:
+    """Return the problems by package: the errors of the catalog, then cycles without an error and missing bundles.
+
+    Args:
+        blobs: The catalog.
+        packages: The packages to draw.
+    """
+    graph_problems = {
+        (package.name, channel.name): problem
+        for package in packages
+        for channel in package.channels
+        if (problem := check_graph(channel.entries))
+    }
+    problems: defaultdict[str, list[PackageProblem]] = defaultdict(list)
+    for finding in check_blobs(blobs):
+        problem = graph_problems.get((finding.package, finding.channel)) if finding.rule == _GRAPH_RULE else None
+        problems[finding.package].append(_error(finding, problem))
+    for package in packages:
+        for channel in package.channels:
+            known = graph_problems.get((package.name, channel.name))
+            found = [*_cycles(package, channel, known), *_missing_bundles(package, channel)]
+            if found:
+                problems[package.name] += found
+    return problems
+
+
+def _error(finding: CatalogFinding, problem: GraphProblem | None) -> PackageProblem:
+    text = f"{finding}. {finding.hint}".rstrip()
+    if problem:
+        return PackageProblem(text, channel=finding.channel, names=problem.names, label=problem.label)
+    names = (finding.bundle,) if finding.bundle else ()
+    return PackageProblem(text, channel=finding.channel, names=names, label=finding.message if names else "")
+
+
+def _cycles(package: PackageView, channel: ChannelBlob, known: GraphProblem | None) -> Iterator[PackageProblem]:
+    """Yield the cycles of a channel that the first problem of its graph does not contain."""
+    layout = layout_channel(channel, package.keys)
+    cycles: defaultdict[int, list[str]] = defaultdict(list)
+    for row in layout.rows:
+        if row.cycle is not None:
+            cycles[row.cycle].append(row.name)
+    reported = set(known.names) if known and known.label == "in a cycle" else set()
+    for names in cycles.values():
+        if reported.isdisjoint(names):
+            shown = [*names[:_MAX_NAMES], *["..."] * (len(names) > _MAX_NAMES)]
+            yield PackageProblem(
+                f"{_subject(package, channel)}: entries replace or skip each other in a cycle: {', '.join(shown)}. "
+                "Remove the edge from the oldest of them to a newer one.",
+                Severity.WARNING,
+                channel.name,
+                tuple(names),
+                "in a cycle",
+            )
+
+
+def _missing_bundles(package: PackageView, channel: ChannelBlob) -> Iterator[PackageProblem]:
+    """Yield the bundles that entries replace, but that are neither entries of the channel nor bundles."""
+    known = {entry.name for entry in channel.entries} | package.bundles.keys()
+    missing: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in channel.entries:
+        if entry.replaces and entry.replaces not in known:
+            missing[entry.replaces].append(entry.name)
+    for name, replacing in missing.items():
+        yield PackageProblem(
+            f'{_subject(package, channel)}, bundle "{replacing[0]}": replaces {name}, which does not exist. '
+            "Add the bundle, or remove the edge if no cluster has it installed.",
+            Severity.WARNING,
+            channel.name,
+            (name,),
+            f"does not exist, replaced by {replacing[0]}" + f" and {len(replacing) - 1} more" * (len(replacing) > 1),
+        )
+
+
+def _subject(package: PackageView, channel: ChannelBlob) -> str:
+    location = f"{channel.location}: " if channel.location.file else ""
+    return f'{location}package "{package.name}", channel "{channel.name}"'
