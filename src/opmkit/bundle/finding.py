@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opmkit.bundle.field_path import FieldPath
@@ -58,6 +58,20 @@ class Finding:
     def location(self) -> str:
         """The location as compilers write it: ``file:line:column``."""
         return ":".join([self.file, *(str(number) for number in (self.line, self.column) if number)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding in JSON types, as reports contain it: without ``path`` and ``excerpt``."""
+        return {
+            "rule": self.rule,
+            "validator": self.validator,
+            "severity": self.severity.value,
+            "message": self.message,
+            "hint": self.hint,
+            "subject": self.subject,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+        }
 
     def fails(self, fail_on: Severity) -> bool:
         """Return whether validation fails because of this finding: an error, or a warning if ``fail_on`` is WARNING."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
 from opmkit.imagetools.hints import Hint
@@ -20,6 +20,10 @@ class AllowedFinding:
 
     finding: Finding
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the finding and the reason in JSON types."""
+        return {**self.finding.to_dict(), "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)

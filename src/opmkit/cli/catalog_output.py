@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opmkit.cli.console import ValueFormat, print_line, print_table, print_value
 from opmkit.imagetools.escape import escape_controls
@@ -30,7 +29,7 @@ def print_updates(rows: Sequence[BundleUpdates], output: ValueFormat) -> None:
 def print_bundles(bundles: Sequence[Bundle], output: ValueFormat) -> None:
     """Print bundles with their update edges and images."""
     if output is not ValueFormat.TEXT:
-        print_value([_bundle_as_json(bundle) for bundle in bundles], output)
+        print_value([bundle.to_dict() for bundle in bundles], output)
         return
     header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
     rows = [
@@ -51,7 +50,7 @@ def print_bundles(bundles: Sequence[Bundle], output: ValueFormat) -> None:
 def print_bundle(bundle: Bundle, output: ValueFormat) -> None:
     """Print a bundle with all of its fields."""
     if output is not ValueFormat.TEXT:
-        print_value(_bundle_as_json(bundle), output)
+        print_value(bundle.to_dict(), output)
         return
     _print_fields(
         [
@@ -100,31 +99,11 @@ def _truncate(text: str) -> str:
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
-def _bundle_as_json(bundle: Bundle) -> dict[str, Any]:
-    """Return the bundle with embedded JSON as values."""
-    fields = asdict(bundle)
-    fields["csv"] = _parse_json(bundle.csv)
-    fields["objects"] = [_parse_json(text) for text in bundle.objects]
-    for key in ("dependencies", "properties"):
-        fields[key] = [{"type": item["type"], "value": _parse_json(item["value"])} for item in fields[key]]
-    return fields
-
-
-def _parse_json(text: str) -> Any:
-    """Parse JSON; a text that is invalid, or nested too deeply to be encoded again, is returned unchanged."""
-    import orjson
-
-    try:
-        value = orjson.loads(text) if text else None
-        orjson.dumps([[[[[value]]]]])
-    except (ValueError, TypeError):
-        return text
-    return value
-
-
 def _format_manifest(manifest: str) -> str:
     """Return kind and name of a manifest."""
-    value = _parse_json(manifest)
+    from opmkit.index.client.values import parse_json
+
+    value = parse_json(manifest)
     if not isinstance(value, dict):
         return "?"
     metadata = value.get("metadata")

@@ -68,7 +68,7 @@ def exit_code(error: OpmkitError) -> int:
 
 def failure_document(error: OpmkitError) -> dict[str, Any]:
     """Return the JSON form of the error, in plain JSON types, with the details that it has as JSON."""
-    summary = {"message": error.message, "hint": format_hint(error.hint), "exit_code": exit_code(error)}
+    summary = {**error.to_dict(), "hint": format_hint(error.hint), "exit_code": exit_code(error)}
     return {"error": summary, **getattr(error, "as_dict", dict)()}
 
 

@@ -36,7 +36,7 @@ def print_built(built: BuiltIndex, output_flags: OutputFlags, tool: ContainerToo
     names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
     done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
     with nullcontext() if output_flags.dry_run else printing_result(done, _INSPECT if push else ""):
-        _print_change(built.result, output_flags, references=built.references, digest=built.digest)
+        _print_change(built, output_flags)
     if not push:
         print_unpushed(built.references, tool)
 
@@ -58,13 +58,14 @@ def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
 
 def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> None:
     """Print what changed, or would change, in a database."""
+    from opmkit.index.image.build import BuiltIndex
+
     with nullcontext() if output_flags.dry_run else printing_result("the database was changed"):
-        _print_change(result, output_flags)
+        _print_change(BuiltIndex((), "", result), output_flags)
 
 
-def _print_change(
-    result: AppliedChange, output_flags: OutputFlags, references: tuple[str, ...] = (), digest: str = ""
-) -> None:
+def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
+    result = built.result
     for warning in result.warnings:
         print_warning(warning)
     for image in result.skipped:
@@ -76,7 +77,7 @@ def _print_change(
         for line in result.report.lines():
             (print_line if output_flags.dry_run else print_to_stderr)(line)  # stdout is for the new image's name
     if output_flags.output is OutputFormat.JSON:
-        print_json(_change_as_json(result, references, digest))
+        print_json(_built_as_json(built))
     elif output_flags.dry_run:
         from opmkit.index.operations.diff.report import diff_as_text, diff_totals
 
@@ -84,18 +85,11 @@ def _print_change(
         if result.diff:
             print_line(diff_totals(result.diff))
     else:
-        for reference in references:
-            print_line(f"{reference}@{digest}" if digest else reference)
+        for reference in built.references:
+            print_line(f"{reference}@{built.digest}" if built.digest else reference)
 
 
-def _change_as_json(result: AppliedChange, references: tuple[str, ...], digest: str) -> dict[str, Any]:
-    image = {"references": references, **({"digest": digest} if digest else {})} if references else {}
-    return {
-        **image,
-        **(result.report.as_dict() if result.report else {}),
-        "packages": result.diff.packages,
-        "stranded": result.diff.stranded,
-        "warnings": result.warnings,
-        "skipped": result.skipped,
-        "failures": [{"message": failure.message, "hint": format_hint(failure.hint)} for failure in result.failures],
-    }
+def _built_as_json(built: BuiltIndex) -> dict[str, Any]:
+    """Return the result in JSON types, with hints in terms of flags."""
+    failures = [{**failure.to_dict(), "hint": format_hint(failure.hint)} for failure in built.result.failures]
+    return {**built.to_dict(), "failures": failures}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.imagetools.hints import Hint, as_hint
 
@@ -29,6 +29,10 @@ class OpmkitError(Exception):
         self.message = "\n".join(self.lines)
         self.hint = as_hint(hint)
         super().__init__(self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the message and the hint in JSON types."""
+        return {"message": self.message, "hint": str(self.hint)}
 
 
 class ImageToolsError(OpmkitError):

@@ -9,7 +9,6 @@ from opmkit.bundle.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.finding import Finding
     from opmkit.bundle.result import TargetResult
     from opmkit.bundle.validation.result import ValidationResult
 
@@ -25,34 +24,7 @@ def report(results: Sequence[ValidationResult], fail_on: Severity, skipped: int 
         "errors": sum(result.count(Severity.ERROR) for result in results),
         "warnings": sum(result.count(Severity.WARNING) for result in results),
         "skipped": skipped,
-        "bundles": [_bundle(result, fail_on) for result in results],
-    }
-
-
-def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
-    failure = {"error": {"message": result.error, "hint": str(result.hint)}} if result.error else {}
-    return {
-        "target": result.target,
-        "name": result.name,
-        "package": result.package,
-        "passed": result.passes(fail_on),
-        **failure,
-        "findings": [_finding(finding) for finding in result.findings],
-        "allowed": [{**_finding(allowed.finding), "reason": allowed.reason} for allowed in result.allowed],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "validator": finding.validator,
-        "severity": finding.severity.value,
-        "message": finding.message,
-        "hint": finding.hint,
-        "subject": finding.subject,
-        "file": finding.file,
-        "line": finding.line,
-        "column": finding.column,
+        "bundles": [result.to_dict(fail_on) for result in results],
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.result import TargetResult
 
 if TYPE_CHECKING:
@@ -32,6 +33,23 @@ class ValidationResult(TargetResult):
 
     package: str = ""
     summary: BundleSummary | None = None
+
+    def to_dict(self, fail_on: Severity = Severity.ERROR) -> dict[str, Any]:
+        """Return the result in JSON types, as reports list it under ``bundles``.
+
+        Args:
+            fail_on: The lowest severity of findings with which ``passed`` is false.
+        """
+        failure = {"error": {"message": self.error, "hint": str(self.hint)}} if self.error else {}
+        return {
+            "target": self.target,
+            "name": self.name,
+            "package": self.package,
+            "passed": self.passes(fail_on),
+            **failure,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "allowed": [allowed.to_dict() for allowed in self.allowed],
+        }
 
     def names(self, finding: Finding) -> Mapping[str, tuple[str, ...]]:
         """Return the names of a finding; the bundle is matched by its name and by its target."""

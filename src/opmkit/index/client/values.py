@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from opmkit.imagetools.json_types import JsonResult
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class Api(JsonResult):
     """A kind of Kubernetes resource; ``plural`` is the name in its URLs, if the catalog contains it."""
 
     group: str
@@ -28,23 +30,31 @@ class Api:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(JsonResult):
     """A requirement of a bundle; ``value`` is JSON text."""
 
     type: str
     value: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the type and the parsed value."""
+        return {"type": self.type, "value": parse_json(self.value)}
+
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class Property(JsonResult):
     """A property of a bundle; ``value`` is JSON text."""
 
     type: str
     value: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the type and the parsed value."""
+        return {"type": self.type, "value": parse_json(self.value)}
+
 
 @dataclass(frozen=True, slots=True)
-class Deprecation:
+class Deprecation(JsonResult):
     """The reason why a package, channel or bundle is deprecated. Servers of databases never send it."""
 
     message: str
@@ -56,7 +66,7 @@ class Deprecation:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(JsonResult):
     """A channel of a package with the name of the bundle at its head."""
 
     name: str
@@ -70,7 +80,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class Package(JsonResult):
     """A package with its channels, in the order of the response."""
 
     name: str
@@ -86,7 +96,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelEntry:
+class ChannelEntry(JsonResult):
     """A bundle in a channel, with one bundle that it replaces or skips there."""
 
     package: str
@@ -101,7 +111,7 @@ class ChannelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(JsonResult):
     """A bundle in a channel.
 
     ``csv`` and each of ``objects`` are manifests as JSON text. Only ``list_bundles`` sets ``replaces`` and ``skips``,
@@ -145,6 +155,29 @@ class Bundle:
             deprecation=Deprecation.from_message(message),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in JSON types; manifests and the values of properties and dependencies are parsed.
+
+        Text that is not valid JSON is returned unchanged.
+        """
+        return {
+            **JsonResult.to_dict(self),
+            "csv": parse_json(self.csv),
+            "objects": [parse_json(text) for text in self.objects],
+        }
+
 
 def _apis(messages: Iterable[Any]) -> tuple[Api, ...]:
     return tuple(Api(each.group, each.version, each.kind, each.plural) for each in messages)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON; a text that is invalid, or nested too deeply to be encoded again, is returned unchanged."""
+    import orjson
+
+    try:
+        value = orjson.loads(text) if text else None
+        orjson.dumps([[[[[value]]]]])
+    except (ValueError, TypeError):
+        return text
+    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.json_types import JsonResult
 from opmkit.index.fbc.check.catalog import check_blobs, group_by_package
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.compat import Compat
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(JsonResult):
     """A channel with its entries by name."""
 
     name: str
@@ -32,7 +33,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class Package(JsonResult):
     """A package with its channels and bundles by name; ``display_name`` is that of the default channel's head."""
 
     name: str
@@ -55,7 +56,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(JsonResult):
     """All packages by name."""
 
     packages: Mapping[str, Package] = field(default_factory=dict)

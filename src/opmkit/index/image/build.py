@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
@@ -94,6 +94,15 @@ class BuiltIndex:
     references: tuple[str, ...]
     digest: str
     result: AppliedChange
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the names, the digest and the result of the change in JSON types.
+
+        ``references`` are missing if no image was built, and ``digest`` if it is unknown.
+        """
+        names = {"references": list(self.references)} if self.references else {}
+        digest = {"digest": self.digest} if self.references and self.digest else {}
+        return {**names, **digest, **self.result.to_dict()}
 
 
 _NO_ENGINE = Setting.BUILD_TOOL.with_value("none")

@@ -62,6 +62,16 @@ class AppliedChange(ChangeResult):
 
     diff: IndexDiff = field(kw_only=False)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in JSON types: the report, the diff, and lists of warnings, skipped images and failures."""
+        return {
+            **(self.report.as_dict() if self.report else {}),
+            **self.diff.to_dict(),
+            "warnings": list(self.warnings),
+            "skipped": list(self.skipped),
+            "failures": [failure.to_dict() for failure in self.failures],
+        }
+
     @classmethod
     def from_result(cls, diff: IndexDiff, result: ChangeResult) -> AppliedChange:
         """Combine the result of a change with the difference that it made."""

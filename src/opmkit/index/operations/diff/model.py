@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.json_types import JsonResult
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -111,7 +113,7 @@ class PackageChange:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexDiff:
+class IndexDiff(JsonResult):
     """The changed packages, and the changed bundles that are in no channel."""
 
     packages: tuple[PackageChange, ...]

@@ -1,0 +1,42 @@
+"""Conversion of values to JSON types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+
+class JsonResult:
+    """A dataclass that can be converted to JSON types."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in JSON types, by name, for ``json.dumps`` and similar functions."""
+        return {field.name: to_json_types(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def to_json_types(value: Any) -> Any:
+    """Convert a value to dicts, lists, texts, numbers, booleans and None.
+
+    Enums become their values, and sets sorted lists. Values of other types, such as paths and image references, become
+    their text.
+    """
+    if isinstance(value, JsonResult):
+        return value.to_dict()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    if is_dataclass(value) and not isinstance(value, type) and type(value).__str__ is object.__str__:
+        return {field.name: to_json_types(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_json_types(item) for key, item in value.items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(to_json_types, value))
+    if isinstance(value, list | tuple):
+        return [to_json_types(item) for item in value]
+    return str(value)
