@@ -1,9 +1,10 @@
-"""Build hook: record the commit and its date in the package, for ``opm version``."""
+"""Build hook: record the version, the commit and its date in the package, and add the manual pages."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from datetime import UTC, datetime
@@ -12,30 +13,49 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NAME = "build.json"
+BUILD = "build.json"
+VERSION = "_version.py"
+MANUAL = "man"
+"""Directory of manual pages in source distributions; ``scripts/build-packages`` names another in OPMKIT_MANUAL."""
 
 
 class BuildInformation(BuildHookInterface[Any]):
-    """Hook that adds ``opmkit/build.json`` to wheels and source distributions."""
+    """Hook that adds ``build.json``, ``_version.py`` and manual pages to wheels and source distributions."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file outside the source tree, unless a source distribution contains it already."""
+        """Write the files outside the source tree, unless a source distribution contains them already."""
         root = Path(self.root)
-        if version == "editable" or (root / "src" / "opmkit" / NAME).exists():
+        if version == "editable":
             return
-        path = Path(tempfile.mkdtemp(prefix="opmkit-build-"), NAME)
-        path.write_text(json.dumps(build_information(root)) + "\n")
+        self._add_manual(root, build_data)
         package = "opmkit" if self.target_name == "wheel" else "src/opmkit"
-        build_data["force_include"][str(path)] = f"{package}/{NAME}"
+        source = root / "src" / "opmkit"
+        if (source / BUILD).exists():
+            build_data["force_include"][str(source / VERSION)] = f"{package}/{VERSION}"
+            return
+        self._directory = Path(tempfile.mkdtemp(prefix="opmkit-build-"))
+        texts = {
+            BUILD: json.dumps(build_information(root)) + "\n",
+            VERSION: f'"""The version of opmkit."""\n\n__version__ = "{self.metadata.version}"\n',
+        }
+        for name, text in texts.items():
+            (self._directory / name).write_text(text)
+            build_data["force_include"][str(self._directory / name)] = f"{package}/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the file."""
-        for source in build_data["force_include"]:
-            if Path(source).name == NAME:
-                Path(source).unlink()
-                Path(source).parent.rmdir()
+        """Remove the files."""
+        directory: Path | None = getattr(self, "_directory", None)
+        if directory:
+            shutil.rmtree(directory)
+
+    def _add_manual(self, root: Path, build_data: dict[str, Any]) -> None:
+        for page in sorted(Path(os.environ.get("OPMKIT_MANUAL") or root / MANUAL).glob("*.1")):
+            if self.target_name == "wheel":
+                build_data["shared_data"][str(page)] = f"share/man/man1/{page.name}"
+            else:
+                build_data["force_include"][str(page)] = f"{MANUAL}/{page.name}"
 
 
 def build_information(root: Path) -> dict[str, str]:

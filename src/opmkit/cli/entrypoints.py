@@ -134,20 +134,33 @@ def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
 
 def run_initializer(arguments: list[str]) -> int:
     """Run one command line of ``initializer`` and return its exit code."""
-    return _run("initializer", _initialize, arguments)
+    return _run("initializer", arguments)
 
 
 def run_registry_server(arguments: list[str]) -> int:
     """Run one command line of ``registry-server`` and return its exit code."""
-    return _run("registry-server", _serve, arguments)
+    return _run("registry-server", arguments)
 
 
 def run_configmap_server(arguments: list[str]) -> int:
     """Run one command line of ``configmap-server`` and return its exit code."""
-    return _run("configmap-server", _serve_config_map, arguments)
+    return _run("configmap-server", arguments)
 
 
-def _run(name: str, function: Callable[..., None], arguments: list[str]) -> int:
+def build_program(name: str) -> typer.Typer:
+    """Return the program ``name`` as a tree of one command."""
     app = typer.Typer(add_completion=False)
-    add_command(app, name, function)
-    return run_app(app, name, arguments, usage_error_code=USAGE_ERROR_CODE)
+    add_command(app, name, PROGRAMS[name])
+    return app
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    return run_app(build_program(name), name, arguments, usage_error_code=USAGE_ERROR_CODE)
+
+
+PROGRAMS: dict[str, Callable[..., None]] = {
+    "initializer": _initialize,
+    "registry-server": _serve,
+    "configmap-server": _serve_config_map,
+}
+"""Functions of the programs by name."""
