@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUNDLE_COUNT = 3000
+PACKAGE_COUNT = 31
 HOSTILE = "</script><img src=x onerror=boom()>\"'&amp;"
 
 
@@ -90,6 +92,24 @@ def broken() -> list[dict[str, Any]]:
     ]
 
 
+def shoals() -> list[dict[str, Any]]:
+    """Return many packages with numbered names and channels."""
+    documents = []
+    for number in range(1, PACKAGE_COUNT):
+        name = f"shoal{number}"
+        versions = ("1.9.0", "1.10.0", "1.11.0", "2.0.0")
+        bundles = [bundle(name, version) for version in versions[:3]] + [{**bundle(name, "2.0.0"), "name": "shoal-2"}]
+        entries = [{"name": bundles[0]["name"]}] + [
+            {"name": newer["name"], "replaces": older["name"]} for older, newer in pairwise(bundles)
+        ]
+        documents += [
+            {"schema": "olm.package", "name": name, "defaultChannel": "v1.11"},
+            *(channel(name, f"v1.{minor}", *entries) for minor in (9, 10, 11)),
+            *bundles,
+        ]
+    return documents
+
+
 def hostile() -> list[dict[str, Any]]:
     """Return an invalid package whose texts are markup."""
     return [
@@ -109,7 +129,7 @@ def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("graph")
     catalog = directory / "catalog"
     catalog.mkdir()
-    documents = [*reef(), *lagoon(), *broken(), *hostile()]
+    documents = [*reef(), *lagoon(), *broken(), *shoals(), *hostile()]
     (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
     page = directory / "catalog.html"
     page.write_text(Opm(directory)("index", "graph", "catalog"))
@@ -134,8 +154,9 @@ def browser(shared_browser: Browser) -> Iterator[Browser]:
 
 def selected(browser: Browser) -> str:
     """Return the name of the selected bundle, after checking that graph and details agree."""
-    name: str = browser.evaluate("document.querySelector('#graph [aria-selected=true] text').firstChild.textContent")
-    assert browser.text("#details h2") == name
+    name = browser.text("#details h2")
+    title = browser.evaluate("document.querySelector('#graph [aria-selected=true] .title').textContent")
+    assert name in (title, f"{browser.text('#name')}.v{title}", HOSTILE)
     active = browser.evaluate("document.getElementById('graph').getAttribute('aria-activedescendant')")
     assert browser.evaluate(f"document.getElementById('{active}').getAttribute('aria-selected')") == "true"
     return name
@@ -187,7 +208,7 @@ def test_broken_graph_is_drawn_in_red_with_its_problems(browser: Browser, graph_
         "1.0.0": ["one of 3 heads"],
         "0.9.0": ["does not exist, replaced by atoll.v1.0.0"],
     }.items():
-        (number,) = (number for number, row in enumerate(rows) if name in row.removeprefix("atoll.v")[:5])
+        (number,) = (number for number, row in enumerate(rows) if row.removeprefix("atoll.v").startswith(name))
         found = browser.evaluate(
             f"[...document.querySelectorAll('#row-{number} .problem:not(circle)')].map((mark) => mark.textContent)"
         )
@@ -238,6 +259,70 @@ def test_keyboard_selection_search_and_zoom(browser: Browser, graph_page: Path) 
     browser.press("+")
     assert browser.evaluate(size) > normal
     assert browser.text("#reset") == "125 %"
+
+
+def test_rows_show_the_version_and_unusual_names(browser: Browser, graph_page: Path) -> None:
+    rows = "[...document.querySelectorAll('#graph .row')].map((row) => row.getAttribute('aria-label'))"
+    browser.open(graph_page, "#reef")
+    assert browser.evaluate(rows) == ["1.1.0, head of the default channel", "1.0.0, deprecated"]
+    browser.open(graph_page, "#shoal10")
+    assert browser.evaluate(rows)[:2] == ["2.0.0, shoal-2, head of the default channel", "1.11.0"]
+
+
+def test_names_are_in_natural_order(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#shoal10")
+    names = browser.evaluate(
+        "[...document.querySelectorAll('#packages button')].map((it) => it.firstChild.textContent)"
+    )
+    assert [name for name in names if name.startswith("shoal")] == [
+        f"shoal{number}" for number in range(1, PACKAGE_COUNT)
+    ]
+    channels = browser.evaluate("[...document.querySelectorAll('#channel option')].map((option) => option.textContent)")
+    assert channels == ["v1.9", "v1.10", "v1.11 (default)"]
+
+
+def test_selected_package_is_in_view(browser: Browser, graph_page: Path) -> None:
+    visible = (
+        "(() => { const list = document.querySelector('nav').getBoundingClientRect(),"
+        " button = document.querySelector('#packages [aria-current=true]').getBoundingClientRect();"
+        " return button.top >= list.top && button.bottom <= list.bottom; })()"
+    )
+    browser.open(graph_page, f"#shoal{PACKAGE_COUNT - 1}")
+    assert browser.evaluate(visible)
+    browser.evaluate("document.querySelector('nav').scrollTop = 0")
+    assert not browser.evaluate(visible)
+    browser.press("/")
+    browser.type(f"shoal{PACKAGE_COUNT - 1}")
+    browser.press("Enter")
+    assert browser.evaluate(visible)
+
+
+def test_images_and_digests_are_copied(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef/stable/reef.v1.1.0")
+    digest = f"sha256:{2:064x}"
+    for noun, text in (("image", f"quay.io/example/reef@{digest}"), ("digest", digest)):
+        browser.click(f"#details dd button[title='Copy the {noun}']")
+        browser.until(f"document.getElementById('status').textContent === 'Copied {text}'")
+        browser.evaluate("document.getElementById('search').value = ''")
+        browser.press("/")
+        browser.paste()
+        assert browser.evaluate("document.getElementById('search').value") == text
+        browser.press("Escape")
+
+
+def test_legend_lists_what_is_in_the_graph(browser: Browser, graph_page: Path) -> None:
+    legend = (
+        "[...document.querySelectorAll('.legend span')].filter((item) => item.checkVisibility())"
+        ".map((item) => item.dataset.kind)"
+    )
+    browser.open(graph_page, "#shoal10")
+    assert browser.evaluate(legend) == ["bundle", "replaces"]
+    browser.open(graph_page, "#reef/candidate")
+    assert browser.evaluate(legend) == ["bundle", "skipped", "deprecated", "replaces", "skips", "in-range"]
+    browser.press("/")
+    browser.type("atoll.v1.4.0")
+    browser.press("Enter")
+    assert browser.evaluate(legend) == ["bundle", "outside", "problem", "replaces", "cycle", "missing"]
 
 
 def test_only_rows_in_view_are_drawn(browser: Browser, graph_page: Path) -> None:

@@ -136,6 +136,11 @@ class Browser:
         """Type text into the focused element."""
         self.call("Input.insertText", text=text)
 
+    def paste(self) -> None:
+        """Paste the clipboard into the focused element."""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key="v", modifiers=2, commands=["paste"])
+        self.call("Input.dispatchKeyEvent", type="keyUp", key="v", modifiers=2)
+
     def click(self, selector: str) -> None:
         """Click in the middle of an element."""
         box = self.evaluate(

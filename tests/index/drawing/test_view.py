@@ -6,8 +6,9 @@ import pytest
 
 from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError, UnknownPackage
+from opmkit.index.fbc.blobs import Blobs, PackageBlob
 
-from .samples import REEF
+from .samples import REEF, channel
 
 
 def test_unknown_packages_and_channels() -> None:
@@ -16,3 +17,11 @@ def test_unknown_packages_and_channels() -> None:
     assert "reef" in str(error.value.hint)
     with pytest.raises(CatalogError, match='package "reef" has no channel "beta"'):
         package_views(REEF, "reef", "beta")
+
+
+def test_natural_order() -> None:
+    packages = tuple(PackageBlob(name, "v1.9") for name in ("reef10", "reef9", "reef"))
+    channels = tuple(channel(name=name, package="reef9") for name in ("v1.10", "v1.9"))
+    views = package_views(Blobs(packages, channels))
+    assert [view.name for view in views] == ["reef", "reef9", "reef10"]
+    assert [found.name for found in views[1].channels] == ["v1.9", "v1.10"]

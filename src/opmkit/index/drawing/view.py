@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.drawing.layout import ChannelLayout, layout_channel
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc import blobs as schemas
+from opmkit.index.fbc.check.graph import natural_key
 from opmkit.index.fbc.versions import version_keys, version_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class PackageView:
         name: Its name.
         default_channel: The name of its default channel.
         description: Its description.
-        channels: Its channels, sorted by name.
+        channels: Its channels, in natural order of their names.
         bundles: Its bundles by name.
         deprecations: Messages of deprecations by schema and name.
         keys: The version keys of its bundles by name.
@@ -65,7 +66,7 @@ class PackageView:
 
 
 def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[PackageView]:
-    """Return the packages of a catalog, sorted by name.
+    """Return the packages of a catalog in natural order of their names: ``a9`` before ``a10``.
 
     Args:
         blobs: The catalog, which may be invalid.
@@ -76,7 +77,8 @@ def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[Pa
         UnknownPackage: The package does not exist.
         CatalogError: A package does not have that channel.
     """
-    names = sorted({blob.package for blob in blobs if blob.package and not isinstance(blob, schemas.OtherBlob)})
+    packages = {blob.package for blob in blobs if blob.package and not isinstance(blob, schemas.OtherBlob)}
+    names = sorted(packages, key=natural_key)
     if package and package not in names:
         known = ", ".join(names) or "none"
         raise UnknownPackage(f'package "{package}" not found', hint=f"The packages of this catalog are: {known}.")
@@ -101,7 +103,7 @@ def _view(name: str, blobs: Blobs) -> PackageView:
         name,
         definition.default_channel,
         definition.description,
-        sorted(blobs.channels, key=lambda channel: channel.name),
+        sorted(blobs.channels, key=lambda channel: natural_key(channel.name)),
         bundles,
         _deprecation_messages(blobs.deprecations),
         version_keys(blobs.bundles, lenient=True),

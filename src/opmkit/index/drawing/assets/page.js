@@ -58,8 +58,10 @@
   function showPackage(number, channelName, bundleName) {
     state.number = number;
     const shown = loadPackage(number);
-    for (const button of byId("packages").querySelectorAll("button"))
+    for (const button of byId("packages").querySelectorAll("button")) {
       button.setAttribute("aria-current", String(Number(button.dataset.number) === number));
+      if (Number(button.dataset.number) === number) button.scrollIntoView({ block: "nearest" });
+    }
     byId("name").textContent = shown.name;
     byId("description").textContent = shown.description ?? "";
     byId("deprecation").textContent = shown.deprecated ? `Deprecated: ${shown.deprecated}` : "";
@@ -141,6 +143,7 @@
     state.selected = number;
     if (number >= 0) scrollToRow(number);
     paint();
+    showLegend();
     showDetails();
     const parts = [loadPackage(state.number).name, state.channel.name];
     if (number >= 0) parts.push(nameOf(state.channel.rows[number]));
@@ -183,12 +186,14 @@
     const arrow = svgElement("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 12, refY: 4, markerWidth: 8, markerHeight: 8,
       markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, svgElement("path", { class: "arrow", d: "M0 0L8 4L0 8Z" }));
     const image = svgElement("svg", { role: "presentation" }, arrow, lines, rows);
-    const wide = Math.max(graph.clientWidth - 2, 300);
-    image.setAttribute("width", wide);
     image.setAttribute("height", (bottom - top) * zoom);
-    image.setAttribute("viewBox", `0 ${top} ${wide / zoom} ${bottom - top}`);
     image.style.top = `${top * zoom}px`;
     height.replaceChildren(image);
+    const ends = [...rows.querySelectorAll("text")].map((label) => label.x.baseVal[0].value + label.getComputedTextLength());
+    channel.width = Math.max(channel.width ?? 0, ...ends.map((end) => end + LEFT));
+    const wide = Math.max(graph.clientWidth, channel.width * zoom);
+    image.setAttribute("width", wide);
+    image.setAttribute("viewBox", `0 ${top} ${wide / zoom} ${bottom - top}`);
     if (state.selected >= 0) graph.setAttribute("aria-activedescendant", `row-${state.selected}`);
     else graph.removeAttribute("aria-activedescendant");
   }
@@ -243,17 +248,27 @@
     if (bundle.deprecated) kinds.push("deprecated");
     const problem = isMissing(number) ? "error" : state.labels.get(nameOf(row))?.[0][0];
     if (problem) kinds.push("problem");
-    const label = svgElement("text", { x: channel.left + row.lanes * LANE_WIDTH, y: y(number) }, nameOf(row));
-    for (const [kind, text] of remarks(row, number, bundle)) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
+    const [title, full] = titleOf(row, bundle), shownRemarks = remarks(row, number, bundle);
+    const label = svgElement("text", { x: channel.left + row.lanes * LANE_WIDTH, y: y(number) },
+      svgElement("tspan", { class: "title" }, title));
+    if (full) shownRemarks.unshift(["muted", full]);
+    for (const [kind, text] of shownRemarks) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
     const node = svgElement("g", {
       class: "row", role: "option", id: `row-${number}`, "data-number": number, "aria-selected": String(number === selected),
-      "aria-posinset": number + 1, "aria-setsize": count,
+      "aria-posinset": number + 1, "aria-setsize": count, "aria-label": [title, ...shownRemarks.map(([, text]) => text)].join(", "),
     }, svgElement("rect", { class: "band", x: 0, y: y(number) - ROW_HEIGHT / 2, width: 20000, height: ROW_HEIGHT }));
     node.append(svgElement("circle", { class: kinds.join(" "), cx: x(row), cy: y(number), r: 5 }));
     if (selected >= 0 && inRange(channel.rows[selected], row))
       node.append(svgElement("circle", { class: "ring", cx: x(row), cy: y(number), r: 9 }));
     node.append(label);
     return node;
+  }
+
+  // The version, and the name unless it only consists of the package and the version; without a version, the name.
+  function titleOf(row, { version }) {
+    if (!version) return [nameOf(row)];
+    const { name } = loadPackage(state.number);
+    return [`${name}.v${version}`, `${name}.${version}`].includes(nameOf(row)) ? [version] : [version, nameOf(row)];
   }
 
   function remarks(row, number, bundle) {
@@ -268,6 +283,25 @@
     if (channel.skippedBy[number].length) result.push(["muted", "skipped"]);
     if (row.range) result.push(["muted", `skip range ${row.range}`]);
     return result;
+  }
+
+  // Only what is in the graph.
+  function showLegend() {
+    const { channel, selected, labels } = state, { rows, skippedBy } = channel, isEntry = (row) => row.rank !== undefined;
+    const hasEdge = (test) => rows.some((row) => row.replaces !== undefined && test(row, rows[row.replaces], row.replaces));
+    const present = {
+      bundle: rows.some((row, number) => isEntry(row) && !skippedBy[number].length),
+      skipped: rows.some((row, number) => isEntry(row) && skippedBy[number].length),
+      deprecated: rows.some((row) => bundleOf(row).deprecated),
+      outside: rows.some((row) => !isEntry(row)),
+      replaces: hasEdge((row, older, number) => !inCycle(row, older) && !isMissing(number)),
+      skips: rows.some((row) => row.skips?.length),
+      problem: rows.some((row) => labels.has(nameOf(row))),
+      cycle: rows.some((row) => row.cycle !== undefined),
+      missing: hasEdge((row, older, number) => isMissing(number)),
+      "in-range": selected >= 0 && rows.some((row) => inRange(rows[selected], row)),
+    };
+    for (const item of document.querySelectorAll(".legend [data-kind]")) item.hidden = !present[item.dataset.kind];
   }
 
   // ---- details of the selected bundle
@@ -308,7 +342,36 @@
 
   function imageOf(image) {
     const [name, digest] = image.split("@");
-    return digest ? [element("code", {}, name), element("br"), element("code", {}, `@${digest}`)] : [element("code", {}, image)];
+    if (!digest) return [element("code", {}, image), copyButton("image", image)];
+    return [element("code", {}, name), copyButton("image", image), element("br"),
+      element("code", {}, `@${digest}`), copyButton("digest", digest)];
+  }
+
+  function copyButton(noun, text) {
+    const button = element("button", { type: "button", class: "copy", title: `Copy the ${noun}`, "aria-label": `Copy the ${noun} ${text}` }, "copy");
+    button.addEventListener("click", async () => {
+      const copied = await copy(text);
+      button.textContent = copied ? "copied" : "failed";
+      byId("status").textContent = copied ? `Copied ${text}` : "The browser does not permit copying.";
+    });
+    return button;
+  }
+
+  // Pages that are not served over HTTPS may have no clipboard, but a command.
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      const focused = document.activeElement, field = element("textarea", { "aria-hidden": "true", class: "unseen" });
+      field.value = text;
+      document.body.append(field);
+      field.select();
+      const copied = document.execCommand("copy");
+      field.remove();
+      focused?.focus();
+      return copied;
+    }
   }
 
   function linked(numbers) {
