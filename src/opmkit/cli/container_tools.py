@@ -20,12 +20,17 @@ TOOLS = "none, docker, podman or buildah"
 PULL_TOOL_HELP = f"Tool to pull images: {TOOLS}"
 PUSH_HELP = "Push to the registry of --tag instead of the embedded image store"
 BUILD_TOOL_HELP = f"Tool to build images: {TOOLS}"
+TOOLS_PANEL = "Container tools"
 
 PullTool = Annotated[str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP)]
 PullToolWithoutShorthand = Annotated[str, typer.Option("--container-tool", metavar="TOOL", help=PULL_TOOL_HELP)]
 FormatOption = Annotated[
     ImageFormat | None,
-    typer.Option("--format", help="Image format: oci, or v2s2 for Docker; default: oci, with docker v2s2"),
+    typer.Option(
+        "--format",
+        help="Image format: oci, or v2s2 for Docker; default: oci, with docker v2s2",
+        rich_help_panel=TOOLS_PANEL,
+    ),
 ]
 
 
@@ -43,7 +48,13 @@ class ToolFlags:
 
     container_tool: Annotated[
         str,
-        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool to pull and build images: {TOOLS}"),
+        typer.Option(
+            "--container-tool",
+            "-c",
+            metavar="TOOL",
+            help=f"Tool to pull and build images: {TOOLS}",
+            rich_help_panel=TOOLS_PANEL,
+        ),
     ] = "none"
     image_format: FormatOption = None
 
@@ -59,10 +70,21 @@ class SeparateToolFlags:
 
     container_tool: Annotated[
         str | None,
-        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool to pull and build images: {TOOLS}"),
+        typer.Option(
+            "--container-tool",
+            "-c",
+            metavar="TOOL",
+            help=f"Tool to pull and build images: {TOOLS}",
+            rich_help_panel=TOOLS_PANEL,
+        ),
     ] = None
-    build_tool: Annotated[str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help=BUILD_TOOL_HELP)] = None
-    pull_tool: Annotated[str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP)] = None
+    build_tool: Annotated[
+        str | None,
+        typer.Option("--build-tool", "-u", metavar="TOOL", help=BUILD_TOOL_HELP, rich_help_panel=TOOLS_PANEL),
+    ] = None
+    pull_tool: Annotated[
+        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+    ] = None
     image_format: FormatOption = None
 
     def open(self, registry_flags: RegistryFlags, command: str) -> ContainerTools:

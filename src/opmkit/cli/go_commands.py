@@ -8,8 +8,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from opmkit.cli.console import print_text
 from opmkit.cli.errors import UsageError, print_error, similar_names
+from opmkit.cli.help_flags import create_help_all, describe_help, is_long
 from opmkit.cli.hints import set_command_flags
 from opmkit.cli.json_failures import detect_json_output, print_failures_as_json
 from opmkit.cli.pflag import CommandLine, long_name, move_global_flags, options_by_name, unknown_flag
@@ -22,9 +22,24 @@ _GIVEN = "opmkit.given"
 class GoCommand(TyperCommand):
     """A command whose flags follow Go's rules."""
 
+    _help_all: Any = None
+
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including ``--help``."""
-        return [convert_without_pydantic(parameter) for parameter in super().get_params(ctx)]
+        """Return the parameters, including ``--help`` and ``--help-all``."""
+        parameters = super().get_params(ctx)
+        if self._help_all is None:
+            self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_long(parameters))
+        return [convert_without_pydantic(parameter) for parameter in (*parameters, self._help_all)]
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the flag ``--help``."""
+        return describe_help(super().get_help_option(ctx))
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help for the terminal."""
+        from opmkit.cli.help_page import current_help
+
+        return current_help(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse ``args`` as pflag does; raises UsageError."""
@@ -59,6 +74,16 @@ class GoGroup(TyperGroup):
         """Return the parameters, including ``--help``."""
         return [convert_without_pydantic(parameter) for parameter in super().get_params(ctx)]
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the flag ``--help``."""
+        return describe_help(super().get_help_option(ctx))
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help for the terminal."""
+        from opmkit.cli.help_page import current_help
+
+        return current_help(ctx)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move leading global flags behind the name of the command."""
         if not ctx.resilient_parsing:
@@ -85,8 +110,10 @@ class GoGroup(TyperGroup):
             )
             if not self.lenient:
                 raise error
+            from opmkit.cli.help_page import print_help
+
             print_error(error)  # scripts rely on exit code 0 here, as with Go opm
-            print_text(ctx.get_help())
+            print_help(ctx)
             ctx.exit(0)
         return super().resolve_command(ctx, args)
 

@@ -24,9 +24,16 @@ if TYPE_CHECKING:
 
 RESULT_PANEL = "Result"
 CATALOG_PANEL = "File-based catalogs"
+COMPATIBILITY_PANEL = "Compatibility with Go opm"
+WRITERS_PANEL = "Other writers of the tag"
 INDEX_HELP = "Index image, database file or catalog directory"
 
-Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings and exit with code 0")]
+Permissive = Annotated[
+    bool,
+    typer.Option(
+        "--permissive", help="Report failures as warnings and exit with code 0", rich_help_panel=COMPATIBILITY_PANEL
+    ),
+]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file")]
 FromIndex = Annotated[
     str | None,
@@ -60,9 +67,17 @@ class AddFlags:
     ] = "replaces"
     permissive: Permissive = False
     overwrite_latest: Annotated[
-        bool, typer.Option("--overwrite-latest", help="Replace the head of a channel by a bundle of the same name")
+        bool,
+        typer.Option(
+            "--overwrite-latest",
+            help="Replace the head of a channel by a bundle of the same name",
+            rich_help_panel=COMPATIBILITY_PANEL,
+        ),
     ] = False
-    enable_alpha: Annotated[bool, typer.Option("--enable-alpha", help="Support olm.substitutesFor")] = False
+    enable_alpha: Annotated[
+        bool,
+        typer.Option("--enable-alpha", help="Support olm.substitutesFor", rich_help_panel=COMPATIBILITY_PANEL),
+    ] = False
     skip_present: Annotated[
         bool,
         typer.Option("--skip-present", help="Skip bundles that the index contains from the same image, by digest"),
@@ -166,6 +181,24 @@ class OutputFlags:
 class TargetFlags:
     """Flags for the new index image."""
 
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag",
+            "-t",
+            metavar="IMAGE",
+            help="Name of the new image; default: operator-registry-index:latest",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = None
+    push: Annotated[
+        bool,
+        typer.Option(
+            "--push",
+            help=PUSH_HELP,
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = False
     binary_image: Annotated[
         str | None,
         typer.Option(
@@ -177,22 +210,12 @@ class TargetFlags:
             rich_help_panel=RESULT_PANEL,
         ),
     ] = None
-    tag: Annotated[
-        str | None,
-        typer.Option(
-            "--tag",
-            "-t",
-            metavar="IMAGE",
-            help="Name of the new image; default: operator-registry-index:latest",
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = None
     to_fbc: Annotated[
         bool,
         typer.Option(
             "--to-fbc",
             help="Build a file-based catalog, even if --from-index is a database",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=CATALOG_PANEL,
         ),
     ] = False
     migrate_level: Annotated[
@@ -202,7 +225,7 @@ class TargetFlags:
             metavar="LEVEL",
             help="Migration of bundles that are new in a file-based catalog: none, bundle-object-to-csv-metadata or "
             "all; default: as for its other bundles",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=CATALOG_PANEL,
         ),
     ] = ""
     platform: Annotated[
@@ -220,7 +243,7 @@ class TargetFlags:
             "--on-conflict",
             help="What to do if another writer moves the tag during the run: fail (exit code 4), rebase (start again "
             "from the new image) or overwrite",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=WRITERS_PANEL,
         ),
     ] = OnConflict.FAIL
     settle: Annotated[
@@ -230,23 +253,15 @@ class TargetFlags:
             metavar="SECONDS",
             min=0,
             help="Time that the tag of --from-index must stay unchanged after its update, to detect other writers",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=WRITERS_PANEL,
         ),
     ] = 1.0
-    push: Annotated[
-        bool,
-        typer.Option(
-            "--push",
-            help=PUSH_HELP,
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = False
     generate: Annotated[
         bool,
         typer.Option(
             "--generate",
             help="Write the index and a Dockerfile to the working directory without building an image",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=COMPATIBILITY_PANEL,
         ),
     ] = False
     out_dockerfile: Annotated[
@@ -256,7 +271,7 @@ class TargetFlags:
             "-d",
             metavar="FILE",
             help="Name of the Dockerfile to write with --generate",
-            rich_help_panel=RESULT_PANEL,
+            rich_help_panel=COMPATIBILITY_PANEL,
         ),
     ] = "index.Dockerfile"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.console import print_bytes, print_line, print_text
+from opmkit.cli.console import print_bytes, print_line
 from opmkit.cli.errors import UsageError, exit_code, print_error, print_traceback, to_opmkit_error
 from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.logs import configure_logs
@@ -138,7 +138,9 @@ def _root(
 
         print_line(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
-        print_text(ctx.get_help())
+        from opmkit.cli.help_page import print_help
+
+        print_help(ctx)
 
 
 def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from opmkit.cli.console import print_text
 from opmkit.cli.flag_groups import expand_flag_groups
 from opmkit.cli.go_commands import GoCommand, LenientGoGroup
 
@@ -50,4 +49,6 @@ def placeholder() -> None:
 
 def _show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
-        print_text(ctx.get_help())
+        from opmkit.cli.help_page import print_help
+
+        print_help(ctx)

@@ -1,0 +1,151 @@
+"""Layout of help pages."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+from typer.core import TyperOption
+
+from opmkit.cli.help_flags import is_long
+from opmkit.cli.help_page import SPECIAL_PANELS, format_help
+from opmkit.cli.help_text import format_paragraphs, split_help
+from tests.cli.test_help import commands
+from tests.kit.opm import PROGRAM
+from tests.kit.screen import run_on_terminal
+
+ESCAPE = re.compile(r"\x1b\[\d*m")
+WIDTHS = (80, 250)
+
+
+def context(path: str) -> Any:
+    return commands()[path].make_context(path, [], resilient_parsing=True)
+
+
+def flags_in(text: str) -> set[str]:
+    """Return the flags in the tables of a help page."""
+    return set(re.findall(r"^ +(?:-\w, )?(--[a-zA-Z0-9-]+)", text.partition("Options:")[2], re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", commands())
+def test_no_line_is_too_long_and_no_markup_is_left(path: str) -> None:
+    for width in WIDTHS:
+        for line in format_help(context(path), width, full=True).splitlines():
+            assert len(line) <= min(width, 100), line
+            assert not re.search(r"\[/?bold\]|\[/\]|<bool>|\{[A-Z]", line), line
+
+
+@pytest.mark.parametrize("path", commands())
+def test_full_help_describes_every_flag(path: str) -> None:
+    shown = [parameter for parameter in commands()[path].params if not parameter.hidden]
+    expected = {name for parameter in shown if isinstance(parameter, TyperOption) for name in parameter.opts}
+    page = format_help(context(path), 100, full=True)
+    assert {name for name in expected if name.startswith("--")} <= set(re.findall(r"--[a-zA-Z0-9-]+", page))
+
+
+def long_commands() -> list[str]:
+    return [path for path, command in commands().items() if is_long(command.params)]
+
+
+@pytest.mark.parametrize("path", long_commands())
+def test_help_of_commands_with_many_flags_names_the_groups_that_it_omits(path: str) -> None:
+    short, full = (format_help(context(path), 80, full=full) for full in (False, True))
+    text, _, omitted = short.partition("\nMore flags with --help-all: ")
+    groups = " ".join(omitted.split()).split(", ")
+    assert set(groups) <= SPECIAL_PANELS
+    assert "Registry access" in groups
+    for group in groups:
+        assert f"\n{group}:\n" in full
+        assert f"\n{group}:\n" not in short
+    assert flags_in(text) < flags_in(full)
+    assert len(short.splitlines()) < 80
+
+
+def test_special_groups_exist() -> None:
+    used = {
+        getattr(parameter, "rich_help_panel", None) for command in commands().values() for parameter in command.params
+    }
+    assert used >= SPECIAL_PANELS
+
+
+def test_the_flags_used_most_are_first() -> None:
+    flags = re.findall(
+        r"^ +(?:-\w, )?--([a-z-]+)", format_help(context("opm index add"), 80).partition("Options:")[2], re.MULTILINE
+    )
+    assert flags[:2] == ["bundles", "from-index"]
+    assert {"tag", "push", "dry-run", "help-all"} < set(flags)
+    assert not {"settle", "generate", "authfile", "skip-range"} & set(flags)
+
+
+@pytest.mark.parametrize(
+    ("path", "usage"),
+    [
+        ("opm", "opm [OPTIONS] COMMAND"),
+        ("opm image pull", "opm image pull [OPTIONS] IMAGE..."),
+        ("opm template render", "opm template render [OPTIONS] [PATH...]"),
+        ("opm bundle build", "opm bundle build [OPTIONS] [CONTEXT]"),
+        ("opm index images", "opm index images [OPTIONS] INDEX [PACKAGE[:CHANNEL,...][@RANGE]...]"),
+    ],
+)
+def test_usage_lines(path: str, usage: str) -> None:
+    assert f"\nUsage: {usage}\n" in format_help(context(path), 80)
+
+
+def test_paragraphs_are_reflowed_and_examples_are_commands() -> None:
+    help_text = """A summary
+    of two lines
+
+    Words of a paragraph
+    on two lines.
+
+    Codes:
+      0 success
+      1 failure
+
+    [bold]Examples:[/]
+
+      opm first --flag value --other "quoted words here" | sort
+
+      opm second
+        --flag value
+
+    The end.
+    """
+    summary, others = split_help(help_text)
+    assert summary == "A summary of two lines"
+    assert list(format_paragraphs(others, 40)) == [
+        "",
+        "Words of a paragraph on two lines.",
+        "",
+        "Codes:",
+        "  0 success",
+        "  1 failure",
+        "",
+        "Examples:",
+        "  opm first --flag value \\",
+        '    --other "quoted words here" | sort',
+        "  opm second --flag value",
+        "",
+        "The end.",
+    ]
+
+
+def test_pages_fit_the_terminal_and_are_plain_in_pipes() -> None:
+    narrow = run_on_terminal("index", "add", "--help", columns=70)
+    assert narrow.status == 0
+    assert "\x1b[1mOptions:\x1b[0m" in narrow.output
+    lines = [ESCAPE.sub("", line) for line in narrow.lines]
+    assert 62 < max(map(len, lines)) <= 70
+    assert len(lines) < 70
+    uncolored = run_on_terminal("index", "--help", columns=70, env={"NO_COLOR": "1"})
+    assert "\x1b" not in uncolored.output
+    piped = subprocess.run([PROGRAM, "index", "add", "--help-all"], capture_output=True, text=True, check=True)
+    assert "\x1b" not in piped.stdout
+    assert "--settle SECONDS" in piped.stdout
+
+
+def test_help_all_is_listed_for_commands_with_many_flags_only() -> None:
+    assert "--help-all" in format_help(context("opm index add"), 80)
+    assert "--help-all" not in format_help(context("opm image ls"), 80)

@@ -1,0 +1,65 @@
+"""Run ``opm`` on a pseudo-terminal of a width."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.kit.opm import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The exit status of a program and everything that it wrote to its terminal."""
+
+    status: int
+    output: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.output.splitlines()
+
+
+def run_on_terminal(
+    *arguments: str, columns: int, directory: Path | None = None, env: Mapping[str, str] | None = None
+) -> Screen:
+    """Run ``opm`` with stdout and stderr on a terminal; ``COLUMNS`` is not set."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", **(env or {})}
+    environment.pop("COLUMNS", None)
+    command = [str(PROGRAM), *arguments]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=directory, env=environment
+    )
+    os.close(follower)
+    chunks: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(leader, chunks))
+    reader.start()
+    status = process.wait(timeout=60)
+    reader.join()
+    os.close(leader)
+    return Screen(status, b"".join(chunks).decode())
+
+
+def _read(leader: int, chunks: list[bytes]) -> None:
+    """Read until the last writer closes the terminal, which Linux reports as an error."""
+    while True:
+        try:
+            chunk = os.read(leader, 1 << 16)
+        except OSError:
+            return
+        if not chunk:
+            return
+        chunks.append(chunk)
