@@ -264,9 +264,12 @@ def test_keyboard_selection_search_and_zoom(browser: Browser, graph_page: Path) 
 def test_rows_show_the_version_and_unusual_names(browser: Browser, graph_page: Path) -> None:
     rows = "[...document.querySelectorAll('#graph .row')].map((row) => row.getAttribute('aria-label'))"
     browser.open(graph_page, "#reef")
-    assert browser.evaluate(rows) == ["1.1.0, head of the default channel", "1.0.0, deprecated"]
+    assert browser.evaluate(rows) == ["1.1.0, head of the default channel, replaces 1.0.0", "1.0.0, deprecated"]
     browser.open(graph_page, "#shoal10")
-    assert browser.evaluate(rows)[:2] == ["2.0.0, shoal-2, head of the default channel", "1.11.0"]
+    assert browser.evaluate(rows)[:2] == [
+        "2.0.0, shoal-2, head of the default channel, replaces 1.11.0",
+        "1.11.0, replaces 1.10.0",
+    ]
 
 
 def test_names_are_in_natural_order(browser: Browser, graph_page: Path) -> None:
@@ -369,7 +372,69 @@ def test_controls_have_names_and_are_reachable_by_keyboard(browser: Browser, gra
     )
     assert nameless == []
     unreachable = browser.evaluate(
-        "[...document.querySelectorAll('button, input, select, #graph')]"
+        "[...document.querySelectorAll('button:not(#packages button), input, select, #graph')]"
         ".filter((control) => control.tabIndex < 0).length"
     )
     assert unreachable == 0
+    reachable = (
+        "[...document.querySelectorAll('#packages button')].filter((it) => it.tabIndex === 0).map((it) => it.innerText)"
+    )
+    assert [text.split("\n")[0] for text in browser.evaluate(reachable)] == ["reef"]
+
+
+def test_packages_and_problems_are_selected_by_keyboard(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#shoal1")
+    browser.press("Tab")
+    assert browser.evaluate("document.activeElement.id") == "skip"
+    browser.evaluate("document.querySelector('#packages [tabindex=\"0\"]').focus()")
+    browser.press("ArrowDown")
+    browser.press("Enter")
+    assert browser.text("#name") == "shoal2"
+    browser.press("Home")
+    browser.press("ArrowDown")
+    browser.press("Enter")
+    assert browser.text("#name") == "atoll"
+    browser.evaluate("document.getElementById('skip').click()")
+    visited = [selected(browser)]
+    for key in ("n", "n", "p", "p", "p"):
+        browser.press(key)
+        visited.append(selected(browser))
+    versions = [name.removeprefix("atoll.v") for name in visited]
+    assert versions[0] == versions[4] != versions[1]
+    assert versions[1] == versions[3]
+    assert len({*versions}) == 4
+    assert browser.evaluate("document.querySelector('#graph .row:last-child').getAttribute('aria-selected')") == "true"
+
+
+def test_screen_readers_get_versions_edges_and_problems(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#atoll")
+    rows = browser.accessible_names("option")
+    assert "1.2.0, in a cycle, replaces 1.1.0" in rows
+    assert "1.0.0, one of 3 heads, replaces atoll.v0.9.0" in rows
+    assert "atoll.v0.9.0, does not exist, replaced by atoll.v1.0.0" in rows
+    browser.press("/")
+    browser.type("shoal2")
+    browser.until("document.getElementById('status').textContent.endsWith('results')")
+
+
+def test_phone_shows_graph_and_details_without_scrolling_sideways(browser: Browser, graph_page: Path) -> None:
+    browser.emulate_phone(390, 844)
+    try:
+        for fragment in ("#reef", "#atoll", "#lagoon"):
+            browser.open(graph_page, fragment)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+        browser.open(graph_page, "#atoll")
+        browser.evaluate("document.querySelector('#problems li:last-child button').click()")
+        assert selected(browser) == "atoll.v0.9.0"
+        for selector in ("#details h2", "#graph [aria-selected=true] .title"):
+            browser.until(
+                f"(() => {{ const box = document.querySelector('{selector}').getBoundingClientRect();"
+                " const found = document.elementFromPoint(box.left + 2, box.top + 2);"
+                " return found !== null && found.closest('#graph, #details') !== null; })()"
+            )
+            box = browser.evaluate(f"document.querySelector('{selector}').getBoundingClientRect().bottom")
+            assert box <= 844
+        heights = "[...document.querySelectorAll('button:not(#skip)')].map((it) => it.getBoundingClientRect().height)"
+        assert min(browser.evaluate(heights)) >= 24
+    finally:
+        browser.emulate_desktop()

@@ -23,7 +23,17 @@ _FLAGS = (
     *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-allow-origins=*"),
     *("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost", "--remote-debugging-port=0"),
 )
-_KEYS = {"Enter": 13, "Escape": 27, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowDown": 40}
+_KEYS = {
+    "Enter": 13,
+    "Escape": 27,
+    "Tab": 9,
+    "PageUp": 33,
+    "PageDown": 34,
+    "End": 35,
+    "Home": 36,
+    "ArrowUp": 38,
+    "ArrowDown": 40,
+}
 
 
 class Browser:
@@ -127,7 +137,7 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press a key, given by name or letter."""
-        text = {} if key in _KEYS else {"text": key}
+        text = {"text": "\r"} if key == "Enter" else {} if key in _KEYS else {"text": key}
         code = _KEYS.get(key, ord(key.upper()[0]))
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
@@ -154,6 +164,21 @@ class Browser:
         """Emulate a system with dark colours."""
         value = "dark" if on else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
+
+    def emulate_phone(self, width: int, height: int) -> None:
+        """Emulate a touch screen of a size in CSS pixels."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+
+    def emulate_desktop(self) -> None:
+        """End the emulation of a phone."""
+        self.call("Emulation.clearDeviceMetricsOverride")
+        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+    def accessible_names(self, role: str) -> list[str]:
+        """Return the names that the nodes of a role have for assistive technology, in order."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == role and "name" in node]
 
     def screenshot(self, path: Path) -> None:
         """Save the visible part of the page as PNG."""

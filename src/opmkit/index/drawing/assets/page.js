@@ -59,8 +59,10 @@
     state.number = number;
     const shown = loadPackage(number);
     for (const button of byId("packages").querySelectorAll("button")) {
-      button.setAttribute("aria-current", String(Number(button.dataset.number) === number));
-      if (Number(button.dataset.number) === number) button.scrollIntoView({ block: "nearest" });
+      const isCurrent = Number(button.dataset.number) === number;
+      button.setAttribute("aria-current", String(isCurrent));
+      button.tabIndex = isCurrent ? 0 : -1; // one stop of the Tab key, arrows move within
+      if (isCurrent) scrollWithin(button.closest("nav"), button);
     }
     byId("name").textContent = shown.name;
     byId("description").textContent = shown.description ?? "";
@@ -75,6 +77,13 @@
     let index = channelNamed(channelName ?? shown.default);
     if (bundleName !== undefined && channelName === undefined && !hasBundle(shown, index, bundleName)) index = channelContaining(bundleName);
     showChannel(Math.max(index, 0), bundleName);
+  }
+
+  // Unlike scrollIntoView, does not scroll the page on small screens.
+  function scrollWithin(list, item) {
+    const outer = list.getBoundingClientRect(), inner = item.getBoundingClientRect();
+    if (inner.top < outer.top) list.scrollTop += inner.top - outer.top - 8;
+    else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom + 8;
   }
 
   function hasBundle(shown, index, name) {
@@ -179,8 +188,8 @@
     const size = ROW_HEIGHT * zoom, count = channel.rows.length;
     const first = Math.max(0, Math.floor(graph.scrollTop / size) - OVERSCAN);
     const last = Math.min(count, Math.ceil((graph.scrollTop + graph.clientHeight) / size) + OVERSCAN);
-    const top = y(first) - ROW_HEIGHT, bottom = y(last) + ROW_HEIGHT;
-    const lines = svgElement("g", { "aria-hidden": "true" }), rows = svgElement("g");
+    const top = y(first) - ROW_HEIGHT, bottom = Math.min(y(last) + ROW_HEIGHT, count * ROW_HEIGHT + 8);
+    const lines = svgElement("g", { "aria-hidden": "true" }), rows = svgElement("g", { role: "presentation" });
     channel.rows.forEach((row, number) => drawEdges(lines, row, number, first, last));
     for (let number = first; number < last; number += 1) rows.append(drawRow(channel.rows[number], number, count));
     const arrow = svgElement("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 12, refY: 4, markerWidth: 8, markerHeight: 8,
@@ -255,7 +264,8 @@
     for (const [kind, text] of shownRemarks) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
     const node = svgElement("g", {
       class: "row", role: "option", id: `row-${number}`, "data-number": number, "aria-selected": String(number === selected),
-      "aria-posinset": number + 1, "aria-setsize": count, "aria-label": [title, ...shownRemarks.map(([, text]) => text)].join(", "),
+      "aria-posinset": number + 1, "aria-setsize": count, 
+      "aria-label": [title, ...shownRemarks.map(([, text]) => text), ...spokenEdges(row)].join(", "),
     }, svgElement("rect", { class: "band", x: 0, y: y(number) - ROW_HEIGHT / 2, width: 20000, height: ROW_HEIGHT }));
     node.append(svgElement("circle", { class: kinds.join(" "), cx: x(row), cy: y(number), r: 5 }));
     if (selected >= 0 && inRange(channel.rows[selected], row))
@@ -269,6 +279,13 @@
     if (!version) return [nameOf(row)];
     const { name } = loadPackage(state.number);
     return [`${name}.v${version}`, `${name}.${version}`].includes(nameOf(row)) ? [version] : [version, nameOf(row)];
+  }
+
+  // Edges for screen readers.
+  function spokenEdges(row) {
+    const { rows } = state.channel, titleAt = (number) => titleOf(rows[number], bundleOf(rows[number]))[0];
+    return [...(row.replaces === undefined ? [] : [`replaces ${titleAt(row.replaces)}`]),
+      ...(row.skips?.length ? [`skips ${row.skips.length > 3 ? row.skips.length : row.skips.map(titleAt).join(" and ")}`] : [])];
   }
 
   function remarks(row, number, bundle) {
@@ -417,6 +434,7 @@
     if (hits.length >= MAX_ITEMS) lines.push(element("li", {}, `Showing the first ${MAX_ITEMS} results`));
     results.replaceChildren(...lines);
     results.hidden = !lines.length;
+    byId("status").textContent = search.value.trim() ? plural(hits.length, "result") : "";
     search.setAttribute("aria-expanded", String(!results.hidden));
     markActive();
   }
@@ -460,7 +478,24 @@
     const zooms = { "+": 1.25, "=": 1.25, "-": 0.8, 0: 0 };
     if (event.key in moves) selectRow(Math.min(end, Math.max(0, state.selected + moves[event.key])));
     else if (event.key in zooms) zoomBy(zooms[event.key]);
+    else if (event.key === "n" || event.key === "p") selectProblem(event.key === "n" ? 1 : -1);
     else return;
+    event.preventDefault();
+  }
+
+  function selectProblem(step) {
+    const { rows } = state.channel, count = rows.length;
+    for (let distance = 1; distance <= count; distance += 1) {
+      const number = (state.selected + step * distance + count * distance) % count;
+      if (state.labels.has(nameOf(rows[number]))) return selectRow(number);
+    }
+  }
+
+  function onPackagesKey(event) {
+    const buttons = [...byId("packages").querySelectorAll("button")], end = buttons.length - 1;
+    const steps = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }, index = buttons.indexOf(document.activeElement);
+    if (!(event.key in steps) || index < 0) return;
+    buttons[Math.min(end, Math.max(0, index + steps[event.key]))].focus();
     event.preventDefault();
   }
 
@@ -506,6 +541,8 @@
     const button = event.target.closest("button");
     if (button) showPackage(Number(button.dataset.number));
   });
+  byId("packages").addEventListener("keydown", onPackagesKey);
+  byId("skip").addEventListener("click", () => graph.focus());
   byId("channel").addEventListener("change", (event) => {
     const row = state.channel.rows[state.selected];
     showChannel(Number(event.target.value), row && nameOf(row));
