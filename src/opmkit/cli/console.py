@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,13 +75,42 @@ def print_text(text: str) -> None:
         print_line(line)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns separated by two spaces; as in Go's tables, the last column is not padded."""
-    table = [header, *(tuple(map(escape_controls, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+def print_report(text: str) -> None:
+    """Print text of several lines; digests in lines that are wider than the terminal are shortened."""
+    if width := _terminal_width():
+        from opmkit.cli.tables import shorten_digests
+
+        text = "\n".join(line if len(line) <= width else shorten_digests(line) for line in text.split("\n"))
+    print_text(text)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, optional: Collection[str] = ()) -> None:
+    """Print columns separated by two spaces; as in Go's tables, the last column is not padded.
+
+    On a terminal that is too narrow, texts are shortened, and the columns in ``optional`` are omitted and named on
+    stderr.
+    """
+    table: list[Sequence[str]] = [header, *(tuple(map(escape_controls, row)) for row in rows)]
+    if width := _terminal_width():
+        from opmkit.cli.tables import fit_table
+
+        table, omitted = fit_table(table, width, optional)
+        if omitted:
+            names = ", ".join(omitted)
+            print(f"Columns that do not fit the terminal: {names}", file=sys.stderr, flush=True)
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         *cells, last = row
         print("  ".join([*map(str.ljust, cells, widths), last]))
+
+
+def _terminal_width() -> int:
+    """Return the number of columns of the terminal; 0 for pipes, files and encodings without an ellipsis."""
+    if not sys.stdout.isatty() or not sys.stdout.encoding.lower().startswith("utf"):
+        return 0
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def print_json(value: Any) -> None:

@@ -83,7 +83,8 @@ def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat)
     from dataclasses import astuple
 
     if output is ValueFormat.TEXT:
-        print_table(header, [tuple(map(_format_cell, astuple(row))) for row in rows])
+        cells = [tuple(map(_format_cell, astuple(row))) for row in rows]
+        print_table(header, cells, optional=("IMAGE", "SKIP RANGE", "DISPLAY NAME"))
     else:
         print_value(rows, output)
 

@@ -44,7 +44,7 @@ def ls(output: Output = OutputFormat.TEXT) -> None:
         )
         for image in images
     ]
-    print_table(("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS"), rows)
+    print_table(("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS"), rows, optional=("CREATED", "PLATFORMS"))
 
 
 def inspect(registry_flags: RegistryFlags, image: Name, output: Output = OutputFormat.TEXT) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import format_count, print_json, print_text
+from opmkit.cli.console import format_count, print_json, print_report, print_text
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_to_stderr
 from opmkit.cli.index_flags import INDEX_HELP
@@ -74,7 +74,10 @@ def diff(
     else:
         if output is DiffFormat.MARKDOWN and kinds:
             print_text(f"{gate_as_markdown(failures, kinds)}\n")
-        print_text((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
+        if output is DiffFormat.MARKDOWN:
+            print_text(diff_as_markdown(difference))
+        else:
+            print_report(diff_as_text(difference))
         _print_failures(failures, kinds)
     if failures:
         ctx.exit(1)

@@ -82,4 +82,4 @@ def images(
         print_json([used.as_dict() for used in listed])
     else:
         rows = [(used.image, use.kind, use.package, use.bundle) for used in listed for use in used.uses]
-        print_table(("IMAGE", "KIND", "PACKAGE", "NEEDED BY"), rows)
+        print_table(("IMAGE", "KIND", "PACKAGE", "NEEDED BY"), rows, optional=("PACKAGE",))
