@@ -1,4 +1,4 @@
-"""The public API: names, laziness, and the examples in docs/api.md."""
+"""The public API: names, laziness, and the examples in its documentation."""
 
 from __future__ import annotations
 
@@ -47,12 +47,26 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         opmkit.nothing  # noqa: B018
 
 
-def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("document", "printed"), [("api.md", "lagoon-operator"), ("library.md", "v0.2.0 True")])
+def test_the_examples_run(
+    document: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("logging.basicConfig", lambda **_: None)
     (tmp_path / "fixtures").symlink_to(FIXTURES)
-    examples = EXAMPLE.findall((ROOT / "docs" / "api.md").read_text())
+    examples = EXAMPLE.findall((ROOT / "docs" / document).read_text())
     assert len(examples) > 3
     namespace: dict[str, object] = {}
     for example in examples:
-        exec(compile(example, "docs/api.md", "exec"), namespace)
-    assert "lagoon-operator" in capsys.readouterr().out
+        exec(compile(example, document, "exec"), namespace)
+    assert printed in capsys.readouterr().out
+
+
+def test_the_documented_loggers_exist() -> None:
+    text = (ROOT / "docs" / "library.md").read_text()
+    names = re.findall(r"`opmkit((?:\.\w+)+)`", text)
+    assert len(names) > 3
+    for name in names:
+        path = ROOT / "src" / "opmkit" / name[1:].replace(".", "/")
+        modules = [path.with_suffix(".py")] if path.with_suffix(".py").exists() else list(path.rglob("*.py"))
+        assert any("logging.getLogger(__name__)" in module.read_text() for module in modules), name

@@ -94,9 +94,19 @@ def __getattr__(name: str) -> Any:
     """Import a public name."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _add_null_handler()
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def _add_null_handler() -> None:
+    """Keep warnings off stderr unless the application configures logging, as libraries do; commands never need this."""
+    import logging
+
+    logger = logging.getLogger(__name__)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.registry.options import RegistryOptions
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from opmkit.index.operations.add.options import AddOptions
     from opmkit.index.operations.change import Change
 
+_CREATION = threading.Lock()
+
 
 @dataclass(frozen=True)
 class Opm:
     """Operations on bundles and indexes.
 
     Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
-    archives; no container engine is required. An instance can be shared by threads.
+    archives; no container engine is required. Threads can share an instance. Instances share nothing, unless they have
+    the same store, which processes can share as well.
 
     Attributes:
         registries: Settings for registries.
@@ -35,14 +38,19 @@ class Opm:
 
     registries: RegistryOptions = field(default_factory=RegistryOptions)
     store: Path | None = None
+    _tools: list[RegistryTool] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    @cached_property
+    @property
     def _tool(self) -> RegistryTool:
+        """The tool, created on first use."""
         from opmkit.imagetools.registry import RegistryClient
         from opmkit.imagetools.store import ImageStore
         from opmkit.imagetools.tools.registry import RegistryTool
 
-        return RegistryTool(RegistryClient(self.registries), ImageStore.open(self.store))
+        with _CREATION:
+            if not self._tools:
+                self._tools.append(RegistryTool(RegistryClient(self.registries), ImageStore.open(self.store)))
+            return self._tools[0]
 
     def build_bundle(
         self,
@@ -81,7 +89,7 @@ class Opm:
 
         target = parse_image_reference(image)
         given = AnnotationsInput(package, ",".join(channels), default_channel)
-        bundle = generate(manifests, given, output=output, needs_dockerfile=False)
+        bundle = generate(manifests, given, output=output, write_dockerfile=False)
         spec = bundle_build_spec(bundle.manifests, bundle.metadata, created=source_date_epoch())
         return pin_reference(target, self._tool.build(spec, None, [target], push=push))
 

@@ -63,6 +63,7 @@ def generate(
     base_image: str = "scratch",
     overwrite: bool = True,
     needs_dockerfile: bool = True,
+    write_dockerfile: bool = True,
     working_directory: Path | None = None,
 ) -> Generated:
     """Write the annotations and the Dockerfile of a bundle.
@@ -76,6 +77,7 @@ def generate(
         base_image: Image in the FROM instruction of the Dockerfile.
         overwrite: Whether to replace existing files; otherwise existing annotations must be equal.
         needs_dockerfile: Whether it is an error, not a warning, if the working directory is not writable.
+        write_dockerfile: Whether to write the Dockerfile.
         working_directory: Directory of the Dockerfile; by default the current one.
 
     Raises:
@@ -104,7 +106,7 @@ def generate(
             _copy(directory, manifests, overwrite=overwrite)
         if writes_annotations:
             write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations))
-        if overwrite or not (working_directory / DOCKERFILE).exists():
+        if write_dockerfile and (overwrite or not (working_directory / DOCKERFILE).exists()):
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
             text = dockerfile(annotations, base_image, *sources)
             warnings += _write_dockerfile(working_directory / DOCKERFILE, text, needed=needs_dockerfile)

@@ -25,3 +25,4 @@ def configure_logs(*, debug: bool) -> None:
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
     logger.propagate = False
+    logging.getLogger("sigstore").setLevel(logging.ERROR)

@@ -148,8 +148,9 @@ def cancel_on_signal(target: T, cancel: Callable[[T], object]) -> T:
 
 
 def record_update(name: str) -> None:
-    """List ``name`` as already updated in the report of a later signal."""
-    _state.updated.append(name)
+    """List ``name`` as already updated in the report of a later signal, if a command runs."""
+    if _state.in_command:
+        _state.updated.append(name)
 
 
 def report(number: int) -> int:

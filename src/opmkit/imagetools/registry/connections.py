@@ -155,6 +155,10 @@ class _Connection(HTTPConnection):
 class _TLSConnection(_Connection, HTTPSConnection):
     """The same over TLS."""
 
+    def connect(self) -> None:
+        super().connect()
+        self.is_verified = True  # no InsecureRequestWarning where the options disable verification
+
 
 def _shut_down(connection: socket.socket | None) -> None:
     if connection is not None:

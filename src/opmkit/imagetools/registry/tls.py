@@ -10,7 +10,6 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import requests
-import urllib3
 from requests.adapters import HTTPAdapter
 
 from opmkit._version import __version__
@@ -87,8 +86,6 @@ class SessionPool:
         # Harbor treats clients that accept cookies as browsers, and asks for CSRF tokens.
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         session.headers.update({"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity"})
-        if not config.verify:
-            urllib3.disable_warnings()
         adapter = _Adapter(None if self._plain_http else config.context())
         session.mount("https://", adapter)
         session.mount("http://", adapter)

@@ -5,7 +5,6 @@ This module requires the extra ``keyless``.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -208,7 +207,7 @@ class KeylessSigner:
 
 
 def _check_installed() -> None:
-    """Raise ImageToolsError if the extra is not installed; silence the library's log."""
+    """Raise ImageToolsError if the extra is not installed."""
     try:
         import sigstore  # noqa: F401
     except ImportError as error:
@@ -216,7 +215,6 @@ def _check_installed() -> None:
             "keyless signatures are not supported by this installation: sigstore not found",
             hint="install the extra: pip install 'opmkit[keyless]'",
         ) from error
-    logging.getLogger("sigstore").setLevel(logging.ERROR)
 
 
 def _one_line(error: Exception) -> str:

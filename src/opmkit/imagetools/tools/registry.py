@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -70,6 +71,7 @@ class RegistryTool:
     Names are resolved in their registries. If a registry does not have an image, is unreachable or denies access (as
     many do for names that do not exist), the image saved with that name in the embedded store is used. An image can
     thus be a base image before it is pushed. Layers read from registries are cached in the store, if it is writable.
+    Thread-safe.
     """
 
     name = "none"
@@ -88,6 +90,7 @@ class RegistryTool:
         self._store = store
         self._workers = workers
         self._inspected: dict[tuple[Reference, Platform | None], Image] = {}
+        self._lock = threading.Lock()
 
     @property
     def storage(self) -> str:
@@ -114,9 +117,11 @@ class RegistryTool:
         key = (reference, platform)
         image = self._inspected.get(key)
         if image is None:
-            image = self._inspected[key] = self._read(reference, partial(load_image, platform=platform))
-            if len(self._inspected) > _MAX_INSPECTED:
-                self._inspected.pop(next(iter(self._inspected)), None)
+            image = self._read(reference, partial(load_image, platform=platform))
+            with self._lock:
+                self._inspected[key] = image
+                if len(self._inspected) > _MAX_INSPECTED:
+                    del self._inspected[next(iter(self._inspected))]
         return image
 
     def load(self, reference: ImageReference) -> Image | ImageIndex:
