@@ -1,0 +1,134 @@
+"""The pipeline files and examples pass the checks of their CI systems' tools."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.kit.installed import ROOT
+from tests.kit.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GITHUB = ROOT / "examples" / "github-actions"
+COMPONENTS = sorted((ROOT / "templates").glob("*.yml"))
+WORKFLOWS = sorted((GITHUB / ".github" / "workflows").iterdir())
+PLACEHOLDER = "registry.example.com/water"
+
+
+def check(*argv: str | Path, directory: Path = ROOT) -> None:
+    """Run a checker, which must find nothing."""
+    done = subprocess.run([*argv], cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def github_repository(directory: Path) -> Path:
+    """Create the example repository for GitHub Actions."""
+    shutil.copytree(GITHUB, directory, dirs_exist_ok=True)
+    subprocess.run(["git", "init", "--quiet", directory], check=True)
+    return directory
+
+
+def load(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def test_actionlint_accepts_the_workflows(tmp_path: Path) -> None:
+    check(require("actionlint"), directory=github_repository(tmp_path))
+
+
+def test_zizmor_finds_nothing_in_the_workflows_and_the_action(tmp_path: Path) -> None:
+    program = require("zizmor")
+    check(program, "--offline", "--persona", "pedantic", ".", directory=github_repository(tmp_path))
+    check(program, "--offline", "--persona", "pedantic", ROOT / "action.yml")
+
+
+def test_files_match_the_published_schemas(tmp_path: Path) -> None:
+    program = require("check-jsonschema")
+    check(program, "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    check(program, "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
+    pipelines = [ROOT / "examples/gitlab/.gitlab-ci.yml"]
+    for component in COMPONENTS:  # the schema describes the part below the inputs
+        pipelines.append(tmp_path / component.name)
+        pipelines[-1].write_text(component.read_text().split("\n---\n")[1])
+    check(program, "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", *pipelines)
+
+
+def test_pre_commit_accepts_the_hooks_and_the_example() -> None:
+    program = require("pre-commit")
+    check(program, "validate-manifest", ROOT / ".pre-commit-hooks.yaml")
+    check(program, "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml")
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    texts = [path.read_text() for path in [*WORKFLOWS, ROOT / "action.yml"]]
+    used = [reference for text in texts for reference in re.findall(r"uses: (\S+)", text)]
+    foreign = [reference for reference in used if not reference.startswith("opmkit/opmkit@")]
+    assert len(foreign) > 4
+    for reference in foreign:
+        assert re.search(r"@[0-9a-f]{40}$", reference), reference
+
+
+@pytest.mark.parametrize("path", COMPONENTS, ids=lambda path: path.name)
+def test_components_use_every_input_and_declare_each_that_they_use(path: Path) -> None:
+    header, _ = load(path)
+    used = re.findall(r"\$\[\[ inputs\.([a-z-]+) \]\]", path.read_text())
+    assert sorted(used) == sorted(header["spec"]["inputs"])
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    for name, spec in header["spec"]["inputs"].items():
+        assert spec["description"]
+        assert f"`{name}`" in page, f"{name} is not documented"
+
+
+def test_inputs_of_the_action_and_hooks_are_documented() -> None:
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    (action,) = load(ROOT / "action.yml")
+    (hooks,) = load(ROOT / ".pre-commit-hooks.yaml")
+    for name in [*action["inputs"], *action["outputs"], *(hook["id"] for hook in hooks)]:
+        assert f"`{name}`" in page, f"{name} is not documented"
+
+
+def test_scripts_contain_no_expressions() -> None:
+    """An expression in a script would run the text of a branch name or input as shell code."""
+    (action,) = load(ROOT / "action.yml")
+    jobs = [job for path in WORKFLOWS for job in load(path)[0]["jobs"].values()]
+    scripts = [step["run"] for steps in [action["runs"], *jobs] for step in steps["steps"] if "run" in step]
+    for component in COMPONENTS:
+        for job in load(component)[1].values():
+            scripts += [*job.get("before_script", []), *job.get("script", [])]
+    assert len(scripts) > 15
+    for script in scripts:
+        assert "${{" not in script
+        assert "$[[" not in script
+
+
+@pytest.mark.parametrize(
+    ("hook", "path", "runs"),
+    [
+        ("opm-bundle-validate", "bundle/manifests/csv.yaml", True),
+        ("opm-bundle-validate", "bundle/metadata/annotations.yml", True),
+        ("opm-bundle-validate", "README.md", False),
+        ("opm-validate", "catalogs/lagoon-operator/catalog.yaml", True),
+        ("opm-validate", "v4.20/catalog/lagoon-operator/catalog.json", True),
+        ("opm-validate", "bundle/manifests/csv.yaml", False),
+        ("opm-template-render", "templates/lagoon-operator.yaml", True),
+        ("opm-template-render", "catalog.lock", True),
+        ("opm-template-render", "src/catalog.py", False),
+    ],
+)
+def test_hooks_run_for_their_files(hook: str, path: str, runs: bool) -> None:
+    (hooks,) = load(ROOT / ".pre-commit-hooks.yaml")
+    (pattern,) = (each["files"] for each in hooks if each["id"] == hook)
+    assert bool(re.search(pattern, path)) == runs
+
+
+def test_examples_use_one_placeholder_for_the_registry() -> None:
+    for path in (ROOT / "examples").rglob("*.y*ml"):
+        for host in re.findall(r"\bregistry\.example\.com/\w+", path.read_text()):
+            assert host == PLACEHOLDER, path

@@ -1,0 +1,108 @@
+"""Run the shell steps of pipelines in ``examples`` as their CI systems do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.kit.installed import ROOT, SYSTEM_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BLOCK = re.compile(r"^ *```console\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^ *\$ (.*)$", re.MULTILINE)
+ACTION = "opmkit/opmkit@"
+_INPUT = re.compile(r"\$\[\[ inputs\.([a-z-]+) \]\]")
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A machine that runs each job in ``directory`` with a new ``HOME``."""
+
+    bin: Path
+    scratch: Path
+    directory: Path
+    env: Mapping[str, str]
+
+    def run(
+        self, script: str, env: Mapping[str, str] | None = None, *, home: str = "home", directory: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script with bash, which exits on the first failure."""
+        (self.scratch / home).mkdir(exist_ok=True)
+        return subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=directory or self.directory,
+            env={
+                "PATH": f"{self.bin}:{SYSTEM_PATH}",
+                "HOME": str(self.scratch / home),
+                "LANG": "C.UTF-8",
+                "CI": "true",
+                **self.env,
+                **(env or {}),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+def console_commands(page: Path, heading: str) -> str:
+    """Return the commands of the console blocks in a section of a page as a script."""
+    section = page.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return "\n".join(command for block in BLOCK.findall(section) for command in COMMAND.findall(block))
+
+
+def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the steps of a job until one fails, and return the result of the last."""
+    content = yaml.safe_load((runner.directory / ".github/workflows" / workflow).read_text())
+    settings = {**content["env"], "GITHUB_STEP_SUMMARY": str(runner.scratch / "summary.md"), **env}
+    done = subprocess.CompletedProcess([], 0, "", "")
+    for step in content["jobs"][job]["steps"]:
+        if done.returncode and step.get("if") != "always()":
+            continue
+        if step.get("uses", "").startswith(ACTION):
+            following = run_action(runner, step.get("with", {}), settings)
+        elif "run" in step:
+            following = runner.run(step["run"], settings)
+        else:
+            continue
+        done = done if done.returncode else following
+    return done
+
+
+def run_action(runner: Runner, inputs: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the command of the action as its step does; opm is installed already."""
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    (step,) = (step for step in steps if step.get("id") == "run")
+    values = {name: inputs.get(name, "") for name in ("run", "sarif-file")}
+    if not values["run"]:
+        return subprocess.CompletedProcess([], 0, "", "")
+    given = {name: _github_input(value, values) for name, value in step["env"].items()}
+    return runner.run(step["run"], {**env, **given, "GITHUB_OUTPUT": str(runner.scratch / "output")})
+
+
+def _github_input(expression: str, values: Mapping[str, str]) -> str:
+    (name,) = re.findall(r"^\$\{\{ inputs\.([a-z-]+) \}\}$", expression)
+    return values[name]
+
+
+def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a job of a component with the inputs in ``.gitlab-ci.yml``, and return its result."""
+    included = yaml.safe_load((runner.directory / ".gitlab-ci.yml").read_text())["include"]
+    (given,) = (each["inputs"] for each in included if f"/{component}@" in each["component"])
+    header, body = yaml.safe_load_all((ROOT / "templates" / f"{component}.yml").read_text())
+    inputs = {name: spec.get("default") for name, spec in header["spec"]["inputs"].items()} | given
+    jobs: dict[str, Any] = yaml.safe_load(_INPUT.sub(lambda match: inputs[match[1]], yaml.safe_dump(body)))
+    parent = jobs[jobs[job]["extends"]]
+    variables = {name: Template(value or "").safe_substitute(env) for name, value in parent["variables"].items()}
+    script = "\n".join([*parent["before_script"], *jobs[job]["script"]])
+    return runner.run(script, {**env, **variables}, home=f"home-{job}")
