@@ -10,8 +10,9 @@ from opmkit.index.drawing import dot
 from opmkit.index.drawing.dot import render_dot
 from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.blobs import Blobs
 
-from .samples import REEF, hostile_catalog
+from .samples import REEF, channel, entry, hostile_catalog
 
 
 def test_hostile_names_stay_within_strings() -> None:
@@ -50,6 +51,13 @@ def test_each_edge_is_drawn_once_by_its_type() -> None:
         ("1.0.0", "1.2.0"): ' [style=dotted, label="skip range"]',
     }
     assert 'label="stable (default)"' in text
+
+
+def test_edges_of_cycles_are_red() -> None:
+    edges = (entry("1.0.0", "1.1.0"), entry("1.1.0", "1.0.0"), entry("1.2.0", "1.1.0"))
+    text = render_dot(package_views(Blobs(channels=(channel(*edges),))))
+    assert len(re.findall(r"->.*;", text)) == 3
+    assert len(re.findall(r"->.*\[color=red\];", text)) == 2
 
 
 def test_number_of_edges_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,10 @@ def _edges(layout: ChannelLayout, cluster: int, remaining: Iterator[int]) -> Ite
                 f"more than {MAX_EDGES} edges to draw",
                 hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
-        yield f"      c{cluster}_{older} -> c{cluster}_{newer}{_ATTRIBUTES[edge_type]};"
+        attributes = _ATTRIBUTES[edge_type]
+        if layout.rows[older].cycle is not None and layout.rows[older].cycle == layout.rows[newer].cycle:
+            attributes += " [color=red]"
+        yield f"      c{cluster}_{older} -> c{cluster}_{newer}{attributes};"
 
 
 def _quote(text: str) -> str:

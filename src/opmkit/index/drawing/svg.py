@@ -100,23 +100,35 @@ def _skippers(rows: Sequence[Row]) -> list[list[int]]:
 def _edges(layout: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
     for number, row in enumerate(layout.rows):
         if row.replaces is not None:
-            yield f'<path class="replaces" d="{_replaces_path(layout.rows, number, row.replaces)}"/>'
+            kind = "replaces cycle" if _is_cyclic(row, layout.rows[row.replaces]) else "replaces"
+            yield f'<path class="{kind}" d="{_replaces_path(layout.rows, number, row.replaces)}"/>'
         above = [skipper for skipper in skippers[number] if skipper < number] or skippers[number]
         if above:
             yield f'<path class="skips" d="{_skips_path(row, number, layout.rows[above[-1]], above[-1])}"/>'
+        for skipper in skippers[number]:
+            if _is_cyclic(row, layout.rows[skipper]):
+                yield f'<path class="skips cycle" d="{_skips_path(row, number, layout.rows[skipper], skipper)}"/>'
+
+
+def _is_cyclic(row: Row, other: Row) -> bool:
+    return row.cycle is not None and row.cycle == other.cycle
 
 
 def _replaces_path(rows: Sequence[Row], newer: int, older: int) -> str:
-    """Return a path down the lane of the newer bundle, then across to that of the older one."""
+    """Return a path down the lane of the newer bundle, then across to that of the older one; upwards, an arc."""
+    if older <= newer:
+        return _skips_path(rows[newer], newer, rows[older], older)
     x, y, to_x, to_y = _x(rows[newer]), _y(newer), _x(rows[older]), _y(older)
     if x == to_x:
         return f"M{x} {y}V{to_y}"
-    turn = to_y - _ROW_HEIGHT if to_y > y else to_y + _ROW_HEIGHT
+    turn = to_y - _ROW_HEIGHT
     return f"M{x} {y}V{turn}C{x} {to_y} {to_x} {turn} {to_x} {to_y}"
 
 
 def _skips_path(row: Row, number: int, skipper: Row, skipper_number: int) -> str:
-    """Return an arc to the left of the lanes, wider for more distant rows."""
+    """Return an arc to the left of the lanes, wider for more distant rows; for a bundle that updates itself, a loop."""
+    if number == skipper_number:
+        return f"M{_x(row)} {_y(number)}c-24 -18 -24 18 0 0"
     left = max(4, _ARCS_WIDTH - 16 - 6 * abs(number - skipper_number))
     y, to_y = _y(number), _y(skipper_number)
     return f"M{_x(row)} {y}C{left} {y} {left} {to_y} {_x(skipper)} {to_y}"
@@ -132,7 +144,9 @@ def _y(number: int) -> int:
 
 def _remarks(package: PackageView, layout: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
     if not row.is_entry:
-        yield "not in this channel"
+        yield "not in this channel" if row.name in package.bundles else "does not exist"
+    if row.cycle is not None:
+        yield "in a cycle"
     if deprecation := package.bundle_deprecation(row.name):
         yield f"deprecated: {deprecation}"
     if skippers:
