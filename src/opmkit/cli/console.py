@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,14 @@ class ValueFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"
+
+
+class ProgressFormat(StrEnum):
+    """Formats of progress on stderr."""
+
+    AUTO = "auto"
+    JSON = "json"
+    NONE = "none"
 
 
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
@@ -145,12 +154,28 @@ def format_size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
+_progress_format: ContextVar[ProgressFormat] = ContextVar("progress_format", default=ProgressFormat.AUTO)
+"""Format of the progress of the current command."""
+
+
+def set_progress_format(chosen: ProgressFormat) -> None:
+    """Set the format of the progress of the current command."""
+    _progress_format.set(chosen)
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Show progress bars on stderr if it is a terminal."""
+    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses."""
     from opmkit.imagetools.progress import NO_PROGRESS
 
-    if not sys.stderr.isatty():
+    chosen = _progress_format.get()
+    if chosen is ProgressFormat.JSON:
+        from opmkit.cli.progress_events import ProgressEvents
+
+        with ProgressEvents() as events:
+            yield events
+        return
+    if chosen is ProgressFormat.NONE or not sys.stderr.isatty():
         yield NO_PROGRESS
         return
     from opmkit.cli.progress_bars import ProgressBars

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.console import ProgressFormat, set_progress_format
+
 if TYPE_CHECKING:
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryOptions
@@ -26,6 +28,7 @@ GLOBAL_FLAGS = {
     "--ca-file": True,
     "--cert-dir": True,
     "--authfile": True,
+    "--progress": True,
 }
 """Flags that are valid anywhere on the command line, and whether each takes a value."""
 
@@ -68,9 +71,18 @@ class RegistryFlags:
         ),
     ] = None
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False
+    progress: Annotated[
+        ProgressFormat,
+        typer.Option(
+            "--progress",
+            help="Progress on stderr: auto (bars on a terminal), json (one event per line) or none",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
+    ] = ProgressFormat.AUTO
 
     def check(self) -> None:
-        """Raise ImageToolsError if the credentials file does not exist, even if no registry is accessed."""
+        """Apply the format of progress; raise ImageToolsError if the credentials file does not exist."""
+        set_progress_format(self.progress)
         if self.authfile is not None:
             from opmkit.imagetools.auth.keychain import check_authfile
 

@@ -1,0 +1,70 @@
+"""Progress as JSON lines on stderr, for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+_INTERVAL = 0.25
+"""Seconds between two ``advance`` events of a task."""
+
+
+class ProgressEvents:
+    """A receiver of progress that writes events; a context manager that ends the last task.
+
+    Each line is a JSON object with the ``event``: ``begin``, ``advance`` or ``end``; the ``task``, its ``unit`` and
+    ``total`` (null if it is unknown); the units that are ``done``; the ``seconds`` since the task began; and the
+    average ``rate``, in units per second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Use ``clock``, in seconds, for durations and rates."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._task: dict[str, Any] | None = None
+        self._done = 0
+        self._started = self._written = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
+        """Write ``begin`` for a task, after ``end`` for the task before it."""
+        with self._lock:
+            self._end()
+            self._task = {"task": label, "unit": unit, "total": total}
+            self._done, self._started = 0, self._clock()
+            self._write("begin")
+
+    def advance(self, count: int) -> None:
+        """Count units, and write ``advance`` a few times per second."""
+        with self._lock:
+            self._done += count
+            if self._task is not None and self._clock() - self._written >= _INTERVAL:
+                self._write("advance")
+
+    def end(self) -> None:
+        """Write ``end`` with the final numbers, whether the task succeeded or failed."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            self._write("end")
+            self._task = None
+
+    def _write(self, event: str) -> None:
+        self._written = self._clock()
+        seconds = self._written - self._started
+        rate = round(self._done / seconds, 1) if seconds > 0 else 0.0
+        fields = {"event": event, **(self._task or {}), "done": self._done, "seconds": round(seconds, 3), "rate": rate}
+        line = json.dumps(fields).replace("\x7f", "\\u007f")  # JSON does not escape DEL, which terminals interpret
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
