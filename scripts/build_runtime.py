@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,14 +33,15 @@ from opmkit.cli.main import run_app
 from opmkit.cli.registration import add_command
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.imagetools.epoch import rfc3339, source_date_epoch
-from opmkit.imagetools.image import Image
+from opmkit.imagetools.errors import OpmkitError
+from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import write_tar
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.spec import ConfigChanges, Platform
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform
 from opmkit.imagetools.transports import pin_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STAGES = ("interpreter", "packages", "opmkit")
 HOME = Path("opt/opmkit")
@@ -76,6 +78,14 @@ def build(
     registry_flags: RegistryFlags,
     tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
     push: Annotated[bool, typer.Option("--push", help="Push to the registry of --tag")] = False,
+    combine_with: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--combine-with",
+            metavar="IMAGE",
+            help="Image of another platform to combine into an image index; repeatable",
+        ),
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option("--directory", metavar="DIR", help="Directory to write the files to instead of an image"),
@@ -92,9 +102,23 @@ def build(
     target = parse_image_reference(tag)
     tool = registry_flags.tool()
     with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
+        others = [tool.load(parse_image_reference(name)) for name in combine_with or ()]
         image = runtime(Path(scratch), source_date_epoch())
         put = tool.push if push else tool.save
-        print(pin_reference(target, put(image, target, progress=bars).digest))
+        print(pin_reference(target, put(combined(image, others), target, progress=bars).digest))
+
+
+def combined(image: Image, others: Sequence[Image | ImageIndex]) -> Image | ImageIndex:
+    """Return an index of images by platform, or the image if there are no others; raises OpmkitError."""
+    images = [image, *(one for other in others for one in getattr(other, "images", (other,)))]
+    if len(images) == 1:
+        return image
+    by_platform = {str(one.config.platform): one for one in images}
+    if len(by_platform) < len(images):
+        raise OpmkitError("--combine-with: two images have the same platform", hint="pass images of other platforms")
+    ordered = [by_platform[name] for name in sorted(by_platform)]
+    descriptors = [replace(one.manifest.descriptor, platform=one.config.platform) for one in ordered]
+    return ImageIndex(IndexManifest.build(descriptors), tuple(ordered))
 
 
 def runtime(scratch: Path, created: int) -> Image:

@@ -13,6 +13,7 @@ from email import message_from_string
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.kit.opm import FIXTURES
 from tests.kit.requirements import require
@@ -232,3 +233,30 @@ def test_only_relative_links_become_absolute(hooks: Any) -> None:
     assert hooks.absolute_links(text, REPOSITORY, "v1") == (
         f"[a]({REPOSITORY}/blob/v1/docs/a.md) ![b]({REPOSITORY}/raw/v1/b.png) [c](https://example.com) [d](#part)"
     )
+
+
+def release_steps() -> dict[str, list[dict[str, Any]]]:
+    """Return the steps of the release workflow by job."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    return {name: job["steps"] for name, job in workflow["jobs"].items()}
+
+
+def test_release_compares_the_version_with_the_tag(packages: Path) -> None:
+    (step,) = (step for step in release_steps()["packages"] if step.get("name") == "Compare the version with the tag")
+    version = metadata(packages)["Version"]
+    (packages.parent / "elsewhere").mkdir()
+    for tag, directory, succeeds in (
+        (f"v{version}", packages.parent, True),
+        ("v9.9.9", packages.parent, False),
+        (f"v{version}", packages.parent / "elsewhere", False),
+    ):
+        done = subprocess.run(["bash", "-euc", step["run"]], cwd=directory, env={"TAG": tag}, check=False)
+        assert (done.returncode == 0) == succeeds
+
+
+def test_release_runs_pinned_actions_and_existing_scripts() -> None:
+    steps = [step for steps in release_steps().values() for step in steps]
+    assert [step["uses"] for step in steps if not re.search(r"@[0-9a-f]{40}$", step.get("uses", "@" + "0" * 40))] == []
+    scripts = {name for step in steps for name in re.findall(r"scripts/[\w-]+", step.get("run", ""))}
+    assert scripts == {"scripts/build-packages", "scripts/build-runtime"}
+    assert all(os.access(ROOT / name, os.X_OK) for name in scripts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +19,7 @@ import pytest
 
 from opmkit.index.client import CatalogClient, ServerUnreachable
 from tests.kit.catalogs import free_port
-from tests.kit.opm import FIXTURES, Opm
+from tests.kit.opm import FIXTURES, LAGOON, Opm
 from tests.kit.requirements import require
 
 if TYPE_CHECKING:
@@ -125,6 +127,56 @@ def test_index_on_the_runtime_image_is_served_as_in_a_cluster(tmp_path: Path) ->
     names = {part["name"] for part in bill["components"]}
     assert {"grpcio", "requests", "CPython"} <= names
     assert any(name.endswith("/libc.so.6") for name in names)
+
+    serve_recipe(tmp_path / "bundle" / "rootfs")
+    assert not [path for path in (tmp_path / "bundle" / "rootfs").rglob("*sh") if path.name in {"sh", "bash", "dash"}]
+
+
+def serve_recipe(root: Path) -> None:
+    """Run the steps of the Dockerfile in the docs in ``root``, the files of the runtime image, and query its server."""
+    document = (FIXTURES.parent / "docs" / "installation.md").read_text()
+    recipe = re.findall(r"```dockerfile\n(.*?)```", document, re.DOTALL)[1]
+    steps = [(name, value) for name, _, value in (line.partition(" ") for line in recipe.splitlines() if line)]
+    assert [name for name, _ in steps] == ["FROM", "COPY", "RUN", "FROM", "COPY", "ENTRYPOINT", "CMD"]
+    chroot = ["chroot", "--userspec=1001:0", str(root)]
+    bundle = root / steps[1][1].split()[1].lstrip("/")
+    shutil.copytree(LAGOON / "0.1.0", bundle / "0.1.0")
+    (bundle / "package.yaml").write_text(
+        "packageName: lagoon-operator\nchannels:\n- name: stable\n  currentCSV: lagoon-operator.v0.1.0\n"
+    )
+    subprocess.run([*chroot, *json.loads(steps[2][1])], check=True)
+    source, target = steps[4][1].removeprefix("--from=builder ").split()
+    shutil.copy2(root / source.lstrip("/"), root / target.lstrip("/"))
+    port = free_port()
+    argv = [*chroot, *json.loads(steps[5][1]), *json.loads(steps[6][1]), "--port", str(port)]
+    with subprocess.Popen(argv) as server:
+        try:
+            wait_for(f"127.0.0.1:{port}")
+            with CatalogClient.connect(f"127.0.0.1:{port}") as client:
+                assert [bundle.name for bundle in client.list_bundles()] == ["lagoon-operator.v0.1.0"]
+        finally:
+            server.terminate()
+
+
+def test_images_of_platforms_are_combined() -> None:
+    """The order does not depend on the platform that builds, and one platform is not accepted twice."""
+    script = "\n".join(
+        [
+            "import sys; sys.path.insert(0, sys.argv[1]); import build_runtime as b",
+            "from opmkit.imagetools.errors import OpmkitError",
+            "from opmkit.imagetools.spec import Platform",
+            "amd, arm = (b.Image.scratch(Platform('linux', name)) for name in ('amd64', 'arm64'))",
+            "assert b.combined(amd, []) is amd",
+            "assert b.combined(amd, [arm]).digest == b.combined(arm, [b.combined(amd, [])]).digest",
+            "index = b.combined(arm, [amd])",
+            "print([one.platform.architecture for one in index.index.images])",
+            "try: b.combined(amd, [index])",
+            "except OpmkitError as error: print(error.message)",
+        ]
+    )
+    argv = [sys.executable, "-c", script, str(BUILD.parent)]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["['amd64', 'arm64']", "--combine-with: two images have the same platform"]
 
 
 def test_program_layer_is_reproducible(tmp_path: Path) -> None:
