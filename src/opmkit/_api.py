@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.registry.options import RegistryOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -118,6 +118,31 @@ class Opm:
         config = ValidatorConfig(ProfileValidator(profile_named(profile)), Compat.OPMKIT, Options())
         validator = BundleValidator(lambda: self._tool, config)
         return list(validator.run(expand_targets(bundles, self._tool.tags)))
+
+    def validate_archive(self, archive: Path, *, profile: str = "all") -> ValidationResult:
+        """Validate the bundle in a tar archive from an untrusted source.
+
+        The archive, compressed with gzip or zstd or not at all, contains a bundle directory or its entries. It is
+        unpacked to a temporary directory, like the layer of an image: no path leads out of it.
+
+        Args:
+            archive: File of at most 16 MiB, whose unpacked files have at most 64 MiB.
+            profile: Name of the profile, see ``opm bundle validate --help``.
+
+        Returns:
+            The result, whose target is the name of the file.
+
+        Raises:
+            BundleError: The archive contains no bundle, or the profile does not exist.
+            ImageToolsError: The archive is damaged, unsafe or too large, or cannot be read.
+        """
+        from opmkit.bundle.upload import unpack_archive
+        from opmkit.imagetools.scratch import ScratchDirectory
+
+        with ScratchDirectory("opm-upload-") as scratch:
+            directory = unpack_archive(archive, Path(scratch, "bundle"))
+            (result,) = self.validate_bundles([str(directory)], profile=profile)
+            return replace(result, target=archive.name, error=result.error.replace(str(directory), archive.name))
 
     def open_index(self, index: str) -> IndexSource:
         """Find an index: an index image, a catalog directory, or a database file.
