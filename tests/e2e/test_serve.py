@@ -342,7 +342,8 @@ def test_reflection(library: Path, version: str) -> None:
         pool = DescriptorPool()
         for name in services:
             response = reflect(file_containing_symbol=name)
-            for file in response.file_descriptor_response.file_descriptor_proto:  # type: ignore[attr-defined]
+            files = response.file_descriptor_response.file_descriptor_proto  # type: ignore[attr-defined]
+            for file in reversed(files):  # the dependencies follow the file
                 pool.Add(FileDescriptorProto.FromString(file))
         assert reflect(file_by_filename="registry.proto").file_descriptor_response.file_descriptor_proto  # type: ignore[attr-defined]
         for unknown in ({"file_containing_symbol": "api.None"}, {"file_by_filename": "none.proto"}):

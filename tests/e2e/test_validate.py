@@ -292,7 +292,7 @@ def test_binary_names_and_contents_are_findings(opm: Opm) -> None:
         (("x", "--output", "yaml"), "unknown format 'yaml'"),
         (("x", "--fail-on", "never"), "unknown severity 'never'"),
         (("x", "--profile", "sdk"), "sdk"),
-        (("x", "--compat", "2"), "unknown version '2'"),
+        (("x", "--compat", "2"), 'unknown release of Go opm "2"'),
         (("x", "--ignore", "NO-RULE"), "unknown rule 'NO-RULE'"),
         (("x", "--select-optional", "name=none"), "selects no optional validator"),
         (("x", "--optional-values", "k9s=1"), "k9s"),

@@ -172,7 +172,10 @@ def alternatives(
 
 @pytest.mark.parametrize("served", RECORDS[:1], indirect=True)
 def test_health_and_reflection_equal_the_record(served: grpc.Channel) -> None:
-    """opmkit lists the newer version of reflection as well, and error messages differ."""
+    """opmkit lists the newer version of reflection as well, and error messages differ.
+
+    The API of the recorded version has no dependencies; that of later ones has.
+    """
     reflection = "grpc.reflection.v1alpha.ServerReflection"
     health: Any = health_pb2_grpc.HealthStub(served)
     for recorded in record(RECORDS[0])["other_services"]:
@@ -188,8 +191,10 @@ def test_health_and_reflection_equal_the_record(served: grpc.Channel) -> None:
             elif "error_response" in recorded["response"]:
                 assert answer.error_response.error_code == recorded["response"]["error_response"]["error_code"]
             else:
-                (file,) = map(FileDescriptorProto.FromString, answer.file_descriptor_response.file_descriptor_proto)
-                assert [file.name] == recorded["response"]["file_descriptor_names"]
+                files = map(FileDescriptorProto.FromString, answer.file_descriptor_response.file_descriptor_proto)
+                file, *dependencies = (each.name for each in files)
+                assert [file] == recorded["response"]["file_descriptor_names"]
+                assert set(dependencies) <= {"google/protobuf/struct.proto"}
         elif "error" in recorded:
             with pytest.raises(grpc.RpcError) as caught:
                 list(health.Watch(health_pb2.HealthCheckRequest(**fields)))
