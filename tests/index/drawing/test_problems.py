@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Severity
 from opmkit.index.drawing.problems import package_problems
 from opmkit.index.drawing.view import package_views
-from opmkit.index.fbc.blobs import Blobs, PackageBlob
+from opmkit.index.fbc.blobs import Blobs, EntryBlob, PackageBlob
 
 from .samples import bundle, channel, entry
 
 if TYPE_CHECKING:
     from opmkit.index.drawing.problems import PackageProblem
-    from opmkit.index.fbc.blobs import EntryBlob
 
 
 def problems(*entries: EntryBlob, bundles: tuple[str, ...] = ()) -> list[PackageProblem]:
@@ -58,6 +57,11 @@ def test_cycle_hidden_by_other_errors_is_a_warning() -> None:
         (Severity.ERROR, "one of 2 heads", ("reef.v10.0.0", "reef.v2.0.0")),
         (Severity.WARNING, "in a cycle", ("reef.v1.1.0", "reef.v1.0.0")),
     ]
+
+
+def test_entry_without_a_name_is_no_cycle() -> None:
+    blobs = Blobs((PackageBlob("reef", "stable"),), (channel(EntryBlob("")),))
+    assert all("cycle" not in problem.text for problem in package_problems(blobs, package_views(blobs))["reef"])
 
 
 def test_second_cycle_is_a_warning() -> None:

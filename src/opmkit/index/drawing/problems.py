@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
-from opmkit.index.drawing.layout import layout_channel
+from opmkit.index.drawing.cycles import find_cycles
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.graph import check_graph
+from opmkit.index.fbc.check.graph import check_graph, natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,14 +79,20 @@ def _error(finding: CatalogFinding, problem: GraphProblem | None) -> PackageProb
 
 def _cycles(package: PackageView, channel: ChannelBlob, known: GraphProblem | None) -> Iterator[PackageProblem]:
     """Yield the cycles of a channel that the first problem of its graph does not contain."""
-    layout = layout_channel(channel, package.keys)
+    entry_names = list(dict.fromkeys(entry.name for entry in channel.entries))
+    numbers = {name: number for number, name in enumerate(entry_names)}
+    targets: list[list[int]] = [[] for _ in entry_names]
+    for entry in channel.entries:
+        targets[numbers[entry.name]] += [
+            numbers[name] for name in (entry.replaces, *entry.skips) if name and name in numbers
+        ]
     cycles: defaultdict[int, list[str]] = defaultdict(list)
-    for row in layout.rows:
-        if row.cycle is not None:
-            cycles[row.cycle].append(row.name)
+    for number, cycle in find_cycles(targets).items():
+        cycles[cycle].append(entry_names[number])
     reported = set(known.names) if known and known.label == "in a cycle" else set()
-    for names in cycles.values():
-        if reported.isdisjoint(names):
+    for members in cycles.values():
+        if reported.isdisjoint(members):
+            names = sorted(members, key=natural_key, reverse=True)
             shown = [*names[:_MAX_NAMES], *["..."] * (len(names) > _MAX_NAMES)]
             yield PackageProblem(
                 f"{_subject(package, channel)}: entries replace or skip each other in a cycle: {', '.join(shown)}. "
