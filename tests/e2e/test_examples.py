@@ -86,11 +86,13 @@ def test_components_use_every_input_and_declare_each_that_they_use(path: Path) -
         assert f"`{name}`" in page, f"{name} is not documented"
 
 
-def test_inputs_of_the_action_and_hooks_are_documented() -> None:
+def test_inputs_of_the_action_hooks_and_task_are_documented() -> None:
     page = (ROOT / "docs" / "pipelines.md").read_text()
     (action,) = load(ROOT / "action.yml")
     (hooks,) = load(ROOT / ".pre-commit-hooks.yaml")
-    for name in [*action["inputs"], *action["outputs"], *(hook["id"] for hook in hooks)]:
+    (task,) = load(ROOT / "examples" / "tekton" / "run-opm-command.yaml")
+    params = [param["name"] for param in task["spec"]["params"]]
+    for name in [*action["inputs"], *action["outputs"], *params, *(hook["id"] for hook in hooks)]:
         assert f"`{name}`" in page, f"{name} is not documented"
 
 
@@ -102,8 +104,11 @@ def test_scripts_contain_no_expressions() -> None:
     for component in COMPONENTS:
         for job in load(component)[1].values():
             scripts += [*job.get("before_script", []), *job.get("script", [])]
+    (task,) = load(ROOT / "examples" / "tekton" / "run-opm-command.yaml")
+    scripts += [step["script"] for step in task["spec"]["steps"]]
     assert len(scripts) > 15
     for script in scripts:
+        assert "$(params." not in script
         assert "${{" not in script
         assert "$[[" not in script
 
