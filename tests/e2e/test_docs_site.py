@@ -1,0 +1,62 @@
+"""The site of the documentation: complete, without content of other servers, and searchable in local files."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typer.main import get_command
+
+from opmkit.cli.main import build_app
+from tests.e2e.test_docs import ROOT, commands
+from tests.kit.browser import Browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOADED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)""")
+ALIASES = ("opm-alpha-bundle-", "opm-image-cp", "opm-run-pm")
+
+
+def names_of_commands() -> Iterator[str]:
+    for path, command in commands(get_command(build_app()), ("opm",)):
+        name = "-".join(path)
+        if not command.hidden and not name.startswith(ALIASES):
+            yield name
+
+
+def test_site_has_a_page_per_command_and_search_without_a_network(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    build = [str(Path(sys.executable).with_name("mkdocs")), "build", "--quiet", "--strict", "--site-dir", str(site)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(build, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    pages = list(site.rglob("*.html"))
+    assert {url for page in pages for url in LOADED.findall(page.read_text())} == set()
+    names = list(names_of_commands())
+    assert len(names) > 50
+    assert [name for name in names if not (site / "reference" / f"{name}.html").exists()] == []
+    page = (site / "reference" / "opm-index-add.html").read_text()
+    assert "--on-conflict" in page
+    headings = re.findall(r'<h2 id="([^"]+)"', page)
+    assert "result" in headings
+    assert "result_1" not in headings
+    assert "CSV-REPLACES-FORMAT" in (site / "reference" / "rules.html").read_text()
+
+    with Browser() as browser:
+        browser.open(site / "first-catalog.html")
+        browser.evaluate("document.querySelector('.md-search__input').focus()")
+        browser.type("settle")
+        browser.until("document.querySelector('.md-search-result__link') !== null")
+        assert "settle" in browser.text(".md-search-result__list")
+        assert [url for url in browser.requested if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+def test_content_of_other_servers_is_recognized() -> None:
+    page = '<script src="https://a/x.js"></script><link rel=x href=//b/y.css><a href="https://c">c</a>'
+    assert LOADED.findall(page) == ["https://a/x.js", "//b/y.css"]
