@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +17,13 @@ from typer.main import get_command
 
 from opmkit.cli.console import print_line
 from opmkit.cli.entrypoints import PROGRAMS, build_program
+from opmkit.cli.help_page import OPTIONS_PANEL, group_by_panel
 from opmkit.cli.main import build_app, run_app
 from opmkit.cli.registration import add_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 EXAMPLES = re.compile(r"^Examples?:(.*)", re.DOTALL | re.MULTILINE)
 FLAGS = re.compile(r"^((?:-[\w-]+(?:, )?)+) ?(.*)$")
@@ -86,11 +87,10 @@ class Page:
         yield escape(" ".join(["[OPTIONS]", *words]))
 
     def _options(self) -> Iterator[str]:
-        options = sorted(self._parameters("option"), key=lambda each: each.rich_help_panel is not None)
-        for panel, members in groupby(options, key=lambda each: each.rich_help_panel):
-            if panel:
+        for panel, members in group_by_panel(self._parameters("option")).items():
+            if panel != OPTIONS_PANEL:
                 yield f'.SS "{escape(panel)}"'
-            yield from definitions(list(members), self._context)
+            yield from definitions(members, self._context)
 
     def _commands(self) -> Iterator[str]:
         for name, child in self._children.items():

@@ -10,7 +10,7 @@ import pytest
 from typer.core import TyperOption
 
 from opmkit.cli.help_flags import is_long
-from opmkit.cli.help_page import SPECIAL_PANELS, format_help
+from opmkit.cli.help_page import SPECIAL_PANELS, format_help, group_by_panel
 from opmkit.cli.help_text import format_paragraphs, split_help
 from tests.cli.test_help import commands
 from tests.kit.opm import PROGRAM
@@ -149,3 +149,10 @@ def test_pages_fit_the_terminal_and_are_plain_in_pipes() -> None:
 def test_help_all_is_listed_for_commands_with_many_flags_only() -> None:
     assert "--help-all" in format_help(context("opm index add"), 80)
     assert "--help-all" not in format_help(context("opm image ls"), 80)
+
+
+def test_groups_of_flags_are_contiguous_and_special_ones_are_last() -> None:
+    panels = list(group_by_panel(commands()["opm index update"].params))
+    assert panels[:2] == ["Options", "Result"]
+    assert set(panels[2:]) <= SPECIAL_PANELS
+    assert panels[-1] == "Registry access"

@@ -60,7 +60,7 @@ def format_help(ctx: Any, width: int, style: Style = PLAIN, *, full: bool = Fals
         rows = [(name, split_help(command.help or "")[0]) for name, command in commands]
         lines += _section("Commands", rows, width, style)
     lines += _section("Arguments", [(_name(argument), _description(argument)) for argument in arguments], width, style)
-    panels = _panels(parameters)
+    panels = group_by_panel(parameters)
     omitted = [] if full or not is_long(parameters) else [panel for panel in panels if panel in SPECIAL_PANELS]
     for panel, options in panels.items():
         if panel not in omitted:
@@ -70,7 +70,7 @@ def format_help(ctx: Any, width: int, style: Style = PLAIN, *, full: bool = Fals
     return "\n".join(lines)
 
 
-def _panels(parameters: Sequence[Any]) -> dict[str, list[TyperOption]]:
+def group_by_panel(parameters: Sequence[Any]) -> dict[str, list[TyperOption]]:
     """Return the options by group: those without a group first, then groups that are always shown."""
     panels: dict[str, list[TyperOption]] = {OPTIONS_PANEL: []}
     for parameter in parameters:
