@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,8 +23,7 @@ from opmkit.cli.main import build_app, run_app
 from opmkit.cli.registration import add_command
 
 if TYPE_CHECKING:
-    from itertools import groupby
-from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 EXAMPLES = re.compile(r"^Examples?:(.*)", re.DOTALL | re.MULTILINE)
 FLAGS = re.compile(r"^((?:-[\w-]+(?:, )?)+) ?(.*)$")
