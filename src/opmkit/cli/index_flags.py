@@ -34,6 +34,14 @@ Permissive = Annotated[
         "--permissive", help="Report failures as warnings and exit with code 0", rich_help_panel=COMPATIBILITY_PANEL
     ),
 ]
+DefaultChannels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--default-channel",
+        metavar="PACKAGE=CHANNEL,...",
+        help="Default channels to set for packages whose default channel is removed",
+    ),
+]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file")]
 FromIndex = Annotated[
     str | None,

@@ -8,7 +8,14 @@ import typer
 
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import FromIndex, OutputFlags, Permissive, TargetFlags, parse_default_channels
+from opmkit.cli.index_flags import (
+    DefaultChannels,
+    FromIndex,
+    OutputFlags,
+    Permissive,
+    TargetFlags,
+    parse_default_channels,
+)
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
 
@@ -21,14 +28,7 @@ def filter_index(
         typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]", help="Packages, channels and versions to keep"),
     ],
     from_index: FromIndex = None,
-    default_channel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--default-channel",
-            metavar="PACKAGE=CHANNEL,...",
-            help="Default channels to set for packages whose default channel is removed",
-        ),
-    ] = None,
+    default_channel: DefaultChannels = None,
     with_dependencies: Annotated[
         bool, typer.Option("--with-dependencies", help="Also keep packages that retained bundles depend on")
     ] = False,

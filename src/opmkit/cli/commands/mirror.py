@@ -20,7 +20,7 @@ from opmkit.cli.console import (
 from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
 from opmkit.cli.go_commands import given_flags
 from opmkit.cli.hints import format_hint
-from opmkit.cli.index_flags import INDEX_HELP, parse_default_channels
+from opmkit.cli.index_flags import INDEX_HELP, DefaultChannels, parse_default_channels
 from opmkit.cli.mirror_archive import ArchiveFlags, commit, find_layout_source, open_target
 from opmkit.cli.mirror_manifests import MirrorManifestFlags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -84,14 +84,7 @@ def mirror(
             "--target-catalog", metavar="NAME[:TAG]", help="Name of the catalog in the target; default: that of INDEX"
         ),
     ] = None,
-    default_channel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--default-channel",
-            metavar="PACKAGE=CHANNEL,...",
-            help="Default channels to set for packages whose default channel is removed",
-        ),
-    ] = None,
+    default_channel: DefaultChannels = None,
     with_dependencies: Annotated[
         bool, typer.Option("--with-dependencies", help="Also mirror packages that mirrored bundles depend on")
     ] = False,

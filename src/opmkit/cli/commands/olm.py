@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from opmkit.olm.releases.status import ObjectStatus
 
 DEFAULT_NAMESPACE = "olm"
+InstalledVersion = Annotated[
+    str, typer.Option("--version", metavar="VERSION", help="Installed release; default: detected")
+]
 From = Annotated[
     str,
     typer.Option(
@@ -71,10 +74,7 @@ def install(
 
 def status(
     *,
-    version: Annotated[
-        str,
-        typer.Option("--version", metavar="VERSION", help="Installed release; default: detected"),
-    ] = "",
+    version: InstalledVersion = "",
     source: From = "",
     olm_namespace: OlmNamespace = DEFAULT_NAMESPACE,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -111,10 +111,7 @@ def status(
 
 def uninstall(
     *,
-    version: Annotated[
-        str,
-        typer.Option("--version", metavar="VERSION", help="Installed release; default: detected"),
-    ] = "",
+    version: InstalledVersion = "",
     source: From = "",
     olm_namespace: OlmNamespace = DEFAULT_NAMESPACE,
     timeout: Timeout = DEFAULT_TIMEOUT,
