@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from opmkit.cli.console import print_line
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.help_page import OPTIONS_PANEL, group_by_panel
+from opmkit.cli.help_content import OPTIONS_PANEL, group_by_panel
 from opmkit.cli.main import build_app, run_app
 from opmkit.cli.registration import add_command
 

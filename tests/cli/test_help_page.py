@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from typer.core import TyperOption
 
+from opmkit.cli.help_content import SPECIAL_PANELS, canonical_path, describe_command, group_by_panel
 from opmkit.cli.help_flags import is_long
-from opmkit.cli.help_page import SPECIAL_PANELS, format_help, group_by_panel
-from opmkit.cli.help_text import format_paragraphs, split_help
+from opmkit.cli.help_page import format_help
+from opmkit.cli.help_text import format_examples, format_paragraphs, parse_examples, split_help
 from tests.cli.test_help import commands
 from tests.kit.opm import PROGRAM
 from tests.kit.screen import run_on_terminal
@@ -110,25 +111,22 @@ def test_paragraphs_are_reflowed_and_examples_are_commands() -> None:
 
       opm second
         --flag value
-
-    The end.
     """
     summary, others = split_help(help_text)
     assert summary == "A summary of two lines"
-    assert list(format_paragraphs(others, 40)) == [
+    description, examples = parse_examples(others)
+    assert list(format_paragraphs(description, 40)) == [
         "",
         "Words of a paragraph on two lines.",
         "",
         "Codes:",
         "  0 success",
         "  1 failure",
-        "",
-        "Examples:",
+    ]
+    assert list(format_examples(examples, 40)) == [
         "  opm first --flag value \\",
         '    --other "quoted words here" | sort',
         "  opm second --flag value",
-        "",
-        "The end.",
     ]
 
 
@@ -156,3 +154,37 @@ def test_groups_of_flags_are_contiguous_and_special_ones_are_last() -> None:
     assert panels[:2] == ["Options", "Result"]
     assert set(panels[2:]) <= SPECIAL_PANELS
     assert panels[-1] == "Registry access"
+
+
+@pytest.mark.parametrize("path", commands())
+def test_examples_are_of_the_command_itself(path: str) -> None:
+    command = re.compile(rf"(?:^|\| |<\(){re.escape(path)}\b")
+    content = describe_command(context(path))
+    assert [example for example in content.examples if not command.search(example)] == []
+    assert content.examples or content.commands or commands()[path].hidden
+
+
+@pytest.mark.parametrize(
+    ("alias", "path"),
+    [
+        ("opm alpha bundle", "opm bundle"),
+        ("opm alpha bundle push", "opm image push"),
+        ("opm bundle push", "opm image push"),
+        ("opm image cp", "opm image copy"),
+        ("opm alpha", "opm alpha"),
+        ("opm image copy", "opm image copy"),
+    ],
+)
+def test_aliases(alias: str, path: str) -> None:
+    assert canonical_path(alias) == path
+
+
+def test_content_is_what_other_formats_need() -> None:
+    content = describe_command(context("opm image cp"))
+    assert content.usage == "opm image cp [OPTIONS] SOURCE DESTINATION"
+    assert [argument.name for argument in content.arguments] == ["SOURCE", "DESTINATION"]
+    assert content.examples[0] == "opm image cp quay.io/me/catalog:1 oci:backup:catalog-1"
+    flags = {flag.name: flag for flags in content.panels.values() for flag in flags}
+    assert flags["--platform"].value
+    assert flags["--help"].short == "-h"
+    assert "Examples" not in content.description

@@ -5,29 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from shutil import get_terminal_size
 from typing import Any
 
-from typer.core import TyperArgument, TyperGroup, TyperOption
-
 from opmkit.cli.console import print_bytes
+from opmkit.cli.help_content import SPECIAL_PANELS, Entry, HelpContent, describe_command
 from opmkit.cli.help_flags import is_long
-from opmkit.cli.help_text import COLORED, NO_BREAK, PLAIN, Style, format_paragraphs, split_help, wrap
+from opmkit.cli.help_text import COLORED, NO_BREAK, PLAIN, Style, format_examples, format_paragraphs, wrap
 
-OPTIONS_PANEL = "Options"
-SPECIAL_PANELS = frozenset(
-    [
-        "Compatibility with Go opm",
-        "Container tools",
-        "File-based catalogs",
-        "OLM v1",
-        "Other writers of the tag",
-        "Pod of the catalog source",
-        "Registry access",
-    ]
-)
-"""Groups of flags that ``--help`` omits for commands with many flags."""
 _MAX_WIDTH = 100
 _MAX_TERM_WIDTH = 30
 """Longer names have their description on the next line."""
@@ -46,45 +31,33 @@ def current_help(ctx: Any, *, full: bool = False) -> str:
 
 def format_help(ctx: Any, width: int, style: Style = PLAIN, *, full: bool = False) -> str:
     """Return the help of the command of ``ctx``."""
-    width = min(width, _MAX_WIDTH)
-    summary, text = split_help(ctx.command.help or "")
-    parameters = [parameter for parameter in ctx.command.get_params(ctx) if not parameter.hidden]
-    arguments = [parameter for parameter in parameters if isinstance(parameter, TyperArgument)]
-    usage = " ".join([ctx.command_path, "[OPTIONS]", *map(_usage, arguments)])
-    lines = [*wrap(summary, width), "", f"{style.format_heading('Usage:')} {usage}"]
-    if isinstance(ctx.command, TyperGroup):
-        lines[-1] += " COMMAND"
-    lines += format_paragraphs(text, width, style)
-    if isinstance(ctx.command, TyperGroup):
-        commands = [(name, command) for name, command in ctx.command.commands.items() if not command.hidden]
-        rows = [(name, split_help(command.help or "")[0]) for name, command in commands]
-        lines += _section("Commands", rows, width, style)
-    lines += _section("Arguments", [(_name(argument), _description(argument)) for argument in arguments], width, style)
-    panels = group_by_panel(parameters)
-    omitted = [] if full or not is_long(parameters) else [panel for panel in panels if panel in SPECIAL_PANELS]
-    for panel, options in panels.items():
+    is_short = not full and is_long(ctx.command.get_params(ctx))
+    return "\n".join(_format(describe_command(ctx), min(width, _MAX_WIDTH), style, is_short=is_short))
+
+
+def _format(content: HelpContent, width: int, style: Style, *, is_short: bool) -> Iterator[str]:
+    """Yield the lines of a page; a short one names the special groups of flags."""
+    yield from (*wrap(content.summary, width), "", f"{style.format_heading('Usage:')} {content.usage}")
+    yield from format_paragraphs(content.description, width)
+    if content.examples:
+        yield from ("", style.format_heading("Examples:"), *format_examples(content.examples, width))
+    yield from _section("Commands", content.commands, width, style)
+    yield from _section("Arguments", content.arguments, width, style)
+    omitted = [panel for panel in content.panels if is_short and panel in SPECIAL_PANELS]
+    for panel, flags in content.panels.items():
         if panel not in omitted:
-            lines += _section(panel, [(_term(option), _description(option)) for option in options], width, style)
+            yield from _section(panel, flags, width, style)
     if omitted:
-        lines += ["", *wrap(f"More flags with --help-all: {', '.join(omitted)}", width)]
-    return "\n".join(lines)
+        yield from ("", *wrap(f"More flags with --help-all: {', '.join(omitted)}", width))
 
 
-def group_by_panel(parameters: Sequence[Any]) -> dict[str, list[TyperOption]]:
-    """Return the options by group: those without a group first, then groups that are always shown."""
-    panels: dict[str, list[TyperOption]] = {OPTIONS_PANEL: []}
-    for parameter in parameters:
-        if isinstance(parameter, TyperOption):
-            panels.setdefault(parameter.rich_help_panel or OPTIONS_PANEL, []).append(parameter)
-    return dict(sorted(panels.items(), key=lambda panel: panel[0] in SPECIAL_PANELS))
-
-
-def _section(heading: str, rows: Sequence[tuple[str, str]], width: int, style: Style) -> Iterator[str]:
-    """Yield a heading and a table of names and descriptions; nothing if there are no rows."""
-    if not rows:
+def _section(heading: str, entries: Sequence[Entry], width: int, style: Style) -> Iterator[str]:
+    """Yield a heading and a table of names and descriptions; nothing if there are no entries."""
+    if not entries:
         return
     yield ""
     yield style.format_heading(f"{heading}:")
+    rows = [(_term(entry), _description(entry)) for entry in entries]
     column = 4 + max((len(term) for term, _ in rows if len(term) <= _MAX_TERM_WIDTH), default=_MAX_TERM_WIDTH)
     for term, description in rows:
         first, *others = wrap(description, width, " " * column) or [""]
@@ -96,43 +69,14 @@ def _section(heading: str, rows: Sequence[tuple[str, str]], width: int, style: S
         yield from others
 
 
-def _name(argument: TyperArgument) -> str:
-    """Return the name of an argument, which its metavar may have in brackets or with an ellipsis."""
-    name = (argument.metavar or argument.name.upper()).removesuffix("...")
-    name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
-    return name if argument.nargs == 1 else f"{name}..."
+def _term(entry: Entry) -> str:
+    """Return the names of a flag, aligned whether it has a short one or not, and of its value."""
+    names = f"{entry.short}, {entry.name}".removeprefix(", ").removesuffix(", ")
+    names = f"    {names}" if names.startswith("--") else names
+    return f"{names} {entry.value}".rstrip()
 
 
-def _usage(argument: TyperArgument) -> str:
-    return _name(argument) if argument.required else f"[{_name(argument)}]"
-
-
-def _term(option: TyperOption) -> str:
-    """Return the names of an option, and of its value."""
-    short = [name for name in option.opts if not name.startswith("--")]
-    long = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
-    names = ", ".join([*short, *long])
-    names = names if short else f"    {names}"
-    return names if option.is_flag else f"{names} {_value(option)}"
-
-
-def _value(option: TyperOption) -> str:
-    choices = option.type_descriptor.choices
-    return option.metavar or "|".join(str(choice.value) for choice in choices or ()) or "VALUE"
-
-
-def _description(parameter: Any) -> str:
-    default = _default(parameter)
-    suffix = f"[default: {default}]" if default else ""
+def _description(entry: Entry) -> str:
+    suffix = f"[default: {entry.default}]" if entry.default else ""
     suffix = suffix.replace(" ", NO_BREAK) if len(suffix) <= _MAX_TERM_WIDTH else suffix
-    return f"{parameter.help or ''} {suffix}".strip()
-
-
-def _default(parameter: Any) -> str:
-    """Return the text of a default, empty if it is not shown."""
-    default = parameter.default
-    if isinstance(default, Enum):
-        return str(default.value)
-    if isinstance(default, bool) or default is None or callable(default) or not parameter.show_default:
-        return ""
-    return ", ".join(map(str, default)) if isinstance(default, (list, tuple)) else str(default)
+    return f"{entry.text} {suffix}".strip()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from inspect import cleandoc
 
-_HEADING = re.compile(r"\[bold\](.*?)\[/\] *(.*)")
+_HEADING = re.compile(r"^\[bold\]Examples?:\[/\](.*)", re.MULTILINE)
 _WORD = r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+"
 _WORDS = re.compile(rf"(?:-\S+|[|>]+|&&) (?!-){_WORD}|{_WORD}")
 """Words of a command line; flags and operators with the word behind them."""
@@ -52,25 +52,35 @@ def split_help(text: str) -> tuple[str, str]:
     return " ".join(first.split()), others
 
 
-def format_paragraphs(text: str, width: int, style: Style = PLAIN) -> Iterator[str]:
-    """Yield the lines of a help text.
+def parse_examples(text: str) -> tuple[str, list[str]]:
+    """Return the paragraphs before the examples of a help text, and each example as one command line.
 
-    Lines that are indented in ``text`` keep their breaks; in examples, those that are indented further continue the
-    line before them. Headings are marked up as ``[bold]Examples:[/]``, and may be followed by an example.
+    The examples are the end of the text, after a heading such as ``[bold]Examples:[/]``. Lines that are indented more
+    continue the line before them.
     """
-    is_example = False
+    heading = _HEADING.search(text)
+    if heading is None:
+        return text, []
+    examples: list[str] = []
+    for line in filter(str.strip, [f"{_INDENT}{heading[1].strip()}", *text[heading.end() :].split("\n")]):
+        if examples and line.startswith(_INDENT * 2):
+            examples[-1] += f" {line.strip()}"
+        else:
+            examples.append(line.strip())
+    return text[: heading.start()].rstrip(), examples
+
+
+def format_paragraphs(text: str, width: int) -> Iterator[str]:
+    """Yield the lines of paragraphs, each after an empty line; lines that are indented keep their breaks."""
     for block in filter(None, re.split(r"\n\s*\n", text)):
-        if not is_example:
-            yield ""
-        lines = block.split("\n")
-        if heading := _HEADING.match(lines[0]):
-            yield style.format_heading("Examples:")
-            is_example = True
-            lines = [_INDENT + heading[2], *lines[1:]] if heading[2] else lines[1:]
-        elif is_example and not lines[0].startswith(" "):
-            is_example = False
-            yield ""
-        yield from _format_examples(lines, width) if is_example else _format_block(lines, width)
+        yield ""
+        yield from _format_block(block.split("\n"), width)
+
+
+def format_examples(examples: Iterable[str], width: int) -> Iterator[str]:
+    """Yield the lines of command lines; those that are too long are continued as in a shell."""
+    for example in examples:
+        yield from _break_command(example, width)
 
 
 def _format_block(lines: list[str], width: int) -> Iterator[str]:
@@ -84,18 +94,6 @@ def _format_block(lines: list[str], width: int) -> Iterator[str]:
         else:
             paragraph.append(line)
     yield from wrap(" ".join(paragraph), width)
-
-
-def _format_examples(lines: list[str], width: int) -> Iterator[str]:
-    """Yield commands; those that are too long are continued as in a shell."""
-    commands: list[str] = []
-    for line in lines:
-        if commands and line.startswith(_INDENT * 2):
-            commands[-1] += f" {line.strip()}"
-        else:
-            commands.append(line.strip())
-    for command in commands:
-        yield from _break_command(command, width)
 
 
 def _break_command(command: str, width: int) -> Iterator[str]:

@@ -276,7 +276,7 @@ def extract(
 
     [bold]Examples:[/]
 
-      opm alpha bundle extract --manifestsdir / --configmapname lagoon --namespace olm --gzip
+      opm bundle extract --manifestsdir / --configmapname lagoon --namespace olm --gzip
 
       opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
     """

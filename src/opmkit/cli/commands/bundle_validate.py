@@ -81,7 +81,7 @@ def validate(
 
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
 
-      opm alpha bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
+      opm bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
     if verbose:
         configure_logs(debug=True)

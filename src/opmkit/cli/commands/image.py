@@ -96,7 +96,7 @@ def push(
 ) -> None:
     """Copy an image from the embedded image store to a registry, which receives only missing blobs
 
-    [bold]Example:[/] opm image push quay.io/me/catalog:1
+    [bold]Example:[/] opm image push quay.io/me/lagoon:0.1.0
     """
     from opmkit.imagetools.errors import NotFound
     from opmkit.imagetools.hints import Hint, Operation
