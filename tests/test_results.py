@@ -50,6 +50,25 @@ def test_validation_results_equal_the_report(opm: Opm, api: opmkit.Opm, fail_on:
     assert [result["passed"] for result in results] == [fail_on is Severity.ERROR, False]
 
 
+def test_bundles_are_validated_together(opm: Opm, api: opmkit.Opm) -> None:
+    versions = ("0.1.0", "0.2.0", "0.3.0")
+    for version in versions:
+        api.build_bundle(
+            LAGOON / version / "manifests",
+            f"oci:images:{version}",
+            package="lagoon-operator",
+            channels=["alpha"],
+            output=Path(version),
+        )
+    results = api.validate_bundles([versions[0], versions[2]])
+    done = opm.attempt("bundle", "validate", versions[0], versions[2], "--profile", "all", "--output", "json")
+    assert [result.to_dict() for result in results] == json.loads(done.stdout)["bundles"]
+    (missing,) = [
+        finding for result in results for finding in result.findings if finding.rule == "ACROSS-REPLACES-MISSING"
+    ]
+    assert "lagoon-operator.v0.2.0" in missing.message
+
+
 def test_built_indexes_equal_the_output_of_the_command(opm: Opm, api: opmkit.Opm) -> None:
     bundle = api.build_bundle(
         MANIFESTS, "oci:images:1", package="lagoon-operator", channels=["alpha"], output=Path("bundle")

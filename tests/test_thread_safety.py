@@ -109,6 +109,23 @@ def test_threads_share_an_instance(registry: Registry, tmp_path: Path) -> None:
     assert in_threads(publish) == [alone] * THREADS
 
 
+def test_threads_build_the_same_bundle(tmp_path: Path) -> None:
+    opm = Opm(store=tmp_path / "store")
+
+    def build(number: int) -> str:
+        return opm.build_bundle(
+            LAGOON / "0.1.0" / "manifests",
+            f"oci:{tmp_path}/images:{number}",
+            package="lagoon-operator",
+            channels=["alpha"],
+            output=tmp_path / "bundle",
+        ).partition("@")[2]
+
+    assert in_threads(build) == [build(THREADS)] * THREADS
+    names = [path.name for path in (tmp_path / "bundle").rglob("*") if path.name.startswith(".")]
+    assert not names
+
+
 def test_threads_share_a_client(tmp_path: Path) -> None:
     write_library(tmp_path / "index.db")
     with (

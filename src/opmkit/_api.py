@@ -94,7 +94,10 @@ class Opm:
         return pin_reference(target, self._tool.build(spec, None, [target], push=push))
 
     def validate_bundles(self, bundles: Iterable[str], *, profile: str = "all") -> list[ValidationResult]:
-        """Validate bundles.
+        """Validate bundles, each by itself and all of them together.
+
+        The findings of rules over several bundles, such as those about their update graph, are added to the results of
+        the bundles that they are about. Results equal those of the command ``opm bundle validate`` without a policy.
 
         Args:
             bundles: Bundle directories, bundle images, and repositories, of which all tags are validated.
@@ -113,11 +116,20 @@ class Opm:
         from opmkit.bundle.validation.profiles import profile_named
         from opmkit.bundle.validation.run import ProfileValidator
         from opmkit.bundle.validation.sources import expand_targets
-        from opmkit.bundle.validation.validator import BundleValidator
+        from opmkit.bundle.validation.validator import (
+            BundleValidator,
+            add_cross_bundle_findings,
+            cross_bundle_rules,
+        )
 
-        config = ValidatorConfig(ProfileValidator(profile_named(profile)), Compat.OPMKIT, Options())
+        selected = profile_named(profile)
+        config = ValidatorConfig(ProfileValidator(selected), Compat.OPMKIT, Options())
         validator = BundleValidator(lambda: self._tool, config)
-        return list(validator.run(expand_targets(bundles, self._tool.tags)))
+        sources = list(expand_targets(bundles, self._tool.tags))
+        results = list(validator.run(sources))
+        if len(results) > 1:
+            results = add_cross_bundle_findings(results, sources, cross_bundle_rules(selected, Compat.OPMKIT))
+        return results
 
     def validate_archive(self, archive: Path, *, profile: str = "all") -> ValidationResult:
         """Validate the bundle in a tar archive from an untrusted source.

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.files import is_partial
 from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.load import DIRECTORIES, read_files
 from opmkit.bundle.metadata import read_metadata
@@ -59,5 +60,5 @@ def _layer_files(name: str, directory: Path) -> list[LayerFile]:
     return [
         LayerFile(f"{name}/{path.relative_to(directory).as_posix()}", path)
         for path in directory.rglob("*")
-        if not path.is_dir()
+        if not path.is_dir() and not is_partial(path)
     ]

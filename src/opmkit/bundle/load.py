@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import labels
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
+from opmkit.bundle.files import is_partial
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.hints import Hint, Operation
@@ -123,7 +124,7 @@ def read_files(directory: Path) -> dict[str, bytes]:
     remaining = MAX_TOTAL_BYTES
     with disk_errors(directory):
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            if not path.is_file():
+            if is_partial(path) or not path.is_file():
                 continue
             size = path.stat().st_size
             remaining -= size

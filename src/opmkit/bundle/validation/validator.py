@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.content import Content, ContentCache
 from opmkit.bundle.parallel import ordered_parallel_map
+from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.cache import ValidationCache
+    from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.parallel_validator import PendingResult, ValidatorConfig
+    from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import GetTool, Source
 
@@ -112,6 +115,15 @@ class BundleValidator:
 
 _OPERATOR_RULES = frozenset({"ACROSS-REPLACES-MISSING", "ACROSS-REPLACES-CYCLE", "ACROSS-CHANNEL-HEADS"})
 """Cross-bundle rules for which the validator ``operator`` has stricter ones."""
+
+
+def cross_bundle_rules(profile: Profile, compat: Compat) -> list[Rule]:
+    """Return the cross-bundle rules of a profile, none unless it has all validators."""
+    if not profile.all_validators:
+        return []
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
+
+    return [rule for rule in validators().get(CROSS_BUNDLE, ()) if compat in rule.compat]
 
 
 def add_cross_bundle_findings(

@@ -173,7 +173,11 @@ def _validate(
     """Return the results in the order of ``sources``, without ignored and known findings."""
     from opmkit.bundle.validation.baseline import exclude_known
     from opmkit.bundle.validation.sources import read_files, read_labels
-    from opmkit.bundle.validation.validator import BundleValidator, add_cross_bundle_findings
+    from opmkit.bundle.validation.validator import (
+        BundleValidator,
+        add_cross_bundle_findings,
+        cross_bundle_rules,
+    )
 
     validation = BundleValidator(
         tool,
@@ -184,11 +188,8 @@ def _validate(
     )
     with progress() as bars:
         results = list(validation.run(sources, progress=bars))
-    if plan.profile.all_validators and len(results) > 1:
-        from opmkit.bundle.validation.rule_registry import validators
-
-        rules = [rule for rule in validators().get("across", ()) if plan.compat in rule.compat]
-        results = add_cross_bundle_findings(results, sources, rules)
+    if len(results) > 1:
+        results = add_cross_bundle_findings(results, sources, cross_bundle_rules(plan.profile, plan.compat))
     results = [plan.policy.apply(_format_hint(result)) for result in results]
     return results if plan.known is None else [exclude_known(result, plan.known) for result in results]
 
