@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from typer.core import TyperOption
 
-from opmkit.cli.help_content import SPECIAL_PANELS, canonical_path, describe_command, group_by_panel
-from opmkit.cli.help_flags import is_long
+from opmkit.cli.help_content import canonical_path, describe_command, group_by_panel
+from opmkit.cli.help_flags import SPECIAL_PANELS, is_long
 from opmkit.cli.help_page import format_help
 from opmkit.cli.help_text import format_examples, format_paragraphs, parse_examples, split_help
+from opmkit.cli.main import run
 from tests.cli.test_help import commands
 from tests.kit.opm import PROGRAM
 from tests.kit.screen import run_on_terminal
@@ -53,7 +54,7 @@ def long_commands() -> list[str]:
 @pytest.mark.parametrize("path", long_commands())
 def test_help_of_commands_with_many_flags_names_the_groups_that_it_omits(path: str) -> None:
     short, full = (format_help(context(path), 80, full=full) for full in (False, True))
-    text, _, omitted = short.partition("\nMore flags with --help-all: ")
+    text, omitted = re.split(r"\nMore (?:examples and )?flags with --help-all: ", short)
     groups = " ".join(omitted.split()).split(", ")
     assert set(groups) <= SPECIAL_PANELS
     assert "Registry access" in groups
@@ -61,7 +62,6 @@ def test_help_of_commands_with_many_flags_names_the_groups_that_it_omits(path: s
         assert f"\n{group}:\n" in full
         assert f"\n{group}:\n" not in short
     assert flags_in(text) < flags_in(full)
-    assert len(short.splitlines()) < 80
 
 
 def test_special_groups_exist() -> None:
@@ -188,3 +188,44 @@ def test_content_is_what_other_formats_need() -> None:
     assert flags["--platform"].value
     assert flags["--help"].short == "-h"
     assert "Examples" not in content.description
+
+
+@pytest.mark.parametrize("path", commands())
+def test_help_is_not_longer_than_a_page(path: str) -> None:
+    assert len(format_help(context(path), 80).splitlines()) <= 50
+
+
+def test_all_examples_are_in_full_help() -> None:
+    short, full = (format_help(context("opm mirror"), 80, full=full) for full in (False, True))
+    assert "opm mirror mirror.tar" not in short
+    assert "More examples and flags with --help-all:" in short
+    assert "opm mirror mirror.tar" in full
+
+
+def test_help_all_of_groups_lists_the_commands_in_them() -> None:
+    page = format_help(context("opm"), 80, full=True)
+    assert re.search(r"^  index add +Add bundles", page, re.MULTILINE)
+    assert re.search(r"^  alpha bundle +Generate", page, re.MULTILINE)
+    assert "  alpha bundle build" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        (["help", "index", "add", "--all"], ["index", "add", "--help-all"]),
+        (["help", "index", "add", "--help-all"], ["index", "add", "--help-all"]),
+        (["help", "index", "add"], ["index", "add", "--help"]),
+        (["help", "--all"], ["--help-all"]),
+        (["help"], ["--help"]),
+        (["alpha", "--help-all"], ["help", "alpha", "--all"]),
+    ],
+)
+def test_help_as_command_and_as_flag(
+    arguments: list[str], same: list[str], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pages = []
+    for words in (arguments, same):
+        assert run(words) == 0
+        pages.append(capsysbinary.readouterr().out)
+    assert pages[0] == pages[1]
+    assert pages[0].startswith(b"Add bundles" if "add" in arguments else (b"Build", b"Commands that"))

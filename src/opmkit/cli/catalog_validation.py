@@ -58,7 +58,7 @@ class RequirementFlags:
         str,
         typer.Option(
             metavar="VERSION",
-            help="OpenShift version that serves the catalog, such as 4.17, which determines the format of its bundles",
+            help="OpenShift version that serves the catalog, such as 4.17",
             rich_help_panel=REQUIREMENTS_PANEL,
         ),
     ] = ""
@@ -80,7 +80,7 @@ class RequirementFlags:
         bool,
         typer.Option(
             "--related-images",
-            help="Apply --require-digests and --allowed-registries to related images, too",
+            help="Apply both to related images as well",
             rich_help_panel=REQUIREMENTS_PANEL,
         ),
     ] = False
@@ -151,6 +151,7 @@ class CatalogReportFlags:
         typer.Option(
             "--output",
             "-o",
+            metavar="FORMAT",
             help="Output format: text, json, yaml, sarif, junit, github or markdown",
             rich_help_panel=REPORT_PANEL,
         ),

@@ -22,8 +22,12 @@ PUSH_HELP = "Push to the registry of --tag instead of the embedded image store"
 BUILD_TOOL_HELP = f"Tool to build images: {TOOLS}"
 TOOLS_PANEL = "Container tools"
 
-PullTool = Annotated[str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP)]
-PullToolWithoutShorthand = Annotated[str, typer.Option("--container-tool", metavar="TOOL", help=PULL_TOOL_HELP)]
+PullTool = Annotated[
+    str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+]
+PullToolWithoutShorthand = Annotated[
+    str, typer.Option("--container-tool", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+]
 FormatOption = Annotated[
     ImageFormat | None,
     typer.Option(

@@ -10,6 +10,7 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageError, print_warning
+from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import Change, Compat
 
@@ -36,7 +37,14 @@ def parse_compat(value: str | Compat) -> Compat:
 
 
 CompatOption = Annotated[
-    Compat, typer.Option(metavar="VERSION", help=COMPAT_HELP, parser=parse_compat, envvar=COMPAT_DEFAULT_VARIABLE)
+    Compat,
+    typer.Option(
+        metavar="VERSION",
+        help=COMPAT_HELP,
+        parser=parse_compat,
+        envvar=COMPAT_DEFAULT_VARIABLE,
+        rich_help_panel=COMPATIBILITY_PANEL,
+    ),
 ]
 CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Output format: json or yaml")]
 MigrateLevel = Annotated[

@@ -27,9 +27,11 @@ class GoCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, including ``--help`` and ``--help-all``."""
         parameters = super().get_params(ctx)
-        if self._help_all is None:
-            self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_long(parameters))
-        return [convert_without_pydantic(parameter) for parameter in (*parameters, self._help_all)]
+        if not any("--help-all" in parameter.opts for parameter in parameters):
+            if self._help_all is None:
+                self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_long(parameters))
+            parameters = [*parameters, self._help_all]
+        return [convert_without_pydantic(parameter) for parameter in parameters]
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the flag ``--help``."""
@@ -69,10 +71,15 @@ class GoGroup(TyperGroup):
     """A group of commands that also accepts the global flags of its commands before their names."""
 
     lenient = False
+    _help_all: Any = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including ``--help``."""
-        return [convert_without_pydantic(parameter) for parameter in super().get_params(ctx)]
+        """Return the parameters, including ``--help`` and ``--help-all``."""
+        if self._help_all is None:
+            is_nested = any(isinstance(command, TyperGroup) for command in self.commands.values())
+            text = "Show this help with the commands of all groups"
+            self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_nested, text=text)
+        return [convert_without_pydantic(parameter) for parameter in (*super().get_params(ctx), self._help_all)]
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the flag ``--help``."""

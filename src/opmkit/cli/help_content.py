@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+from opmkit.cli.help_flags import SPECIAL_PANELS
 from opmkit.cli.help_text import parse_examples, split_help
 
 ALIASES = {
@@ -21,18 +22,6 @@ ALIASES = {
 }
 """Paths of commands and groups, by the other paths that they have."""
 OPTIONS_PANEL = "Options"
-SPECIAL_PANELS = frozenset(
-    [
-        "Compatibility with Go opm",
-        "Container tools",
-        "File-based catalogs",
-        "OLM v1",
-        "Other writers of the tag",
-        "Pod of the catalog source",
-        "Registry access",
-    ]
-)
-"""Groups of flags that ``--help`` omits for commands with many flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +77,20 @@ def describe_command(ctx: Any) -> HelpContent:
         tuple(_describe_argument(argument) for argument in arguments),
         {panel: tuple(map(_describe_option, options)) for panel, options in panels},
     )
+
+
+def list_commands(command: TyperGroup, path: str) -> Iterator[Entry]:
+    """Yield the commands of a group and of the groups in it, with their paths in the group.
+
+    Groups that are another path of a group are listed as one entry.
+    """
+    for name, child in command.commands.items():
+        child_path = f"{path} {name}"
+        if isinstance(child, TyperGroup) and not child.hidden and canonical_path(child_path) == child_path:
+            for entry in list_commands(child, child_path):
+                yield replace(entry, name=f"{name} {entry.name}")
+        elif not child.hidden:
+            yield Entry(name, split_help(child.help or "")[0])
 
 
 def canonical_path(path: str) -> str:

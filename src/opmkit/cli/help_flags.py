@@ -8,7 +8,26 @@ from typing import Any
 
 from typer.core import TyperOption
 
-_MAX_FLAGS = 20
+ADVANCED_PANEL = "Advanced"
+COMPATIBILITY_PANEL = "Compatibility with Go opm"
+SPECIAL_PANELS = frozenset(
+    [
+        ADVANCED_PANEL,
+        "Baseline",
+        "Catalog pod",
+        COMPATIBILITY_PANEL,
+        "Container tools",
+        "File-based catalogs",
+        "Manifests for the cluster",
+        "OLM v1",
+        "Optional validators",
+        "Other writers of the tag",
+        "Pod of the catalog source",
+        "Registry access",
+    ]
+)
+"""Groups of flags that ``--help`` omits for commands with many flags."""
+_MAX_FLAGS = 13
 """Number of flags of a command up to which ``--help`` shows all of them."""
 
 
@@ -19,7 +38,7 @@ def describe_help(option: Any) -> Any:
     return option
 
 
-def create_help_all(option: Any, *, hidden: bool) -> Any:
+def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help with all flags") -> Any:
     """Return the flag ``--help-all`` of a command whose flag ``--help`` is ``option``."""
 
     def show(ctx: Any, _: Any, value: bool) -> None:
@@ -31,11 +50,11 @@ def create_help_all(option: Any, *, hidden: bool) -> Any:
 
     created = copy(option)
     created.name, created.opts, created.hidden = "help_all", ["--help-all"], hidden
-    created.help, created.callback = "Show this help with all flags", show
+    created.help, created.callback = text, show
     return created
 
 
 def is_long(parameters: Iterable[Any]) -> bool:
     """Return whether a command has so many flags that ``--help`` omits some of them."""
     flags = [parameter for parameter in parameters if isinstance(parameter, TyperOption) and not parameter.hidden]
-    return len(flags) > _MAX_FLAGS
+    return len(flags) > _MAX_FLAGS and any(flag.rich_help_panel in SPECIAL_PANELS for flag in flags)

@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any
 
+from typer.core import TyperGroup
+
 from opmkit.cli.console import print_bytes
-from opmkit.cli.help_content import SPECIAL_PANELS, Entry, HelpContent, describe_command
-from opmkit.cli.help_flags import is_long
+from opmkit.cli.help_content import Entry, HelpContent, describe_command, list_commands
+from opmkit.cli.help_flags import SPECIAL_PANELS, is_long
 from opmkit.cli.help_text import COLORED, NO_BREAK, PLAIN, Style, format_examples, format_paragraphs, wrap
 
 _MAX_WIDTH = 100
 _MAX_TERM_WIDTH = 30
 """Longer names have their description on the next line."""
+_MIN_TERM_WIDTH = 5
+"""Width for the names of a table in which all of them are longer."""
+_MAX_EXAMPLES = 3
+"""Number of examples on short pages."""
 
 
 def print_help(ctx: Any, *, full: bool = False) -> None:
-    """Print the help of the command of ``ctx``; if it has many flags, only ``full`` help has all of them."""
+    """Print the help of the command of ``ctx``; ``full`` help has all flags, and the commands of all groups."""
     print_bytes([current_help(ctx, full=full).encode(), b"\n"])
 
 
@@ -30,17 +37,21 @@ def current_help(ctx: Any, *, full: bool = False) -> str:
 
 
 def format_help(ctx: Any, width: int, style: Style = PLAIN, *, full: bool = False) -> str:
-    """Return the help of the command of ``ctx``."""
+    """Return the help of the command of ``ctx``; ``full`` help has all flags, and the commands of all groups."""
+    content = describe_command(ctx)
+    if full and isinstance(ctx.command, TyperGroup):
+        content = replace(content, commands=tuple(list_commands(ctx.command, ctx.command_path)))
     is_short = not full and is_long(ctx.command.get_params(ctx))
-    return "\n".join(_format(describe_command(ctx), min(width, _MAX_WIDTH), style, is_short=is_short))
+    return "\n".join(_format(content, min(width, _MAX_WIDTH), style, is_short=is_short))
 
 
 def _format(content: HelpContent, width: int, style: Style, *, is_short: bool) -> Iterator[str]:
-    """Yield the lines of a page; a short one names the special groups of flags."""
+    """Yield the lines of a page; a short one has fewer examples, and only names the special groups of flags."""
+    examples = content.examples[: _MAX_EXAMPLES if is_short else None]
     yield from (*wrap(content.summary, width), "", f"{style.format_heading('Usage:')} {content.usage}")
     yield from format_paragraphs(content.description, width)
-    if content.examples:
-        yield from ("", style.format_heading("Examples:"), *format_examples(content.examples, width))
+    if examples:
+        yield from ("", style.format_heading("Examples:"), *format_examples(examples, width))
     yield from _section("Commands", content.commands, width, style)
     yield from _section("Arguments", content.arguments, width, style)
     omitted = [panel for panel in content.panels if is_short and panel in SPECIAL_PANELS]
@@ -48,7 +59,8 @@ def _format(content: HelpContent, width: int, style: Style, *, is_short: bool) -
         if panel not in omitted:
             yield from _section(panel, flags, width, style)
     if omitted:
-        yield from ("", *wrap(f"More flags with --help-all: {', '.join(omitted)}", width))
+        more = "flags" if examples == content.examples else "examples and flags"
+        yield from ("", *wrap(f"More {more} with --help-all: {', '.join(omitted)}", width))
 
 
 def _section(heading: str, entries: Sequence[Entry], width: int, style: Style) -> Iterator[str]:
@@ -58,7 +70,7 @@ def _section(heading: str, entries: Sequence[Entry], width: int, style: Style) -
     yield ""
     yield style.format_heading(f"{heading}:")
     rows = [(_term(entry), _description(entry)) for entry in entries]
-    column = 4 + max((len(term) for term, _ in rows if len(term) <= _MAX_TERM_WIDTH), default=_MAX_TERM_WIDTH)
+    column = 4 + max((len(term) for term, _ in rows if len(term) <= _MAX_TERM_WIDTH), default=_MIN_TERM_WIDTH)
     for term, description in rows:
         first, *others = wrap(description, width, " " * column) or [""]
         if len(term) + 4 <= column:

@@ -12,6 +12,7 @@ from opmkit.cli.console import OutputFormat
 from opmkit.cli.container_tools import PUSH_HELP
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.signing_flags import RequireSignature
 from opmkit.index.modes import OnConflict
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 RESULT_PANEL = "Result"
 CATALOG_PANEL = "File-based catalogs"
-COMPATIBILITY_PANEL = "Compatibility with Go opm"
 WRITERS_PANEL = "Other writers of the tag"
 INDEX_HELP = "Index image, database file or catalog directory"
 

@@ -100,7 +100,8 @@ def run(arguments: list[str]) -> int:
     """Run one command line of ``opm`` and return its exit code; errors are printed, never raised."""
     if arguments[:1] in _COMPLETION_COMMANDS:
         return _complete(arguments[0], arguments[1:])
-    return run_app(build_app(arguments or None), "opm", arguments)
+    needs_all = "--help-all" in arguments  # lists the commands of all groups
+    return run_app(build_app(None if needs_all else arguments or None), "opm", arguments)
 
 
 def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_error_code: int = 1) -> int:
@@ -160,12 +161,21 @@ def _help(
     path: Annotated[
         list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to show the help of")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--all", "--help-all", "-a", help="Show all flags, and the commands of all groups")
+    ] = False,
 ) -> None:
     """Show the help of a command
 
-    [bold]Example:[/] opm help index add
+    [bold]Examples:[/]
+
+      opm help index add
+
+      opm help index add --all
+
+      opm help --all
     """
-    run([*(path or ()), "--help"])
+    run([*(path or ()), "--help-all" if full else "--help"])
 
 
 def _completion(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.errors import UsageError, print_to_stderr
+from opmkit.cli.help_flags import ADVANCED_PANEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ class ArchiveFlags:
         typer.Option(
             metavar="FILE",
             help="Omit from the archive what earlier archives contain according to FILE, which is created or updated",
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None
 

@@ -11,9 +11,12 @@ import typer
 
 from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import COMPAT_HELP
+from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.policy_file import REPORT_PANEL, RULES_PANEL, ConfigOption, FailOnOption, IgnoreOption
 
 COMMAND = "opm bundle validate"
+OPTIONAL_PANEL = "Optional validators"
+BASELINE_PANEL = "Baseline"
 
 
 class ReportFormat(StrEnum):
@@ -42,14 +45,14 @@ class RuleFlags:
     ] = ""
     compat: Annotated[
         str,
-        typer.Option(metavar="VERSION", help=COMPAT_HELP, rich_help_panel=RULES_PANEL),
+        typer.Option(metavar="VERSION", help=COMPAT_HELP, rich_help_panel=COMPATIBILITY_PANEL),
     ] = ""
     select_optional: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SELECTOR",
             help="Label selector of additional optional validators, such as name=good-practices",
-            rich_help_panel=RULES_PANEL,
+            rich_help_panel=OPTIONAL_PANEL,
         ),
     ] = None
     optional_values: Annotated[
@@ -57,7 +60,7 @@ class RuleFlags:
         typer.Option(
             metavar="KEY=VALUE,...",
             help="Values for optional validators, such as k8s-version=1.25",
-            rich_help_panel=RULES_PANEL,
+            rich_help_panel=OPTIONAL_PANEL,
         ),
     ] = None
     alpha_select_external: Annotated[
@@ -66,11 +69,11 @@ class RuleFlags:
             "--alpha-select-external",
             metavar="PROGRAM[:PROGRAM]...",
             help="External validators to run with the bundle directory as argument",
-            rich_help_panel=RULES_PANEL,
+            rich_help_panel=OPTIONAL_PANEL,
         ),
     ] = ""
     list_optional: Annotated[
-        bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=RULES_PANEL)
+        bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=OPTIONAL_PANEL)
     ] = False
     ignore: IgnoreOption = None
     config: ConfigOption = None
@@ -112,7 +115,7 @@ class ReportFlags:
             "-o",
             metavar="NAME,...",
             help="Optional validators as in Go opm: operatorhub, bundle-objects; also accepts the formats of --output",
-            rich_help_panel=REPORT_PANEL,
+            rich_help_panel=OPTIONAL_PANEL,
         ),
     ] = ""
     output: Annotated[
@@ -126,17 +129,17 @@ class ReportFlags:
     fail_on: FailOnOption = ""
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File with known findings to ignore", rich_help_panel=REPORT_PANEL),
+        typer.Option(metavar="FILE", help="File with known findings to ignore", rich_help_panel=BASELINE_PANEL),
     ] = None
     write_baseline: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write all findings to a baseline and exit with code 0", rich_help_panel=REPORT_PANEL
+            metavar="FILE", help="Write all findings to a baseline and exit with code 0", rich_help_panel=BASELINE_PANEL
         ),
     ] = None
     no_cache: Annotated[
         bool,
-        typer.Option("--no-cache", help="Do not use the cache of earlier results", rich_help_panel=REPORT_PANEL),
+        typer.Option("--no-cache", help="Do not use the cache of earlier results", rich_help_panel=BASELINE_PANEL),
     ] = False
 
     def report_format(self) -> ReportFormat:

@@ -11,6 +11,7 @@ import typer
 from opmkit.cli.console import print_line, print_table, progress
 from opmkit.cli.container_tools import PULL_TOOL_HELP
 from opmkit.cli.errors import UsageError
+from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.lazy import call_once
 from opmkit.cli.logs import configure_logs
@@ -56,10 +57,25 @@ def validate(
         ),
     ] = None,
     tag: Annotated[
-        str, typer.Option("--tag", "-t", metavar="IMAGE", help="One image to validate exactly as Go opm does")
+        str,
+        typer.Option(
+            "--tag",
+            "-t",
+            metavar="IMAGE",
+            help="One image to validate exactly as Go opm does",
+            rich_help_panel=COMPATIBILITY_PANEL,
+        ),
     ] = "",
     image_builder: Annotated[
-        str, typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=PULL_TOOL_HELP)
+        str,
+        typer.Option(
+            "--image-builder",
+            "--container-tool",
+            "-b",
+            metavar="TOOL",
+            help=PULL_TOOL_HELP,
+            rich_help_panel=COMPATIBILITY_PANEL,
+        ),
     ] = "none",
     verbose: Annotated[bool, typer.Option("--verbose", hidden=True)] = False,
 ) -> None:

@@ -12,7 +12,7 @@ from opmkit.cli.commands.index_merge import OutputDirectory, check_result
 from opmkit.cli.console import progress
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import INDEX_HELP, OutputFlags, TargetFlags
+from opmkit.cli.index_flags import OutputFlags, TargetFlags
 from opmkit.cli.index_output import print_built
 from opmkit.cli.registry_flags import RegistryFlags
 
@@ -24,16 +24,14 @@ def copy(
         list[str],
         typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]...", help="Packages, or parts of them, to copy"),
     ],
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="INDEX", help=f"{INDEX_HELP}, to copy from (required)")
-    ] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="INDEX", help="Index to copy from (required)")] = None,
     to: Annotated[
         str | None,
         typer.Option(
             "--to",
             metavar="INDEX",
-            help="Index to copy to: an image, or a database file or catalog directory, which is changed in place "
-            "unless another result is named; default: a new file-based catalog",
+            help="Index to copy to: an image, or a database or directory to change in place; default: a new file-based "
+            "catalog",
         ),
     ] = None,
     no_dependencies: Annotated[

@@ -13,6 +13,7 @@ from opmkit.cli.console import print_json, print_yaml
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.olm_v1_flags import OlmV1Flags, OlmVersion
 from opmkit.cli.pod_flags import PodFlags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -60,13 +61,13 @@ class CatalogSourceFlags:
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace", rich_help_panel=SOURCE_PANEL)
     ] = "olm"
-    display_name: Annotated[str, typer.Option(metavar="TEXT", help="Display name", rich_help_panel=SOURCE_PANEL)] = ""
-    publisher: Annotated[str, typer.Option(metavar="TEXT", help="Publisher", rich_help_panel=SOURCE_PANEL)] = ""
+    display_name: Annotated[str, typer.Option(metavar="TEXT", help="Display name", rich_help_panel=ADVANCED_PANEL)] = ""
+    publisher: Annotated[str, typer.Option(metavar="TEXT", help="Publisher", rich_help_panel=ADVANCED_PANEL)] = ""
     poll_interval: Annotated[
         str,
         typer.Option(
             metavar="DURATION",
-            help="How often to check the image's tag for updates, such as 30m",
+            help="Time between checks for a new image, such as 30m",
             rich_help_panel=SOURCE_PANEL,
         ),
     ] = ""
@@ -79,7 +80,7 @@ class CatalogSourceFlags:
         typer.Option(
             metavar="NUMBER",
             help="Priority among catalogs with the same package; higher ones are preferred",
-            rich_help_panel=SOURCE_PANEL,
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = 0
 
@@ -132,7 +133,7 @@ class InstallFlags:
     approval: Annotated[
         Approval,
         typer.Option(
-            case_sensitive=False, help="Approval of updates: Automatic or Manual", rich_help_panel=INSTALL_PANEL
+            case_sensitive=False, help="Approval of updates: Automatic or Manual", rich_help_panel=ADVANCED_PANEL
         ),
     ] = Approval.AUTOMATIC
     install_namespace: Annotated[
@@ -156,7 +157,7 @@ class InstallFlags:
         typer.Option(
             "--existing-namespace",
             help="Omit the Namespace and the OperatorGroup, which already exist",
-            rich_help_panel=INSTALL_PANEL,
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = False
 

@@ -19,6 +19,7 @@ from opmkit.cli.console import (
 )
 from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.index_flags import INDEX_HELP, DefaultChannels, parse_default_channels
 from opmkit.cli.mirror_archive import ArchiveFlags, commit, find_layout_source, open_target
@@ -81,7 +82,10 @@ def mirror(
     target_catalog: Annotated[
         str | None,
         typer.Option(
-            "--target-catalog", metavar="NAME[:TAG]", help="Name of the catalog in the target; default: that of INDEX"
+            "--target-catalog",
+            metavar="NAME[:TAG]",
+            help="Name of the catalog in the target; default: that of INDEX",
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
     default_channel: DefaultChannels = None,
@@ -90,12 +94,21 @@ def mirror(
     ] = False,
     binary_image: Annotated[
         str | None,
-        typer.Option("--binary-image", "-i", metavar="IMAGE", help="Base of a new catalog image, or scratch"),
+        typer.Option(
+            "--binary-image",
+            "-i",
+            metavar="IMAGE",
+            help="Base of a new catalog image, or scratch",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
     ] = None,
     max_nested_paths: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", min=2, help="Components of a repository name in the target; further ones are joined by -"
+            metavar="NUMBER",
+            min=2,
+            help="Components of a repository name in the target; further ones are joined by -",
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
     signatures: Annotated[
@@ -103,10 +116,14 @@ def mirror(
         typer.Option(
             "--signatures/--no-signatures",
             help="Copy signatures, attestations and other artifacts of the images as well",
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = True,
     workers: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time")
+        int,
+        typer.Option(
+            metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time", rich_help_panel=ADVANCED_PANEL
+        ),
     ] = 8,
     archive_flags: ArchiveFlags,
     manifest_flags: MirrorManifestFlags,

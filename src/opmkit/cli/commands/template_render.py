@@ -11,6 +11,7 @@ import typer
 from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_line, progress
 from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr, print_warning
 from opmkit.cli.fbc_output import CatalogFormat, CompatOption, parse_level, render_cache
+from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
@@ -56,6 +57,7 @@ def render(
             metavar="LEVEL",
             help="Migration of all bundles: none, bundle-object-to-csv-metadata or all; default: by the OpenShift "
             "version, bundle-object-to-csv-metadata from 4.17 on",
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = "",
     lock: Annotated[
@@ -85,9 +87,21 @@ def render(
         ),
     ] = False,
     pin: Annotated[
-        bool, typer.Option("--pin", help="Write the digests of bundle images to the catalogs, instead of tags")
+        bool,
+        typer.Option(
+            "--pin",
+            help="Write the digests of bundle images to the catalogs, instead of tags",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
     ] = False,
-    no_validate: Annotated[bool, typer.Option("--no-validate", help="Write catalogs even if they are invalid")] = False,
+    no_validate: Annotated[
+        bool,
+        typer.Option(
+            "--no-validate",
+            help="Write catalogs even if they are invalid",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = False,
     check: Annotated[
         bool,
         typer.Option("--check", help="Write nothing; list the files that are not up to date, and exit with 1 if any"),
