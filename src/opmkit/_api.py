@@ -181,6 +181,18 @@ class Opm:
 
         return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan)
 
+    def build_index(self, plan: IndexPlan) -> BuiltIndex:
+        """Validate the index ``plan.from_index``, and publish it as ``plan`` says, otherwise unchanged.
+
+        Raises:
+            InvalidCatalog: The index is invalid; the error lists each finding with its file and line.
+            IndexMoved: Another writer has moved the tag.
+            CatalogError, ImageToolsError: Nothing was changed.
+        """
+        from opmkit.index.operations.require_valid import RequireValid
+
+        return self.change_index(RequireValid(plan.from_index or ""), plan)
+
     def change_index(self, change: Change, plan: IndexPlan) -> BuiltIndex:
         """Change an index, and publish the new index as ``plan`` says, completely or not at all.
 

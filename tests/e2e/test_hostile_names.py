@@ -141,6 +141,7 @@ def index_commands(index: str) -> Iterator[tuple[str, ...]]:
     yield "index", "prune", "-f", index, "-p", "none", "--dry-run", "--permissive"
     yield "index", "filter", "-f", index, "--package", named("lagoon"), "--dry-run"
     yield "index", "deprecate", "-f", index, "--package", named("lagoon"), "-m", HOSTILE, "--dry-run"
+    yield "index", "build", index, "--dry-run"
     yield "index", "merge", index, "empty", "--dry-run"
     for form in ("text", "json", "markdown"):
         yield "index", "diff", "empty", index, "-o", form

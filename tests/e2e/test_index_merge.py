@@ -119,7 +119,7 @@ def test_images_are_merged_and_pushed(site: Opm, registry: Registry) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("a", "--output-dir", "new"), "at least two indexes"),
+        (("a", "--output-dir", "new"), "run 'opm index build' to build an image from one index"),
         (("a", "b"), "pass --tag, --output-dir or --generate"),
         (("a", "b", "--output-dir", "new", "--tag", "x"), "--output-dir and --tag are mutually exclusive"),
         (("a", "b", "--output-dir", "new", "--push"), "--output-dir and --push are mutually exclusive"),

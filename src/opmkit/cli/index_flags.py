@@ -60,6 +60,9 @@ BundleImages = Annotated[
 Packages = Annotated[
     list[str] | None, typer.Option("--packages", "-p", metavar="NAME,...", help="Packages to keep (required)")
 ]
+AlsoTag = Annotated[
+    list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
+]
 AllowPackageRemoval = Annotated[
     bool,
     typer.Option("--allow-package-removal", help="Remove a package if the heads of all its channels are deprecated"),

@@ -10,6 +10,7 @@ import typer
 
 from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.graph import graph
+from opmkit.cli.commands.index_build import build
 from opmkit.cli.commands.index_copy import copy
 from opmkit.cli.commands.index_deprecate import deprecate
 from opmkit.cli.commands.index_diff import diff
@@ -26,6 +27,7 @@ from opmkit.cli.index_flags import (
     INDEX_HELP,
     AddFlags,
     AllowPackageRemoval,
+    AlsoTag,
     FromIndex,
     OutputFlags,
     Packages,
@@ -229,9 +231,7 @@ def update(
     *,
     update_flags: UpdateFlags,
     from_index: FromIndex = None,
-    also_tag: Annotated[
-        list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
-    ] = None,
+    also_tag: AlsoTag = None,
     allow_package_removal: AllowPackageRemoval = False,
     add_flags: AddFlags,
     placement_flags: PlacementFlags,
@@ -309,6 +309,7 @@ def export(
 
 
 COMMANDS = (
+    ("build", build),
     ("add", add),
     ("rm", rm),
     ("prune", prune),

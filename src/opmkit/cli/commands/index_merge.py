@@ -80,7 +80,8 @@ def merge(
     from opmkit.index.operations.merge.owners import read_owners
 
     if len(indexes) < 2:
-        raise UsageError("at least two indexes are required", ctx.command_path)
+        hint = "run 'opm index build' to build an image from one index"
+        raise UsageError("at least two indexes are required", ctx.command_path, hint=hint)
     check_result(ctx, target_flags, output_dir, optional=output_flags.dry_run, rebase_hint=_REBASE_HINT)
     plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
     tools = tool_flags.open(registry_flags)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.errors import OpmkitError
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.load import LoadResult
 
 
 class ChangeReport(Protocol):
@@ -115,6 +116,18 @@ class Change(ABC):
             CatalogError: the change failed.
         """
 
+    def apply_to_loaded(self, loaded: LoadResult) -> EditResult:
+        """Return the changed catalog for one that was read from files.
+
+        Raises:
+            InvalidCatalog: documents cannot be read.
+            CatalogError: the change failed.
+        """
+        from opmkit.index.fbc.findings import raise_findings
+
+        raise_findings(loaded.errors)
+        return self.apply_to_catalog(loaded.blobs)
+
 
 class CatalogChange(Change):
     """A change that only a file-based catalog can store."""
@@ -204,13 +217,13 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Appl
         InvalidCatalog: the catalog cannot be read.
         CatalogError: the change failed.
     """
-    from opmkit.index.fbc.load import read_blobs
+    from opmkit.index.fbc.load import load_directory
     from opmkit.index.fbc.rewrite import apply_changes, plan_changes
     from opmkit.index.operations.diff.fbc import diff_blobs
 
-    before = read_blobs(root)
-    edit = change.apply_to_catalog(before)
-    rewritten = plan_changes(root, before, edit.blobs)
+    loaded = load_directory(root)
+    edit = change.apply_to_loaded(loaded)
+    rewritten = plan_changes(root, loaded.blobs, edit.blobs)
     if not dry_run:
         apply_changes(root, rewritten)
-    return AppliedChange.from_result(diff_blobs(before, edit.blobs), edit)
+    return AppliedChange.from_result(diff_blobs(loaded.blobs, edit.blobs), edit)

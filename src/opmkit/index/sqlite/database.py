@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_SIZE = 100
-_INDEX_HINT = "pass the file of an index database"
+_INDEX_HINT = "pass the file of an index database, or the directory of a file-based catalog"
 
 
 @dataclass(frozen=True, slots=True)
