@@ -17,6 +17,7 @@ HEAVY = {
     *("oras", "requests", "grpc", "docker", "podman", "lightkube", "httpx2", "yaml", "sqlite3", "rich.progress"),
     *("cryptography", "nacl", "sigstore"),
     "opmkit.bundle.model",
+    "opmkit.index.graph_page",
 }
 
 

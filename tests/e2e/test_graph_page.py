@@ -284,6 +284,85 @@ def test_names_are_in_natural_order(browser: Browser, graph_page: Path) -> None:
     assert channels == ["v1.9", "v1.10", "v1.11 (default)"]
 
 
+ROWS = "[...document.querySelectorAll('#graph .row')].map((row) => row.getAttribute('aria-label'))"
+
+
+def test_channels_are_shown_in_columns(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef/candidate/reef.v1.1.0?view=columns")
+    assert browser.text("#count") == "3 bundles"
+    columns = "[...document.querySelectorAll('#columns button')].map((it) => [it.ariaLabel, it.ariaPressed])"
+    assert browser.evaluate(columns) == [
+        ["Channel candidate (deprecated)", "true"],
+        ["Channel stable (default)", "false"],
+    ]
+    assert browser.evaluate(ROWS) == [
+        "1.1.0, head of candidate and stable, skip range >=1.0.0 <1.1.0, "
+        "in candidate: replaces 1.0.0, skips 1.0.1, in stable: replaces 1.0.0",
+        "1.0.1, skipped, in candidate: replaces 1.0.0",
+        "1.0.0, deprecated, in candidate and stable",
+    ]
+    dots = "[...document.querySelectorAll('#graph .row')].map((row) => row.querySelectorAll('.dot').length)"
+    assert browser.evaluate(dots) == [2, 1, 2]
+    for number in range(2):  # each name is above the dots of its channel
+        name, dot = (
+            browser.evaluate(
+                f"(() => {{ const box = document.querySelectorAll('{selector}')[{number}].getBoundingClientRect();"
+                " return box.left + box.width / 2; })()"
+            )
+            for selector in ("#columns button", "#row-0 .dot")
+        )
+        assert abs(name - dot) < 3
+    browser.click("#columns button:nth-child(2)")
+    assert browser.evaluate("location.hash") == "#reef/stable/reef.v1.1.0?view=columns"
+    assert "in candidate and stable" in browser.text("#details")
+
+
+def test_channels_are_merged_with_their_names_and_colors(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef?view=merged")
+    assert browser.evaluate(ROWS)[1] == "1.0.1, only in candidate, skipped, in candidate: replaces 1.0.0"
+    edges = "[...document.querySelectorAll('#graph .edge title')].map((title) => title.textContent)"
+    assert browser.evaluate(edges) == [
+        "1.1.0 replaces 1.0.0 in candidate and stable",
+        "1.0.1 replaces 1.0.0 in candidate",
+        "1.1.0 skips 1.0.1 in candidate",
+    ]
+    colors = (
+        "[...document.querySelectorAll('#graph .edge')].map((edge) =>"
+        " new Set([...edge.querySelectorAll('path')].map((path) => getComputedStyle(path).stroke)).size)"
+    )
+    assert browser.evaluate(colors) == [2, 1, 1]
+    assert browser.text("#channel-colors").split() == ["candidate", "stable"]
+    browser.open(graph_page, "#atoll?view=merged")
+    assert browser.evaluate("document.querySelectorAll('#graph path.cycle').length") == 3
+    assert "1.4.0, stable: one of 3 heads, head of valid" in browser.evaluate(ROWS)[0]
+
+
+def test_views_are_switched_by_mouse_and_keyboard(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef/stable/reef.v1.0.0")
+    view = "document.querySelector('#views input:checked').value"
+    browser.click("#views label:nth-of-type(2)")
+    assert browser.evaluate("location.hash") == "#reef/stable/reef.v1.0.0?view=columns"
+    browser.press("ArrowRight")
+    assert browser.evaluate(view) == "merged"
+    assert selected(browser) == "reef.v1.0.0"
+    browser.press("ArrowLeft")
+    browser.evaluate("document.getElementById('graph').focus()")
+    browser.press("ArrowLeft")
+    assert browser.evaluate("location.hash") == "#reef/candidate/reef.v1.0.0?view=columns"
+    browser.press("ArrowUp")
+    assert selected(browser) == "reef.v1.0.1"
+    browser.press("v")
+    browser.press("v")
+    assert browser.evaluate("location.hash") == "#reef/candidate/reef.v1.0.1"
+    assert browser.accessible_names("radio") == ["Channel", "Columns", "Merged"]
+    browser.evaluate("location.hash = '#shoal1?view=merged'")
+    browser.until("document.getElementById('name').textContent === 'shoal1'")
+    assert browser.evaluate(view) == "merged"
+    browser.evaluate("location.hash = '#lagoon?view=merged'")
+    browser.until("document.getElementById('name').textContent === 'lagoon'")
+    assert not browser.evaluate("document.getElementById('views').checkVisibility()")
+
+
 def test_selected_package_is_in_view(browser: Browser, graph_page: Path) -> None:
     visible = (
         "(() => { const list = document.querySelector('nav').getBoundingClientRect(),"
@@ -420,7 +499,7 @@ def test_screen_readers_get_versions_edges_and_problems(browser: Browser, graph_
 def test_phone_shows_graph_and_details_without_scrolling_sideways(browser: Browser, graph_page: Path) -> None:
     browser.emulate_phone(390, 844)
     try:
-        for fragment in ("#reef", "#atoll", "#lagoon"):
+        for fragment in ("#reef", "#atoll", "#lagoon", "#atoll?view=columns", "#reef?view=merged"):
             browser.open(graph_page, fragment)
             assert browser.evaluate("document.documentElement.scrollWidth") <= 390
         browser.open(graph_page, "#atoll")

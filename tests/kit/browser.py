@@ -31,7 +31,9 @@ _KEYS = {
     "PageDown": 34,
     "End": 35,
     "Home": 36,
+    "ArrowLeft": 37,
     "ArrowUp": 38,
+    "ArrowRight": 39,
     "ArrowDown": 40,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.versions import strict_version, version_key
-from opmkit.index.drawing.layout import MAX_LANES, EdgeType, layout_channel, layout_edges
+from opmkit.index.drawing.layout import MAX_LANES, EdgeType, layout_channel, layout_edges, merged_order
 
 from .samples import channel, entry
 
@@ -48,3 +48,14 @@ def test_cycles_are_cut_and_bundles_outside_the_channel_come_last() -> None:
 def test_number_of_lanes_is_limited() -> None:
     entries = [entry(f"1.{number}.0", "0.1.0") for number in range(100)]
     assert max(row.lanes for row in layout_channel(channel(*entries), {}).rows) == MAX_LANES
+
+
+def test_merged_order_respects_the_edges_of_all_channels() -> None:
+    channels = [
+        channel(entry("1.0.0"), entry("1.1.0", "1.0.0"), entry("1.2.0", "1.1.0")),
+        channel(entry("1.0.0"), entry("1.0.1", "1.2.0", ["1.0.0", "0.9.0"]), name="odd"),
+    ]
+    names = {entry.name for part in channels for entry in part.entries}
+    keys = {name: version_key(strict_version(name.removeprefix("reef.v"))) for name in names}
+    versions = [name.removeprefix("reef.v") for name in merged_order(channels, keys)]
+    assert versions == ["1.0.1", "1.2.0", "1.1.0", "1.0.0", "0.9.0"]

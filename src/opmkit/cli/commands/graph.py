@@ -105,9 +105,9 @@ def graph(
 def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
     from opmkit.index.drawing.dot import render_dot
     from opmkit.index.drawing.mermaid import render_mermaid
-    from opmkit.index.drawing.page import render_page
     from opmkit.index.drawing.problems import package_problems
     from opmkit.index.drawing.svg import render_svg
+    from opmkit.index.graph_page.page import render_page
 
     match output:
         case GraphFormat.HTML:

@@ -16,7 +16,7 @@ from opmkit.index.fbc.blobs import EntryBlob
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import ChannelBlob
@@ -112,6 +112,22 @@ def layout_channel(channel: ChannelBlob, keys: Mapping[str, VersionKey]) -> Chan
     ]
     cycles = find_cycles([row.targets for row in laid_out])
     return ChannelLayout(tuple(replace(row, cycle=cycles.get(number)) for number, row in enumerate(laid_out)))
+
+
+def merged_order(channels: Iterable[ChannelBlob], keys: Mapping[str, VersionKey]) -> list[str]:
+    """Return the bundles of channels from top to bottom: each above those that it replaces or skips in any channel."""
+    targets: dict[str, dict[str, None]] = {}
+    for channel in channels:
+        for entry in channel.entries:
+            targets.setdefault(entry.name, {}).update(dict.fromkeys(filter(None, (entry.replaces, *entry.skips))))
+    entries = [EntryBlob(name, skips=tuple(names)) for name, names in targets.items()]
+    entries += [
+        EntryBlob(name)
+        for name in dict.fromkeys(name for names in targets.values() for name in names)
+        if name not in targets
+    ]
+    by_rank = sorted(range(len(entries)), key=lambda number: keys.get(entries[number].name, MIN_VERSION_KEY))
+    return [entries[number].name for number in _order(entries, by_rank)]
 
 
 def _row(

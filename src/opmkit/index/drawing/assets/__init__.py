@@ -1,4 +1,4 @@
-"""Style sheets, and the HTML page with its script."""
+"""Style sheet of drawings."""
 
 from __future__ import annotations
 

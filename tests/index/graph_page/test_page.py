@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from opmkit.index.drawing import page
-from opmkit.index.drawing.page import render_page
 from opmkit.index.drawing.problems import package_problems
 from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
-
-from .samples import HOSTILE, OPERATOR, REEF, bundle, channel, entry, hostile_catalog
+from opmkit.index.graph_page import data as page_data
+from opmkit.index.graph_page import page
+from opmkit.index.graph_page.page import render_page
+from tests.index.drawing.samples import HOSTILE, OPERATOR, REEF, bundle, channel, entry, hostile_catalog
 
 DATA_ELEMENT = re.compile(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', re.DOTALL)
 
@@ -57,8 +57,6 @@ def test_data_of_a_package() -> None:
     (stable,) = documents["package-0"]["channels"]
     assert stable["deprecated"] == "Old."
     assert stable["rows"][0] == {
-        "lane": 0,
-        "lanes": 1,
         "bundle": 2,
         "rank": 2,
         "replaces": 1,
@@ -77,7 +75,7 @@ def test_data_of_a_package() -> None:
 
 
 def test_problems_are_embedded_and_further_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MAX_PROBLEMS", 1)
+    monkeypatch.setattr(page_data, "MAX_PROBLEMS", 1)
     blobs = Blobs((PackageBlob("reef", "stable"),), (channel(entry("1.0.0"), entry("2.0.0")),), (bundle("1.0.0"),))
     packages = package_views(blobs)
     problems = package_problems(blobs, packages)

@@ -1,0 +1,1 @@
+"""Page of update graphs for browsers."""

@@ -1,0 +1,136 @@
+// Selection of a package, a view, a channel and a bundle; lists of problems and changes.
+function showPackage(number, channelName, bundleName) {
+  state.number = number;
+  const shown = current(), { channels } = shown;
+  for (const entry of byId("packages").querySelectorAll("button")) {
+    const isShown = Number(entry.dataset.number) === number;
+    entry.setAttribute("aria-current", String(isShown));
+    entry.tabIndex = isShown ? 0 : -1; // one stop of the Tab key, arrows move within
+    if (isShown) scrollWithin(entry.closest("nav"), entry);
+  }
+  byId("name").textContent = shown.name;
+  byId("description").textContent = shown.description ?? "";
+  byId("deprecation").textContent = shown.deprecated ? `Deprecated: ${shown.deprecated}` : "";
+  showProblems(shown);
+  showChanges(shown);
+  byId("channel").replaceChildren(...channels.map((channel, index) => element("option", { value: index }, channel.name + remarksOfChannel(shown, channel))));
+  byId("views").hidden = shown.order === undefined;
+  const hasBundle = (channel, name) => channel?.rows.some((row) => shown.bundles[row.bundle]?.name === name) ?? false;
+  let index = channels.findIndex((channel) => channel.name === (channelName ?? shown.default));
+  if (bundleName !== undefined && channelName === undefined && !hasBundle(channels[index], bundleName))
+    index = channels.findIndex((channel) => channel.rows.some((row) => isEntry(row) && shown.bundles[row.bundle]?.name === bundleName));
+  showChannel(channels.length ? Math.max(index, 0) : -1, bundleName);
+}
+
+function remarksOfChannel(shown, channel) {
+  const count = (shown.problems ?? []).filter((problem) => problem.channel === channel.name).length;
+  const remarks = [channel.change, channel.name === shown.default && "default", channel.deprecated && "deprecated",
+    count && plural(count, "problem")].filter(Boolean);
+  return remarks.length ? ` (${remarks.join(", ")})` : "";
+}
+
+function showList(box, title, items, omitted) {
+  box.hidden = items.length === 0;
+  box.open = true;
+  box.querySelector("summary").textContent = title;
+  if (omitted) items.push(element("li", {}, `and ${omitted} more`));
+  box.querySelector("ul").replaceChildren(...items);
+}
+
+function showProblems({ problems = [], errors = 0, warnings = 0 }) {
+  const title = [...(errors ? [plural(errors, "error")] : []), ...(warnings ? [plural(warnings, "warning")] : [])].join(" and ");
+  const items = problems.map((problem) => element("li", { class: problem.severity }, ...linkedText(problem, problem.names ?? [])));
+  showList(byId("problems"), title, items, errors + warnings - problems.length);
+}
+
+function showChanges({ changes = [], counts = [0, 0, 0] }) {
+  const items = changes.map((change) => element("li", { class: `change ${change.kind}` },
+    element("span", { "aria-hidden": "true", class: "sign" }, SIGNS[change.kind]),
+    ...linkedText(change, change.bundle === undefined ? [] : [change.bundle])));
+  showList(byId("changes"), countChanges(counts), items, counts.reduce((sum, count) => sum + count, 0) - changes.length);
+}
+
+const countChanges = ([added, removed, changed]) => `${plural(added + removed + changed, "difference")}: ${added} added, ${removed} removed, ${changed} changed`;
+
+// A problem or change of a channel or a bundle is a button that selects it.
+function linkedText({ text, channel: name }, bundles) {
+  const { channels } = current();
+  const rowOf = (channel) => channel.rows.findIndex((row) => bundles.includes(nameOf(row)));
+  const index = channels.findIndex((channel) => (name === undefined ? rowOf(channel) >= 0 : channel.name === name));
+  if (index < 0) return [text];
+  return [button(() => {
+    const known = name === undefined && state.index >= 0 && rowOf(channels[state.index]) >= 0 ? state.index : index;
+    const row = channels[known].rows[rowOf(channels[known])];
+    showChannel(known, row && nameOf(row));
+    graph.focus();
+  }, {}, text)];
+}
+
+function showChannel(index, bundleName) {
+  state.index = index;
+  const channel = current().channels[index];
+  state.board = makeBoard();
+  const { board } = state;
+  state.labels = labelsOf(board.indexes);
+  for (const input of document.querySelectorAll("#views input")) input.checked = input.value === (board.isMulti ? state.view : "channel");
+  byId("channel").value = String(index);
+  byId("channel-label").hidden = board.isMulti;
+  byId("channel-deprecation").textContent = board.indexes.filter((number) => current().channels[number].deprecated).map((number) => {
+    const { name, deprecated } = current().channels[number];
+    return `Channel ${board.isMulti ? `${name} ` : ""}deprecated: ${deprecated}`;
+  }).join(" ");
+  byId("count").textContent = countRows(board.rows);
+  graph.setAttribute("aria-label", board.isMulti ? "Bundles of all channels, newest first" : `Bundles of the channel ${channel?.name ?? ""}, newest first`);
+  const found = bundleName === undefined ? 0 : board.rows.findIndex((row) => nameOf(row) === bundleName);
+  graph.scrollTop = 0;
+  resize();
+  selectRow(Math.min(Math.max(found, 0), board.rows.length - 1));
+}
+
+function setChannel(index) {
+  const row = state.board.rows[state.selected], top = graph.scrollTop;
+  showChannel(index, row && nameOf(row));
+  if (state.board.isMulti) graph.scrollTop = top;
+  announce(`Channel ${current().channels[index].name}`);
+}
+
+function setView(view) {
+  state.view = view;
+  const row = state.board.rows[state.selected];
+  showChannel(state.index, row && nameOf(row));
+}
+
+function countRows(rows) {
+  const cellsOf = (row) => [...row.cells.values()], missing = rows.filter((row) => row.name !== undefined).length;
+  const entries = rows.filter((row) => row.name === undefined && cellsOf(row).some((cell) => isEntry(cell) && !isRemoved(cell))).length;
+  const removed = rows.filter((row) => changeOf(row) === "removed").length, outside = rows.length - entries - missing - removed;
+  return [plural(entries, "bundle"), ...(removed ? [`${removed} removed`] : []), ...(missing ? [`${missing} missing`] : []),
+    ...(outside ? [`${outside} not in the channel`] : [])].join(", ");
+}
+
+function selectRow(number) {
+  state.selected = number;
+  if (number >= 0) scrollToRow(number);
+  paint();
+  showLegend();
+  showDetails();
+  const parts = [current().name, ...(state.index < 0 ? [] : [current().channels[state.index].name])];
+  if (number >= 0) parts.push(nameOf(state.board.rows[number]));
+  const view = state.view === "channel" ? "" : `?view=${state.view}`;
+  history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}${view}`);
+}
+
+function scrollToRow(number) {
+  const size = ROW_HEIGHT * state.zoom, top = number * size;
+  if (top < graph.scrollTop) graph.scrollTop = top - size;
+  else if (top + size > graph.scrollTop + graph.clientHeight) graph.scrollTop = top + 2 * size + 8 - graph.clientHeight;
+}
+
+function listPackages() {
+  byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated, problems, counts }, number) => {
+    const remark = element("small", {}, plural(bundles.length, "bundle") + (deprecated ? ", deprecated" : ""));
+    if (problems) remark.append(", ", element("span", { class: "problem" }, plural(problems, "problem")));
+    if (counts) remark.append(element("br"), countChanges(counts));
+    return element("li", {}, element("button", { type: "button", "data-number": number }, name, remark));
+  }));
+}

@@ -1,0 +1,123 @@
+"""Data of the page: packages as JSON values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.finding import Severity
+from opmkit.imagetools.escape import escape_controls
+from opmkit.index.drawing.layout import merged_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opmkit.index.drawing.layout import ChannelLayout, Row
+    from opmkit.index.drawing.problems import PackageProblem
+    from opmkit.index.drawing.view import PackageView
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, RelatedImage
+
+MAX_TEXT = 2000
+"""Characters of a text of the catalog; longer texts are truncated."""
+MAX_RELATED = 500
+"""Related images of a bundle; further ones are omitted."""
+MAX_LABEL = 200
+"""Characters of the label of a problem."""
+MAX_PROBLEMS = 100
+"""Problems of a package; further ones are only counted."""
+
+
+def clean_text(text: str) -> str:
+    """Truncate text, and escape control characters other than line breaks."""
+    return "\n".join(map(escape_controls, text[:MAX_TEXT].split("\n")))
+
+
+def non_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields without empty strings, lists and zeros."""
+    return {name: value for name, value in fields.items() if value not in ("", [], (), 0)}
+
+
+def search_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+    """Return the names and versions for the search, and the number of problems."""
+    return {
+        "name": clean_text(package.name),
+        "channels": [clean_text(channel.name) for channel in package.channels],
+        "bundles": [[clean_text(name), clean_text(package.version(name))] for name in package.bundles],
+        **non_empty(deprecated=clean_text(package.deprecation), problems=len(problems)),
+    }
+
+
+def package_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+    """Return a package with its bundles, channels and problems.
+
+    Bundles are referred to by number. ``order`` has the rows of all channels from top to bottom, as numbers of bundles
+    or, for those that do not exist, names; packages with one channel have none.
+    """
+    images: dict[RelatedImage, int] = {}
+    numbers = {name: number for number, name in enumerate(package.bundles)}
+    order = merged_order(package.channels, package.keys) if len(package.channels) > 1 else []
+    return {
+        "name": clean_text(package.name),
+        "default": clean_text(package.default_channel),
+        **non_empty(
+            description=clean_text(package.description),
+            deprecated=clean_text(package.deprecation),
+            problems=list(map(_problem_data, problems[:MAX_PROBLEMS])),
+            errors=sum(problem.severity is Severity.ERROR for problem in problems),
+            warnings=sum(problem.severity is not Severity.ERROR for problem in problems),
+            order=[numbers.get(name, clean_text(name)) for name in order],
+        ),
+        "bundles": [_bundle_data(package, bundle, images) for bundle in package.bundles.values()],
+        "channels": [_channel_data(package, channel, layout, numbers) for channel, layout in package.layouts()],
+        "images": [[clean_text(related.name), clean_text(related.image)] for related in images],
+    }
+
+
+def _problem_data(problem: PackageProblem) -> dict[str, Any]:
+    return {
+        "text": clean_text(problem.text),
+        "severity": problem.severity,
+        **non_empty(
+            channel=clean_text(problem.channel),
+            names=list(map(clean_text, problem.names[:MAX_RELATED])),
+            label=clean_text(problem.label[:MAX_LABEL]),
+        ),
+    }
+
+
+def _bundle_data(package: PackageView, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
+    others = [related for related in bundle.related_images if related.image and related.image != bundle.image]
+    return {
+        "name": clean_text(bundle.name),
+        **non_empty(
+            version=clean_text(package.version(bundle.name)),
+            image=clean_text(bundle.image),
+            deprecated=clean_text(package.bundle_deprecation(bundle.name)),
+            related=[images.setdefault(related, len(images)) for related in others[:MAX_RELATED]],
+        ),
+    }
+
+
+def _channel_data(
+    package: PackageView, channel: ChannelBlob, layout: ChannelLayout, numbers: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "name": clean_text(channel.name),
+        "rows": list(_row_data(layout.rows, numbers)),
+        **non_empty(deprecated=clean_text(package.channel_deprecation(channel.name))),
+    }
+
+
+def _row_data(rows: Iterable[Row], numbers: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+    for row in rows:
+        data: dict[str, Any] = {}
+        if row.name in numbers:
+            data["bundle"] = numbers[row.name]
+        else:
+            data["name"] = clean_text(row.name)
+        if row.is_entry:
+            data["rank"] = row.rank
+        if row.replaces is not None:
+            data["replaces"] = row.replaces
+        if row.cycle is not None:
+            data["cycle"] = row.cycle
+        yield data | non_empty(skips=row.skips, range=clean_text(row.skip_range), within=row.in_range)
