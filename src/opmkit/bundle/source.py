@@ -13,6 +13,7 @@ from opmkit.imagetools.reference import (
     Reference,
     StorageReference,
     StoreReference,
+    is_registry_host,
     parse_image_reference,
 )
 
@@ -118,5 +119,4 @@ def path_or_image(text: str) -> Iterator[None]:
 def _could_be_path(text: str) -> bool:
     """Return whether a reference names neither a registry nor a tag or digest."""
     first, slash, _ = text.partition("/")
-    names_registry = bool(slash) and ("." in first or first == "localhost")
-    return not names_registry and not {":", "@"} & set(text)
+    return not (slash and is_registry_host(first)) and not {":", "@"} & set(text)

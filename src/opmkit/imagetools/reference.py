@@ -211,6 +211,11 @@ LocalReference = (
 ImageReference = Reference | LocalReference
 
 
+def is_registry_host(text: str) -> bool:
+    """Return whether the first part of a name is the host of a registry: it is localhost, or has a dot or a port."""
+    return text == "localhost" or "." in text or ":" in text
+
+
 def parse_image_reference(text: str) -> ImageReference:
     """Parse ``TRANSPORT:...`` or a reference to a registry, with or without ``docker://``.
 
@@ -338,10 +343,9 @@ def _split_registry(name: str) -> tuple[str, str]:
 
 
 def _has_registry(name: str) -> bool:
-    """Return whether the part before the first slash looks like a host."""
+    """Return whether the part before the first slash is a registry; repository names have no upper-case letters."""
     first, slash, _ = name.partition("/")
-    looks_like_host = first == "localhost" or "." in first or ":" in first or first != first.lower()
-    return bool(slash) and looks_like_host
+    return bool(slash) and (is_registry_host(first) or first != first.lower())
 
 
 def _split_digest(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import Reference, is_registry_host
 
 if TYPE_CHECKING:
     from opmkit.imagetools.repository import ImageSource, Repository
@@ -89,7 +89,7 @@ def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
     if text in (".", "..") or text.startswith(_PATH_STARTS):
         return Path(text)
     registry, _, prefix = text.removeprefix(_REGISTRY_PREFIX).removesuffix("/").partition("/")
-    if not _is_host(registry):
+    if not is_registry_host(registry):
         if not text.startswith(_REGISTRY_PREFIX) and text and Path(text).is_dir():
             return Path(text)
         raise InvalidReference(f"invalid target {text!r}: not a registry with a host name", hint=_HINT)
@@ -118,8 +118,4 @@ def parse_name_in_target(text: str, location: RegistryLocation | ArchiveLocation
     start = "/".join(filter(None, (location.registry, location.prefix)))
     path = text.removeprefix(f"{start}/")
     first, slash, _ = path.partition("/")
-    return Reference.parse(path if slash and _is_host(first) else f"{location.registry}/{path}")
-
-
-def _is_host(text: str) -> bool:
-    return text == "localhost" or "." in text or ":" in text
+    return Reference.parse(path if slash and is_registry_host(first) else f"{location.registry}/{path}")
