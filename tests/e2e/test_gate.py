@@ -263,9 +263,9 @@ def blocks_of_page() -> dict[str, Any]:
 
 
 def run_job(opm: Opm, workflow: str) -> list[CompletedProcess[str]]:
-    """Run the steps of a job that are commands, except the installation, whether they succeed or fail."""
+    """Run the commands of a job's steps, whether they succeed or fail."""
     (job,) = yaml.safe_load(workflow)["jobs"].values()
-    commands = [step["run"] for step in job["steps"] if "run" in step and "pip install" not in step["run"]]
+    commands = [run for step in job["steps"] if (run := step.get("run") or step.get("with", {}).get("run"))]
     assert len(commands) == 2
     environment = {**os.environ, **opm.env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
     environment["GITHUB_STEP_SUMMARY"] = str(opm.directory / "summary.md")
@@ -295,8 +295,8 @@ def test_job_of_the_documentation(opm: Opm, registry: Registry) -> None:
     bundles = catalog / "bundles.yaml"
     text = bundles.read_text().replace("quay.io/example/", "quay.io/me/")
     bundles.write_text(text.replace("demo-bundle:1.1.0", f"demo-bundle@sha256:{'0' * 64}"))
-    publish = ("index", "add", "--bundles", "", "--from-index", "catalog", "-i", "scratch")
-    opm(*publish, "-t", f"{registry.host}/gate-job/catalog:latest", "--push", "--use-http")
+    publish = ("index", "build", "catalog", "--binary-image", "scratch")
+    opm(*publish, "--tag", f"{registry.host}/gate-job/catalog:latest", "--push", "--use-http")
 
     done = run_job(job, files[".github/workflows/gate.yaml"])
     assert [step.returncode for step in done] == [0, 0], [step.stderr for step in done]
