@@ -5,53 +5,72 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.kit import golang
 from tests.kit.installed import ROOT
-from tests.kit.requirements import require
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.kit.pipelines import documented_workflows
 
 GITHUB = ROOT / "examples" / "github-actions"
 COMPONENTS = sorted((ROOT / "templates").glob("*.yml"))
 WORKFLOWS = sorted((GITHUB / ".github" / "workflows").iterdir())
+RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 PLACEHOLDER = "registry.example.com/water"
 
 
-def check(*argv: str | Path, directory: Path = ROOT) -> None:
-    """Run a checker, which must find nothing."""
-    done = subprocess.run([*argv], cwd=directory, capture_output=True, text=True, check=False)
+def check(program: str | Path, *arguments: str | Path, directory: Path = ROOT) -> None:
+    """Run a checker of the development dependencies, or another program, which must find nothing."""
+    argv = [Path(sys.executable).parent / program, *arguments]
+    done = subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def github_repository(directory: Path) -> Path:
-    """Create the example repository for GitHub Actions."""
-    shutil.copytree(GITHUB, directory, dirs_exist_ok=True)
-    subprocess.run(["git", "init", "--quiet", directory], check=True)
-    return directory
+@pytest.fixture(scope="module")
+def workflows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a repository with all workflows: those of the example, of the project and of the documentation."""
+    repository = tmp_path_factory.mktemp("workflows")
+    shutil.copytree(GITHUB, repository, dirs_exist_ok=True)
+    shutil.copy(RELEASE, repository / ".github" / "workflows")
+    (repository / "documented").mkdir()
+    for page in (ROOT / "docs").glob("*.md"):
+        for number, workflow in enumerate(documented_workflows(page), start=1):
+            (repository / "documented" / f"{page.stem}-{number}.yaml").write_text(workflow)
+    subprocess.run(["git", "init", "--quiet", repository], check=True)
+    return repository
+
+
+def files_in(directory: Path) -> list[Path]:
+    paths = sorted(directory.iterdir())
+    assert len(paths) > 2
+    return paths
 
 
 def load(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def test_actionlint_accepts_the_workflows(tmp_path: Path) -> None:
-    check(require("actionlint"), directory=github_repository(tmp_path))
+def test_actionlint_accepts_the_workflows(workflows: Path, pytestconfig: pytest.Config) -> None:
+    program = golang.actionlint(pytestconfig.cache.mkdir("opmkit-go"))
+    paths = [path for name in (".github/workflows", "documented") for path in files_in(workflows / name)]
+    check(program, "-shellcheck=", "-pyflakes=", *paths, directory=workflows)
 
 
-def test_zizmor_finds_nothing_in_the_workflows_and_the_action(tmp_path: Path) -> None:
-    program = require("zizmor")
-    check(program, "--offline", "--persona", "pedantic", ".", directory=github_repository(tmp_path))
-    check(program, "--offline", "--persona", "pedantic", ROOT / "action.yml")
+def test_zizmor_finds_nothing_in_the_workflows_and_the_action(workflows: Path) -> None:
+    config = ("--offline", "--config", workflows / ".github" / "zizmor.yml")
+    check("zizmor", *config, "--persona", "pedantic", *files_in(workflows / ".github" / "workflows"))
+    check("zizmor", *config, "--persona", "pedantic", ROOT / "action.yml")
+    check("zizmor", *config, *files_in(workflows / "documented"))
 
 
-def test_files_match_the_published_schemas(tmp_path: Path) -> None:
-    program = require("check-jsonschema")
-    check(program, "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+def test_files_match_the_published_schemas(workflows: Path, tmp_path: Path) -> None:
+    program = "check-jsonschema"
+    paths = [*files_in(workflows / ".github" / "workflows"), *files_in(workflows / "documented")]
+    check(program, "--builtin-schema", "vendor.github-workflows", *paths)
     check(program, "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
     pipelines = [ROOT / "examples/gitlab/.gitlab-ci.yml"]
     for component in COMPONENTS:  # the schema describes the part below the inputs
@@ -61,13 +80,12 @@ def test_files_match_the_published_schemas(tmp_path: Path) -> None:
 
 
 def test_pre_commit_accepts_the_hooks_and_the_example() -> None:
-    program = require("pre-commit")
-    check(program, "validate-manifest", ROOT / ".pre-commit-hooks.yaml")
-    check(program, "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml")
+    check("pre-commit", "validate-manifest", ROOT / ".pre-commit-hooks.yaml")
+    check("pre-commit", "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml")
 
 
 def test_actions_are_pinned_by_commit() -> None:
-    texts = [path.read_text() for path in [*WORKFLOWS, ROOT / "action.yml"]]
+    texts = [path.read_text() for path in [*WORKFLOWS, ROOT / "action.yml", *(ROOT / "docs").glob("*.md")]]
     used = [reference for text in texts for reference in re.findall(r"uses: (\S+)", text)]
     foreign = [reference for reference in used if not reference.startswith("opmkit/opmkit@")]
     assert len(foreign) > 4

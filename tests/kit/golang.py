@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from tests.kit.requirements import require
 
+ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
@@ -34,14 +35,23 @@ def goclient(cache: Path) -> Path:
     return program
 
 
+def actionlint(cache: Path) -> Path:
+    """Return actionlint, built below ``cache``; skip the test if it cannot be built."""
+    return _install(cache, "actionlint", ACTIONLINT)
+
+
 def grpcurl(cache: Path) -> Path:
     """Return grpcurl, built below ``cache``; skip the test if it cannot be built."""
-    program = _program_path(cache, "grpcurl", sha256(GRPCURL.encode()).hexdigest())
+    return _install(cache, "grpcurl", GRPCURL)
+
+
+def _install(cache: Path, name: str, package: str) -> Path:
+    program = _program_path(cache, name, sha256(package.encode()).hexdigest())
     with FileLock(program.with_suffix(".lock")):
         if not program.exists():
-            installed = _go("install", *_BUILD, GRPCURL, GOBIN=str(program.parent))
+            installed = _go("install", *_BUILD, package, GOBIN=str(program.parent))
             if installed.returncode:
-                pytest.skip(f"go install grpcurl failed: {_last_line(installed)}")
+                pytest.skip(f"go install {package} failed: {_last_line(installed)}")
     return program
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = re.compile(r"^ *```console\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^ *\$ (.*)$", re.MULTILINE)
 ACTION = "opmkit/opmkit@"
 _INPUT = re.compile(r"\$\[\[ inputs\.([a-z-]+) \]\]")
@@ -60,6 +61,20 @@ def console_commands(page: Path, heading: str) -> str:
     """Return the commands of the console blocks in a section of a page as a script."""
     section = page.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return "\n".join(command for block in BLOCK.findall(section) for command in COMMAND.findall(block))
+
+
+def documented_workflows(page: Path) -> list[str]:
+    """Return the workflows of a page; those of which it shows only jobs or steps are completed."""
+    head, job = "on: workflow_dispatch\npermissions: {}\n", "jobs:\n  job:\n    runs-on: ubuntu-24.04\n    steps:\n"
+    workflows = []
+    for block in YAML_BLOCK.findall(page.read_text()):
+        if block.startswith("      - "):
+            workflows.append(f"{head}{job}{block}")
+        elif block.startswith("jobs:"):
+            workflows.append(f"{head}{block}")
+        elif "\njobs:\n" in block:
+            workflows.append(block)
+    return workflows
 
 
 def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
