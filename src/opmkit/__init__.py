@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError, OpmkitError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+    from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
+    from opmkit.imagetools.signing.results import (
+        AttestedImage,
+        KeyPair,
+        SignedImage,
+        SigningKey,
+        VerifiedAttestations,
+        VerifiedImage,
+    )
+    from opmkit.imagetools.signing.verify import Attestation, Signature
     from opmkit.index.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
@@ -33,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddOptions",
+    "Attestation",
+    "AttestedImage",
     "Blobs",
     "BuiltIndex",
     "BundleError",
@@ -41,11 +53,14 @@ __all__ = [
     "Catalog",
     "CatalogClient",
     "CatalogError",
+    "CertificateIdentity",
     "Finding",
     "ImageToolsError",
     "IndexMoved",
     "IndexPlan",
     "IndexSource",
+    "KeyPair",
+    "KeylessSigner",
     "OnConflict",
     "Opm",
     "OpmkitError",
@@ -58,9 +73,14 @@ __all__ = [
     "RemovePackages",
     "ServerUnreachable",
     "Severity",
+    "Signature",
+    "SignedImage",
+    "SigningKey",
     "TruncateBundles",
     "UpdateMode",
     "ValidationResult",
+    "VerifiedAttestations",
+    "VerifiedImage",
     "to_json",
     "to_yaml",
 ]
@@ -74,6 +94,16 @@ _MODULES = {
     "opmkit.imagetools.errors": ("ImageToolsError", "OpmkitError"),
     "opmkit.imagetools.reference": ("Reference",),
     "opmkit.imagetools.registry": ("RegistryClient", "RegistryOptions"),
+    "opmkit.imagetools.signing.keyless": ("CertificateIdentity", "KeylessSigner"),
+    "opmkit.imagetools.signing.results": (
+        "AttestedImage",
+        "KeyPair",
+        "SignedImage",
+        "SigningKey",
+        "VerifiedAttestations",
+        "VerifiedImage",
+    ),
+    "opmkit.imagetools.signing.verify": ("Attestation", "Signature"),
     "opmkit.index.client": ("CallFailed", "CallTimedOut", "CatalogClient", "ServerUnreachable"),
     "opmkit.index.errors": ("CatalogError", "IndexMoved"),
     "opmkit.index.fbc.blobs": ("Blobs",),

@@ -1,56 +1,21 @@
-"""The operations of the public API."""
+"""Operations on bundles."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.registry.options import RegistryOptions
+from opmkit._api.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opmkit.bundle.validation.result import ValidationResult
-    from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.image.build import BuiltIndex, IndexPlan
-    from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.add.options import AddOptions
-    from opmkit.index.operations.change import Change
-
-_CREATION = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Opm:
-    """Operations on bundles and indexes.
-
-    Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
-    archives; no container engine is required. Threads can share an instance. Instances share nothing, unless they have
-    the same store, which processes can share as well.
-
-    Attributes:
-        registries: Settings for registries.
-        store: Directory of the embedded image store, by default that of the command line (``OPM_STORE``).
-    """
-
-    registries: RegistryOptions = field(default_factory=RegistryOptions)
-    store: Path | None = None
-    _tools: list[RegistryTool] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    @property
-    def _tool(self) -> RegistryTool:
-        """The tool, created on first use."""
-        from opmkit.imagetools.registry import RegistryClient
-        from opmkit.imagetools.store import ImageStore
-        from opmkit.imagetools.tools.registry import RegistryTool
-
-        with _CREATION:
-            if not self._tools:
-                self._tools.append(RegistryTool(RegistryClient(self.registries), ImageStore.open(self.store)))
-            return self._tools[0]
+class BundleOperations(Session):
+    """Operations on bundles."""
 
     def build_bundle(
         self,
@@ -155,65 +120,3 @@ class Opm:
             directory = unpack_archive(archive, Path(scratch, "bundle"))
             (result,) = self.validate_bundles([str(directory)], profile=profile)
             return replace(result, target=archive.name, error=result.error.replace(str(directory), archive.name))
-
-    def open_index(self, index: str) -> IndexSource:
-        """Find an index: an index image, a catalog directory, or a database file.
-
-        Raises:
-            CatalogError: The path does not exist, or the reference is not that of an index.
-            ImageToolsError: The image does not exist, or its registry cannot be asked.
-        """
-        from opmkit.index.image.source import INDEXES, IndexSource
-
-        source = IndexSource.resolve(lambda: self._tool, index)
-        source.require(INDEXES)
-        return source
-
-    def add_bundles(self, images: Sequence[str], plan: IndexPlan, options: AddOptions | None = None) -> BuiltIndex:
-        """Pull bundle images, add them to an index, and publish the new index as ``plan`` says.
-
-        Raises:
-            IndexMoved: Another writer has moved the tag.
-            CatalogError, BundleError, ImageToolsError: Nothing was changed.
-        """
-        from opmkit.index.operations.add.change import AddBundles
-        from opmkit.index.operations.add.options import AddOptions
-
-        return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan)
-
-    def build_index(self, plan: IndexPlan) -> BuiltIndex:
-        """Validate the index ``plan.from_index``, and publish it as ``plan`` says, otherwise unchanged.
-
-        Raises:
-            InvalidCatalog: The index is invalid; the error lists each finding with its file and line.
-            IndexMoved: Another writer has moved the tag.
-            CatalogError, ImageToolsError: Nothing was changed.
-        """
-        from opmkit.index.operations.require_valid import RequireValid
-
-        return self.change_index(RequireValid(plan.from_index or ""), plan)
-
-    def change_index(self, change: Change, plan: IndexPlan) -> BuiltIndex:
-        """Change an index, and publish the new index as ``plan`` says, completely or not at all.
-
-        Raises:
-            IndexMoved: Another writer has moved the tag.
-            CatalogError, BundleError, ImageToolsError: Nothing was changed.
-        """
-        from opmkit.index.image.build import build_index
-
-        return build_index(self._tool, self._tool, plan, change)
-
-    def render(self, references: Sequence[str]) -> Blobs:
-        """Return bundles and indexes as one file-based catalog.
-
-        Args:
-            references: Bundle directories and images, catalog directories, index images, and database files.
-
-        Raises:
-            InvalidCatalog: A catalog cannot be read; the error lists each finding with its file and line.
-            CatalogError, BundleError, ImageToolsError: Another reference cannot be read.
-        """
-        from opmkit.index.render import render
-
-        return render(lambda: self._tool, references)
