@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmkit.bundle import go_yaml
-from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.errors import DuplicateKey, InvalidDocument
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ from opmkit.bundle.errors import InvalidDocument
         ("-0o7", -7),
         ("0x1F", 31),
         ("+0x1f", 31),
+        ("0xbf", 191),
+        ("0XB", 11),
         ("0b101", 5),
         ("-0B11", -3),
         ("1_000", 1000),
@@ -169,13 +171,13 @@ def test_last_duplicate_key_wins() -> None:
     ],
 )
 def test_duplicate_keys_are_reported_with_their_locations(text: str, expected: list[tuple[str, int, int]]) -> None:
-    duplicates: list[go_yaml.DuplicateKey] = []
+    duplicates: list[DuplicateKey] = []
     go_yaml.load(text.encode(), duplicates)
     assert duplicates == expected
 
 
 def test_number_of_reported_duplicates_is_limited() -> None:
-    duplicates: list[go_yaml.DuplicateKey] = []
+    duplicates: list[DuplicateKey] = []
     go_yaml.load(b"{" + b"a: 1, " * 10_000 + b"}", duplicates)
     assert len(duplicates) == go_yaml.MAX_DUPLICATES
 

@@ -10,11 +10,11 @@ import base64
 import binascii
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
-from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.errors import DuplicateKey, InvalidDocument
 from opmkit.bundle.json_value import float_text
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _LONE_BYTE = re.compile("[\udc80-\udcff]")
 _UINT64 = 2**64
 _INT64_MIN = -(2**63)
-
-
-class DuplicateKey(NamedTuple):
-    """A key that is in its mapping before; line and column of the later one, from 1."""
-
-    key: str
-    line: int
-    column: int
 
 
 def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonValue:
@@ -261,7 +253,7 @@ def _number(text: str) -> int | float | None:
         if match := _BASED.fullmatch(plain):
             sign, digits = match.groups()
             base = {"x": 16, "b": 2}.get(digits[0].lower(), 8)
-            number = int(sign + digits.lstrip("xXbBoO"), base)
+            number = int(sign + (digits[1:] if digits[0] in "xXbBoO" else digits), base)
         elif _DECIMAL.fullmatch(plain) and len(plain) <= 20:
             number = int(plain)
         else:
