@@ -7,19 +7,16 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-import yaml
 
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.source_nodes import NodeComposer
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
+    from opmkit.bundle.errors import DuplicateKey
     from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.go_yaml import DuplicateKey
     from opmkit.bundle.json_value import JsonValue
 
 
@@ -65,7 +62,9 @@ class Content:
         if self.error is not None:  # it could be nested too deeply for libyaml
             return 0, 0
         if path not in self._locations:
-            self._locations[path] = _locate(_compose(self.raw), path)
+            from opmkit.bundle.source_location import locate  # slow to import: PyYAML
+
+            self._locations[path] = locate(self.raw, path)
         return self._locations[path]
 
     @cached_property
@@ -82,44 +81,6 @@ class Content:
         if self.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return self.raw.decode("utf-16", "replace").encode().split(b"\n")
         return self.raw.split(b"\n")
-
-
-@lru_cache(maxsize=4)
-def _compose(raw: bytes) -> yaml.Node | None:
-    """Return the node graph of the first document.
-
-    It needs many times the memory of the text, so it is only built for findings, and few are cached.
-    """
-    loader = NodeComposer(raw)
-    try:
-        return loader.get_node() if loader.check_node() else None
-    except (yaml.YAMLError, RecursionError):
-        return None
-    finally:
-        loader.dispose()
-
-
-def _locate(node: yaml.Node | None, path: FieldPath) -> tuple[int, int]:
-    if node is None:
-        return 0, 0
-    mark = node.start_mark
-    for step in path:
-        key, child = _child(node, step)
-        if child is None:
-            break
-        node, mark = child, (key or child).start_mark
-    return mark.line + 1, mark.column + 1
-
-
-def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node | None, yaml.Node | None]:
-    """Return the key and value nodes of a member, or None and the node of an item."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in reversed(node.value):  # of duplicates, the last counts
-            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
-                return key, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return None, node.value[step]
-    return None, None
 
 
 class ContentCache:

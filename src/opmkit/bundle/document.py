@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 
+from opmkit.bundle import yaml_decoder
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.json_value import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from opmkit.bundle.go_yaml import DuplicateKey
+    from opmkit.bundle.errors import DuplicateKey
     from opmkit.bundle.json_value import JsonValue
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -53,12 +54,10 @@ def read_document(content: bytes) -> Document:
     if content[:_SNIFFED_BYTES].lstrip().startswith(b"{"):
         value, end = _decode_json(content)
         return Document(value, is_json=True, has_more=bool(content[end:].strip()))
-    from opmkit.bundle import go_yaml  # slow to import: PyYAML
-
     end = _first_document_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
     duplicates: list[DuplicateKey] = []
-    value = go_yaml.load(content[:end], duplicates)
+    value = yaml_decoder.load(content[:end], duplicates)
     return Document(value, is_json=False, has_more=more is not None, duplicates=tuple(duplicates))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.go_yaml import DuplicateKey
+from opmkit.bundle import yaml_decoder
+from opmkit.bundle.errors import DuplicateKey, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,8 +187,6 @@ def _to_mapping(pairs: list[tuple[str, Any]], duplicates: list[DuplicateKey]) ->
 
 
 def _yaml_documents(raw: bytes, *, include_empty: bool) -> Iterator[Document | InvalidDocument]:
-    from opmkit.bundle import go_yaml  # imported late: catalogs in JSON do not need the YAML library
-
     start, line, in_document, separator = 0, 1, False, 0
     for end, next_start in [*_separators(raw), (len(raw), len(raw))]:
         text = raw[start:end]
@@ -199,7 +197,7 @@ def _yaml_documents(raw: bytes, *, include_empty: bool) -> Iterator[Document | I
         in_document = in_document or text not in (b"", b"\n")
         duplicates: list[DuplicateKey] = []
         try:
-            value = sort_keys(go_yaml.load(text, duplicates)) if text.strip() else None
+            value = sort_keys(yaml_decoder.load(text, duplicates)) if text.strip() else None
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from opmkit.imagetools.errors import OpmkitError
 
 
@@ -49,3 +51,11 @@ class InvalidDocument(BundleError):
         """Return the message with its location, as compilers write it: ``file:line:column: problem``."""
         location = "".join(f":{number}" for number in (self.line, self.column) if number)
         return f"{file}{location}: {self.problem}"
+
+
+class DuplicateKey(NamedTuple):
+    """A key that is in its mapping before; line and column of the later one, from 1."""
+
+    key: str
+    line: int
+    column: int

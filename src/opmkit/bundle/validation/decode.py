@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import go_yaml
+from opmkit.bundle import yaml_decoder
 from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
@@ -81,6 +81,6 @@ def decode_as_go(manifest: Manifest, compat: Compat) -> Manifest:
 
 def _as_yaml(content: Content) -> Content:
     try:
-        return Content(content.raw, go_yaml.load(content.raw))
+        return Content(content.raw, yaml_decoder.load(content.raw))
     except (InvalidDocument, RecursionError):
         return content

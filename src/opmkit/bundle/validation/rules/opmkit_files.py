@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import go_yaml
+from opmkit.bundle import yaml_decoder
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
@@ -54,7 +54,7 @@ def duplicate_key(file: Manifest) -> Iterator[Finding]:
     duplicates = list(file.content.duplicates)
     if file.content.is_json:
         try:
-            go_yaml.load(file.content.raw, duplicates)
+            yaml_decoder.load(file.content.raw, duplicates)
         except InvalidDocument:
             return  # another rule reports JSON that is not valid YAML
     for key, line, column in duplicates:

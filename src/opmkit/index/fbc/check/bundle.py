@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from opmkit.bundle import yaml_decoder
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.errors import InvalidDocument
@@ -125,10 +126,8 @@ def _check_object(value: JsonValue) -> Iterator[CatalogFinding]:
 
 
 def _check_yaml(data: bytes) -> Iterator[CatalogFinding]:
-    from opmkit.bundle import go_yaml  # imported late: objects that opm writes are JSON
-
     try:
-        go_yaml.load(data, [])
+        yaml_decoder.load(data, [])
     except InvalidDocument as error:
         yield CatalogFinding(
             f"value.data: invalid object: {error.problem}", hint="Encode a manifest in JSON or YAML.", rule="FBC-OBJECT"

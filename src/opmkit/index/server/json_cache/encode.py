@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle import go_yaml
+from opmkit.bundle import yaml_decoder
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.json_value import encode, escape_html
 from opmkit.index.api.messages import message_class
@@ -107,7 +107,7 @@ def _manifest(value: JsonValue) -> str:
     data = value.get("data") if isinstance(value, dict) else None
     raw = (decode_base64(data) if isinstance(data, str) else None) or b""
     try:
-        return raw.decode() if raw.lstrip().startswith(b"{") else encode(go_yaml.load(raw)).decode()
+        return raw.decode() if raw.lstrip().startswith(b"{") else encode(yaml_decoder.load(raw)).decode()
     except (ValueError, InvalidDocument):
         return ""
 

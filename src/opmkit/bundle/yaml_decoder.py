@@ -1,0 +1,117 @@
+"""Decoder of YAML documents: ryaml where it returns what :mod:`opmkit.bundle.go_yaml` does, which decodes all others.
+
+ryaml is twice as fast. Its parser is a port of libyaml, so it accepts and rejects the same syntax, but it resolves
+plain scalars as in YAML 1.2. Documents where that can differ from Go are left to ``go_yaml``, as are invalid ones,
+because of its messages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opmkit.bundle.errors import DuplicateKey
+    from opmkit.bundle.json_value import JsonValue
+
+_ryaml_loads: Callable[[str], JsonValue] | None
+try:
+    from ryaml import loads as _ryaml_loads  # type: ignore[attr-defined, unused-ignore]  # documented, but not in __all__
+except ImportError:  # only the extra "fast" installs it, since it has no wheels for some platforms
+    _ryaml_loads = None
+
+_MAX_BYTES = 4 * 1024 * 1024
+"""Maximum size of documents that ryaml decodes: it needs several copies of them."""
+
+_MAX_BRACKETS = 200
+"""Maximum number of opening brackets and braces: the time of ryaml is quadratic in the nesting of flow collections."""
+_MAX_SEARCHES = 16
+"""Maximum number of different strings that are searched in a document."""
+
+_BEFORE_TOKENS = frozenset(b" \n\r\t[{,:\x85\xa8\xa9\xbf")
+"""Bytes that precede a plain scalar, a tag or an anchor, unless it is at the start of the document.
+
+The last ones are the ends of Unicode's line breaks and of the byte order mark in UTF-8.
+"""
+_ANCHOR_NAME = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
+_NUMBER_START = frozenset(b".0123456789")
+_DIFFERENT_IN_GO = re.compile(
+    rb"""
+    "(?=[-+.0-9_<yYnNoO])                                            # three times as fast with this
+    (?: [yYnN]
+     | [yY]es | YES | [nN]o | NO | [oO]n | ON | [oO]ff | OFF        # booleans of YAML 1.1
+     | <<                                                           # merge keys
+     | [-+]?0[0-9bBoOxX_][0-9a-fA-F_.eE+-]*                         # octal numbers, 0B1, 0O7, 0X1F
+     | [-+]?[0-9.]?[0-9a-fA-F.xXoObB+-]*_[0-9a-fA-F_.xXoObB+-]*     # digits that are grouped by _
+     | [-+]?\.(?:inf|Inf|INF|nan|NaN|NAN)
+    )"
+    """,
+    re.VERBOSE,
+)
+"""Strings in JSON that are other values in Go if they are plain scalars in YAML."""
+
+
+def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonValue:
+    """Decode the first document as :func:`opmkit.bundle.go_yaml.load` does.
+
+    Raises:
+        InvalidDocument: with line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
+    """
+    decoded = _load_fast(content)
+    if decoded is not None:
+        return decoded[0]
+    from opmkit.bundle import go_yaml  # slow to import: PyYAML
+
+    return go_yaml.load(content, duplicates)
+
+
+def _load_fast(content: bytes) -> tuple[JsonValue] | None:
+    """Decode a document that ryaml and Go decode equally, and that has no duplicate keys; return None for others."""
+    if _ryaml_loads is None or len(content) > _MAX_BYTES or _has_indicators(content):
+        return None
+    if content.count(b"[") + content.count(b"{") > _MAX_BRACKETS:
+        return None
+    try:
+        value = _ryaml_loads(content.decode())
+        text = orjson.dumps(value)
+    except Exception:  # noqa: BLE001 - ryaml documents no errors; go_yaml reports those of the document
+        return None
+    differing = set(_DIFFERENT_IN_GO.findall(text))
+    if len(differing) > _MAX_SEARCHES or any(_is_plain(scalar[1:-1], content) for scalar in differing):
+        return None
+    return (value,)
+
+
+def _has_indicators(content: bytes) -> bool:
+    """Report whether the document may contain directives, tags, anchors, or numbers with a plus sign."""
+    return (
+        content.startswith(b"%")
+        or b"\n%" in content
+        or _starts_token(b"!", None, content)
+        or _starts_token(b"&", _ANCHOR_NAME, content)
+        or _starts_token(b"+", _NUMBER_START, content)
+    )
+
+
+def _starts_token(indicator: bytes, following: frozenset[int] | None, content: bytes) -> bool:
+    """Report whether the indicator is where a token can start, and one of the bytes follows, if any are given."""
+    position, size = content.find(indicator), len(content)
+    while position >= 0:
+        if (not position or content[position - 1] in _BEFORE_TOKENS) and (
+            following is None or (position + 1 < size and content[position + 1] in following)
+        ):
+            return True
+        position = content.find(indicator, position + 1)
+    return False
+
+
+def _is_plain(scalar: bytes, content: bytes) -> bool:
+    """Report whether the text occurs where a plain scalar can be."""
+    return (
+        re.search(rb"(?:\A|[\s\[{,:\x85\xa8\xa9\xbf])" + re.escape(scalar) + rb"(?=[\s,\]}:\xc2\xe2]|\Z)", content)
+        is not None
+    )
