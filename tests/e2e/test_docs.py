@@ -90,6 +90,14 @@ def test_every_command_and_flag_is_documented_and_has_help() -> None:
                     assert f"`{flag}" in text, f"{flag} of {path} is not documented"
 
 
+def test_help_names_only_flags_of_the_command() -> None:
+    for path, command in commands(get_command(build_app())):
+        flags = {flag for param in command.params for flag in param.opts} | {"--help", "--help-all"}
+        texts = [command.help, *(getattr(param, "help", "") or "" for param in command.params)]
+        unknown = {flag for text in texts for flag in FLAG.findall(text)} - flags
+        assert not unknown, f"the help of {path} names {unknown}"
+
+
 @cache
 def flags_of_commands() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the flags of each command of opm, with their help, by its path."""

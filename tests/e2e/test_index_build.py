@@ -91,6 +91,7 @@ def test_invalid_catalog_lists_every_error_and_builds_nothing(site: Opm) -> None
 
 
 def test_previews_and_build_contexts(site: Opm) -> None:
+    assert site("index", "build", "catalogs", "--dry-run") == "catalogs: packages: 2, channels: 3, bundles: 5\n"
     preview = json.loads(site("index", "build", "catalogs", "--dry-run", "--output", "json"))
     assert preview["content"] == {"packages": 2, "channels": 3, "bundles": 5}
     assert not {"references", "digest"} & preview.keys()
@@ -129,6 +130,11 @@ def test_client_builds_as_the_command(site: Opm, monkeypatch: pytest.MonkeyPatch
     assert json.loads(json.dumps(built)) == json.loads(printed)
     with pytest.raises(InvalidCatalog, match=r"more\.yaml:10"):
         client.build_index(replace(plan, from_index="broken"))
+
+
+def test_adding_no_bundle_names_the_command_that_builds(site: Opm) -> None:
+    done = site.attempt("index", "add", "--from-index", "catalogs", "--tag", "oci:images:1")
+    assert (done.returncode, "run 'opm index build'" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

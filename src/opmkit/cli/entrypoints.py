@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import Database, OutputFlags, Permissive
+from opmkit.cli.index_flags import Database, Permissive
 from opmkit.cli.index_output import print_database_change
 from opmkit.cli.main import run_app
 from opmkit.cli.registration import add_command
 from opmkit.cli.server_flags import ServerFlags, SkipMigrate
+from opmkit.cli.target_flags import OutputFlags
 from opmkit.imagetools import interrupts
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.cli.container_tools import ContainerTools
-    from opmkit.cli.index_flags import OutputFlags
+    from opmkit.cli.target_flags import OutputFlags
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.operations.change import AppliedChange, Change
@@ -79,14 +79,20 @@ def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
     if output_flags.output is OutputFormat.JSON:
         print_json(_built_as_json(built))
     elif output_flags.dry_run:
-        from opmkit.index.operations.diff.report import diff_as_text, diff_totals
-
-        print_text(diff_as_text(result.diff))
-        if result.diff:
-            print_line(diff_totals(result.diff))
+        _print_diff(result)
     else:
         for reference in built.references:
             print_line(f"{reference}@{built.digest}" if built.digest else reference)
+
+
+def _print_diff(result: AppliedChange) -> None:
+    """Print what would change; that nothing would, only if no report shows it."""
+    from opmkit.index.operations.diff.report import diff_as_text, diff_totals
+
+    if result.diff or not result.report:
+        print_text(diff_as_text(result.diff))
+    if result.diff:
+        print_line(diff_totals(result.diff))
 
 
 def _built_as_json(built: BuiltIndex) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import typer
 from opmkit.cli.console import OutputFormat, progress
 from opmkit.cli.container_tools import PUSH_HELP, ContainerTools
 from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.index_flags import OutputFlags
 from opmkit.cli.index_output import build_and_print, print_unpushed
 from opmkit.cli.pin_flags import PinFlags
 from opmkit.cli.pin_output import PinnedTarget, check_pinned, print_pinned
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import OutputFlags
 from opmkit.imagetools.epoch import source_date_epoch
 
 if TYPE_CHECKING:

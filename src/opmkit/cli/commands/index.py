@@ -29,15 +29,14 @@ from opmkit.cli.index_flags import (
     AllowPackageRemoval,
     AlsoTag,
     FromIndex,
-    OutputFlags,
     Packages,
     Permissive,
     PlacementFlags,
-    TargetFlags,
 )
 from opmkit.cli.index_output import build_and_print, print_built
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import require_signatures
+from opmkit.cli.target_flags import OutputFlags, TargetFlags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +85,8 @@ def add(
     from opmkit.index.image.build import build_index
     from opmkit.index.operations.add.change import AddBundles
 
-    require_flags(ctx, "bundles")
+    hint = "pass bundle images, or run 'opm index build' to build the image of an index as it is"
+    require_flags(ctx, "bundles", hint=hint)
     placement = placement_flags.placement(ctx, bundles or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)
     verified = require_signatures(bundles or [], add_flags.require_signature, registry_flags)

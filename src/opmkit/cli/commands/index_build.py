@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.errors import UsageError
-from opmkit.cli.index_flags import INDEX_HELP, AlsoTag, OutputFlags, TargetFlags
+from opmkit.cli.index_flags import INDEX_HELP, AlsoTag
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import CATALOG_PANEL, NamedTargetFlags, OutputFlags
 
 if TYPE_CHECKING:
     from opmkit.index.image.source import IndexSource
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFlags(NamedTargetFlags):
+    """Flags for the image of an index whose bundles are all migrated."""
+
+    migrate_level: Annotated[
+        str,
+        typer.Option(
+            "--migrate-level",
+            metavar="LEVEL",
+            help="Migration of the bundles of a file-based catalog: none, bundle-object-to-csv-metadata or all",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = "none"
 
 
 def build(
@@ -23,7 +39,7 @@ def build(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help=INDEX_HELP)],
     also_tag: AlsoTag = None,
     tool_flags: ToolFlags,
-    target_flags: TargetFlags,
+    target_flags: BuildFlags,
     output_flags: OutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:

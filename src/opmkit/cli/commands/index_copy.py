@@ -12,9 +12,9 @@ from opmkit.cli.commands.index_merge import OutputDirectory, check_result
 from opmkit.cli.console import progress
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import OutputFlags, TargetFlags
 from opmkit.cli.index_output import print_built
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import NamedTargetFlags, OutputFlags
 
 
 def copy(
@@ -47,7 +47,7 @@ def copy(
     ] = None,
     output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
-    target_flags: TargetFlags,
+    target_flags: NamedTargetFlags,
     output_flags: OutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:

@@ -9,9 +9,10 @@ import typer
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.errors import UsageError
 from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_flags import FromIndex, OutputFlags, TargetFlags
+from opmkit.cli.index_flags import FromIndex
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import OutputFlags, TargetFlags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

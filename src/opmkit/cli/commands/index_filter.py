@@ -8,16 +8,10 @@ import typer
 
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import (
-    DefaultChannels,
-    FromIndex,
-    OutputFlags,
-    Permissive,
-    TargetFlags,
-    parse_default_channels,
-)
+from opmkit.cli.index_flags import DefaultChannels, FromIndex, Permissive, parse_default_channels
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import OutputFlags, TargetFlags
 
 
 def filter_index(

@@ -12,9 +12,10 @@ from opmkit.cli.console import progress
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags
-from opmkit.cli.index_flags import INDEX_HELP, RESULT_PANEL, OutputFlags, TargetFlags
+from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.index_output import print_built
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.target_flags import RESULT_PANEL, NamedTargetFlags, OutputFlags, TargetFlags
 from opmkit.index.modes import OnConflict
 
 _IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")
@@ -55,7 +56,7 @@ def merge(
     ] = None,
     output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
-    target_flags: TargetFlags,
+    target_flags: NamedTargetFlags,
     output_flags: OutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:

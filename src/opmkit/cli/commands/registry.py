@@ -13,19 +13,12 @@ from opmkit.cli.console import OutputFormat, progress
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import (
-    AddFlags,
-    AllowPackageRemoval,
-    BundleImages,
-    Database,
-    OutputFlags,
-    Packages,
-    Permissive,
-)
+from opmkit.cli.index_flags import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
 from opmkit.cli.index_output import print_database_change
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.signing_flags import require_signatures
+from opmkit.cli.target_flags import OutputFlags
 
 if TYPE_CHECKING:
     from opmkit.index.operations.change import AppliedChange, Change
