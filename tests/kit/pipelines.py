@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from dataclasses import dataclass
 from string import Template
@@ -122,21 +121,3 @@ def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subp
     variables = {name: Template(value or "").safe_substitute(env) for name, value in parent["variables"].items()}
     script = "\n".join([*parent["before_script"], *jobs[job]["script"]])
     return runner.run(script, {**env, **variables}, home=f"home-{job}")
-
-
-def run_tekton_task(runner: Runner, task: str, **params: str | list[str]) -> subprocess.CompletedProcess[str]:
-    """Run the step of a task with parameters in the runner's directory as its workspace."""
-    spec = yaml.safe_load((ROOT / "examples" / "tekton" / f"{task}.yaml").read_text())["spec"]
-    values = {param["name"]: param.get("default") for param in spec["params"]} | params
-    assert values.keys() == {param["name"] for param in spec["params"]}
-    (step,) = spec["steps"]
-    env = {
-        each["name"]: re.sub(r"\$\(params\.(\w+)\)", lambda match: values[match[1]], each["value"])
-        for each in step["env"]
-    }
-    del env["HOME"]
-    (arguments,) = step["args"]
-    assert arguments == "$(params.OPM_ARGS[*])"
-    script = runner.scratch / "script"
-    script.write_text(step["script"])
-    return runner.run(f"bash {script} {shlex.join(values['OPM_ARGS'])}", env)

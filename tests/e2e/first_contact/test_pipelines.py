@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -20,6 +21,7 @@ from tests.kit.pipelines import (
     run_github_job,
     run_gitlab_job,
 )
+from tests.kit.tekton import RunResult, matching_runs, run_pipeline_run
 
 if TYPE_CHECKING:
     import subprocess
@@ -138,6 +140,62 @@ def test_gitlab_components_validate_release_and_publish(runner: Runner, basic_re
     (runner.directory / CATALOG).write_text("schema: olm.bundle\n")
     for line in hook_commands(runner):
         assert runner.run(line).returncode == 1, line
+
+
+@pytest.mark.slow
+def test_tekton_pipelines_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
+    registry = f"{basic_registry.host}/me"
+    runner = follow_page(runner, registry, "tekton")
+    platform = PipelinesAsCode(runner)
+    develop_next_version(runner)
+    assert platform.push("pull_request", "main").done.returncode == 0
+    released = platform.push("push", "refs/tags/v0.2.0")
+    assert released.done.returncode == 0, released.done.stderr
+    assert released.results["IMAGE_URL"] == f"{registry}/lagoon-bundle:0.2.0"
+    assert bundles(runner, f"{registry}/lagoon-preview:latest") == BOTH
+
+    add_to_template(runner, registry)
+    published = platform.push("push", "refs/heads/main")
+    assert published.done.returncode == 0, published.done.stderr
+    assert bundles(runner, "{IMAGE_URL}@{IMAGE_DIGEST}".format(**published.results)) == BOTH
+
+    check_rejects_bad_changes(runner, lambda: platform.push("pull_request", "main").done)
+    assert "the published bundle was removed" in platform.push("push", "refs/heads/main").done.stderr
+    (runner.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
+    assert platform.push("push", "refs/tags/v0.3.0").done.returncode == 1
+    assert runner.run(f"opm image inspect {registry}/lagoon-bundle:0.3.0").returncode != 0
+
+
+class PipelinesAsCode:
+    """Pipelines as Code for the repository in the directory of a runner, with the credentials of its registry."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._secrets = {name: runner.scratch / name for name in ("registry-credentials", "git-auth")}
+        for directory in self._secrets.values():
+            directory.mkdir()
+        shutil.copy(runner.scratch / "home/.docker/config.json", self._secrets["registry-credentials"])
+        for name in (".git-credentials", ".gitconfig"):
+            (self._secrets["git-auth"] / name).touch()
+        self._git("init --quiet --initial-branch main")
+
+    def push(self, event: str, ref: str) -> RunResult:
+        """Commit everything, and run the pipeline of an event."""
+        self._git("add --all")
+        self._git("-c user.name=me -c user.email=me@example.com commit --quiet --allow-empty --message change")
+        variables = {
+            "repo_url": f"file://{self._runner.directory}",
+            "revision": self._git("rev-parse HEAD"),
+            "source_branch": ref,
+            "git_auth_secret": "git-auth",
+        }
+        (name,) = matching_runs(self._runner.directory / ".tekton", event, ref)
+        return run_pipeline_run(self._runner, name, variables, self._secrets)
+
+    def _git(self, command: str) -> str:
+        done = self._runner.run(f"git {command}")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
 
 def hook_commands(runner: Runner) -> list[str]:

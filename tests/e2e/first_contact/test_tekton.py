@@ -1,14 +1,17 @@
-"""The Tekton task in the examples, run with its parameters."""
+"""Tasks of the Tekton example, run with their parameters."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.kit.installed import ROOT
-from tests.kit.pipelines import Runner, run_tekton_task
+from tests.kit.pipelines import Runner
+from tests.kit.tekton import load_objects, run_example_task, run_task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,14 +39,14 @@ def runner(newcomer: InstalledOpm, tmp_path: Path) -> Runner:
 
 
 def test_the_output_is_written_to_the_file(runner: Runner) -> None:
-    done = run_tekton_task(runner, TASK, OPM_ARGS=RENDER, OPM_OUTPUT_PATH="v4.18/out put/catalog.yaml")
+    done = run_example_task(runner, TASK, OPM_ARGS=RENDER, OPM_OUTPUT_PATH="v4.18/out put/catalog.yaml")
     assert done.returncode == 0, done.stderr
     assert "schema: olm.package" in (runner.directory / "v4.18/out put/catalog.yaml").read_text()
 
 
 def test_a_failed_command_leaves_the_file(runner: Runner) -> None:
     (runner.directory / "catalog.yaml").write_text("before")
-    done = run_tekton_task(runner, TASK, OPM_ARGS=["render", "missing"], OPM_OUTPUT_PATH="catalog.yaml")
+    done = run_example_task(runner, TASK, OPM_ARGS=["render", "missing"], OPM_OUTPUT_PATH="catalog.yaml")
     assert done.returncode == 1
     assert "missing" in done.stderr
     assert (runner.directory / "catalog.yaml").read_text() == "before"
@@ -51,14 +54,14 @@ def test_a_failed_command_leaves_the_file(runner: Runner) -> None:
 
 @pytest.mark.parametrize("path", ["/tmp/catalog.yaml", "../catalog.yaml", "a/../../b"])
 def test_paths_outside_the_workspace_are_rejected(runner: Runner, path: str) -> None:
-    done = run_tekton_task(runner, TASK, OPM_ARGS=RENDER, OPM_OUTPUT_PATH=path)
+    done = run_example_task(runner, TASK, OPM_ARGS=RENDER, OPM_OUTPUT_PATH=path)
     assert done.returncode == 2
     assert f"Error: {path}: not a relative path in the workspace" in done.stderr
 
 
 @pytest.mark.parametrize(("arguments", "path"), [([], "catalog.yaml"), (RENDER, "")])
 def test_nothing_is_run_without_arguments_or_output(runner: Runner, arguments: list[str], path: str) -> None:
-    done = run_tekton_task(runner, TASK, OPM_ARGS=arguments, OPM_OUTPUT_PATH=path)
+    done = run_example_task(runner, TASK, OPM_ARGS=arguments, OPM_OUTPUT_PATH=path)
     assert done.returncode == 0
     assert not (runner.directory / "catalog.yaml").exists()
 
@@ -70,7 +73,7 @@ def test_mirrors_are_replaced_by_their_sources(runner: Runner) -> None:
     template.write_text(
         "- quay.io/me/x:1\n- quay.io/me/a.b:1\n- quay.io/me/aXb:1\n- quay.io/mend/x:1\n- my.quay.io/me/x\n"
     )
-    done = run_tekton_task(
+    done = run_example_task(
         runner, TASK, OPM_ARGS=["version"], OPM_OUTPUT_PATH="version", FILE_TO_UPDATE_PULLSPEC="template.yaml"
     )
     assert done.returncode == 0, done.stderr
@@ -81,3 +84,56 @@ def test_mirrors_are_replaced_by_their_sources(runner: Runner) -> None:
         "quay.io/mend/x:1",
         "my.quay.io/me/x\n",
     ]
+
+
+def test_opm_is_installed_if_the_image_lacks_it(newcomer: InstalledOpm, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle", newcomer.directory / "bundle")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "python").symlink_to(newcomer.bin / "python3")
+    (site_packages,) = newcomer.bin.parent.glob("lib/python*/site-packages")
+    # pip finds the dependencies and the build backend installed, so that it downloads nothing.
+    offline = {"PIP_NO_COMPILE": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    env = {"PYTHONPATH": str(site_packages), "TMPDIR": str(tmp_path), **offline}
+    runner = Runner(tools, tmp_path, newcomer.directory, env)
+    assert runner.run("command -v opm").returncode == 1
+    done = run_example_task(runner, "check-bundle", REQUIREMENT=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    (newcomer.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
+    assert run_example_task(replace(runner, bin=newcomer.bin), "check-bundle").returncode == 1
+
+
+@pytest.mark.parametrize("revision", ["main", "v0.1.0", "HEAD~1"])
+def test_a_revision_is_checked_out_with_the_credentials(runner: Runner, revision: str) -> None:
+    origin, commit = create_repository(runner.scratch / "origin", revision)
+    secret, source = runner.scratch / "secret", runner.scratch / "source"
+    secret.mkdir()
+    source.mkdir()
+    (secret / ".git-credentials").write_text("https://me:password@git.example.com\n")
+    (secret / ".gitconfig").write_text("[credential]\n\thelper = store\n[user]\n\tname = me\n")
+    params = {"URL": f"file://{origin}", "REVISION": commit if "~" in revision else revision, "IMAGE": ""}
+    task = load_objects()["Task", "checkout"]
+    for _ in range(2):  # a retry finds the files of the first attempt
+        done = run_task(runner, task, params, {"source": source, "git-credentials": secret}).done
+        assert done.returncode == 0, done.stderr
+    assert git(source, "rev-parse", "HEAD") == commit
+    (credentials,) = {path.read_text() for path in runner.scratch.glob("pod-checkout-*/home/.git-credentials")}
+    assert "me:password" in credentials
+    assert run_task(runner, task, {**params, "REVISION": "missing"}, {"source": source}).done.returncode != 0
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
+    argv = ["git", "-C", str(directory), *identity, *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def create_repository(directory: Path, revision: str) -> tuple[Path, str]:
+    """Create a repository with two commits, and return the commit of a revision."""
+    directory.mkdir()
+    git(directory, "init", "--quiet", "--initial-branch", "main")
+    git(directory, "config", "uploadpack.allowReachableSHA1InWant", "true")  # as GitHub and GitLab do
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", "first")
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", "second")
+    git(directory, "tag", "v0.1.0")
+    return directory, git(directory, "rev-parse", revision)
