@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+    from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
@@ -31,13 +32,17 @@ if TYPE_CHECKING:
     from opmkit.index.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.gate import IndexRequirements
     from opmkit.index.image.source import IndexSource
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
+    from opmkit.index.operations.diff.differences import Difference, IndexComparison
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
+    from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
 
@@ -53,11 +58,15 @@ __all__ = [
     "Catalog",
     "CatalogClient",
     "CatalogError",
+    "CatalogResult",
     "CertificateIdentity",
+    "Difference",
     "Finding",
     "ImageToolsError",
+    "IndexComparison",
     "IndexMoved",
     "IndexPlan",
+    "IndexRequirements",
     "IndexSource",
     "KeyPair",
     "KeylessSigner",
@@ -65,6 +74,7 @@ __all__ = [
     "Opm",
     "OpmkitError",
     "Placement",
+    "Progress",
     "PrunePackages",
     "PruneStranded",
     "Reference",
@@ -78,6 +88,7 @@ __all__ = [
     "SigningKey",
     "TruncateBundles",
     "UpdateMode",
+    "UsedImage",
     "ValidationResult",
     "VerifiedAttestations",
     "VerifiedImage",
@@ -89,12 +100,25 @@ __all__ = [
 _MODULES = {
     "opmkit._api": ("Opm",),
     "opmkit.bundle.errors": ("BundleError",),
-    "opmkit.bundle.finding": ("Finding", "Severity"),
+    "opmkit.bundle.finding": (
+        "Finding",
+        "Severity",
+    ),
     "opmkit.bundle.validation.result": ("ValidationResult",),
-    "opmkit.imagetools.errors": ("ImageToolsError", "OpmkitError"),
+    "opmkit.imagetools.errors": (
+        "ImageToolsError",
+        "OpmkitError",
+    ),
+    "opmkit.imagetools.progress": ("Progress",),
     "opmkit.imagetools.reference": ("Reference",),
-    "opmkit.imagetools.registry": ("RegistryClient", "RegistryOptions"),
-    "opmkit.imagetools.signing.keyless": ("CertificateIdentity", "KeylessSigner"),
+    "opmkit.imagetools.registry": (
+        "RegistryClient",
+        "RegistryOptions",
+    ),
+    "opmkit.imagetools.signing.keyless": (
+        "CertificateIdentity",
+        "KeylessSigner",
+    ),
     "opmkit.imagetools.signing.results": (
         "AttestedImage",
         "KeyPair",
@@ -103,17 +127,50 @@ _MODULES = {
         "VerifiedAttestations",
         "VerifiedImage",
     ),
-    "opmkit.imagetools.signing.verify": ("Attestation", "Signature"),
-    "opmkit.index.client": ("CallFailed", "CallTimedOut", "CatalogClient", "ServerUnreachable"),
-    "opmkit.index.errors": ("CatalogError", "IndexMoved"),
+    "opmkit.imagetools.signing.verify": (
+        "Attestation",
+        "Signature",
+    ),
+    "opmkit.index.client": (
+        "CallFailed",
+        "CallTimedOut",
+        "CatalogClient",
+        "ServerUnreachable",
+    ),
+    "opmkit.index.errors": (
+        "CatalogError",
+        "IndexMoved",
+    ),
     "opmkit.index.fbc.blobs": ("Blobs",),
+    "opmkit.index.fbc.check.result": ("CatalogResult",),
     "opmkit.index.fbc.model": ("Catalog",),
-    "opmkit.index.fbc.write": ("to_json", "to_yaml"),
-    "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
+    "opmkit.index.fbc.write": (
+        "to_json",
+        "to_yaml",
+    ),
+    "opmkit.index.image.build": (
+        "BuiltIndex",
+        "IndexPlan",
+    ),
+    "opmkit.index.image.gate": ("IndexRequirements",),
     "opmkit.index.image.source": ("IndexSource",),
-    "opmkit.index.modes": ("OnConflict", "UpdateMode"),
-    "opmkit.index.operations.add.options": ("AddOptions", "Placement"),
-    "opmkit.index.operations.prune": ("PrunePackages", "PruneStranded"),
+    "opmkit.index.modes": (
+        "OnConflict",
+        "UpdateMode",
+    ),
+    "opmkit.index.operations.add.options": (
+        "AddOptions",
+        "Placement",
+    ),
+    "opmkit.index.operations.diff.differences": (
+        "Difference",
+        "IndexComparison",
+    ),
+    "opmkit.index.operations.prune": (
+        "PrunePackages",
+        "PruneStranded",
+    ),
+    "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
 }

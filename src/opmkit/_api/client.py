@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opmkit._api.bundles import BundleOperations
+from opmkit._api.contents import ContentOperations
 from opmkit._api.indexes import IndexOperations
+from opmkit._api.inspection import InspectionOperations
 from opmkit._api.signing import SigningOperations
 
 
 @dataclass(frozen=True)
-class Opm(BundleOperations, IndexOperations, SigningOperations):
+class Opm(BundleOperations, IndexOperations, ContentOperations, InspectionOperations, SigningOperations):
     """Operations on bundles, indexes and images.
 
     Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and

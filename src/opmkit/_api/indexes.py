@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit._api.session import Session
+from opmkit.imagetools.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.imagetools.progress import Progress
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
@@ -32,7 +34,14 @@ class IndexOperations(Session):
         source.require(INDEXES)
         return source
 
-    def add_bundles(self, images: Sequence[str], plan: IndexPlan, options: AddOptions | None = None) -> BuiltIndex:
+    def add_bundles(
+        self,
+        images: Sequence[str],
+        plan: IndexPlan,
+        options: AddOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> BuiltIndex:
         """Pull bundle images, add them to an index, and publish the new index as ``plan`` says.
 
         Raises:
@@ -42,9 +51,9 @@ class IndexOperations(Session):
         from opmkit.index.operations.add.change import AddBundles
         from opmkit.index.operations.add.options import AddOptions
 
-        return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan)
+        return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan, progress=progress)
 
-    def build_index(self, plan: IndexPlan) -> BuiltIndex:
+    def build_index(self, plan: IndexPlan, *, progress: Progress = NO_PROGRESS) -> BuiltIndex:
         """Validate the index ``plan.from_index``, and publish it as ``plan`` says, otherwise unchanged.
 
         Raises:
@@ -54,9 +63,9 @@ class IndexOperations(Session):
         """
         from opmkit.index.operations.require_valid import RequireValid
 
-        return self.change_index(RequireValid(plan.from_index or ""), plan)
+        return self.change_index(RequireValid(plan.from_index or ""), plan, progress=progress)
 
-    def change_index(self, change: Change, plan: IndexPlan) -> BuiltIndex:
+    def change_index(self, change: Change, plan: IndexPlan, *, progress: Progress = NO_PROGRESS) -> BuiltIndex:
         """Change an index, and publish the new index as ``plan`` says, completely or not at all.
 
         Raises:
@@ -65,7 +74,7 @@ class IndexOperations(Session):
         """
         from opmkit.index.image.build import build_index
 
-        return build_index(self._tool, self._tool, plan, change)
+        return build_index(self._tool, self._tool, plan, change, progress=progress)
 
     def render(self, references: Sequence[str]) -> Blobs:
         """Return bundles and indexes as one file-based catalog.

@@ -22,16 +22,13 @@ from opmkit.cli.policy_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
     from opmkit.bundle.validation.openshift import OpenShiftVersion
-    from opmkit.cli.registry_flags import RegistryFlags
-    from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.check.result import CatalogResult
-    from opmkit.index.fbc.load import LoadResult
     from opmkit.index.image.source import IndexSource
 
 COMMAND = "opm validate"
@@ -169,36 +166,6 @@ class CatalogReportFlags:
         return parse_fail_on(self.fail_on, policy, COMMAND)
 
 
-def with_published(
-    policy: CatalogPolicy, flags: RequirementFlags, tool: Callable[[], RegistryTool]
-) -> tuple[CatalogPolicy, tuple[str, ...]]:
-    """Return the requirements with the published index, and notices about it."""
-    from opmkit.index.fbc.check.published import summarize_published
-    from opmkit.index.image.source import IndexSource
-
-    if not flags.against:
-        return policy, ()
-    published = summarize_published(IndexSource.resolve(tool, flags.against).stream_blobs())
-    notices = () if published else (f"{flags.against}: the published index has no packages",)
-    return replace(policy, published=published, fragment=flags.fragment), notices
-
-
-def with_signatures(
-    policy: CatalogPolicy, flags: RequirementFlags, loaded: LoadResult, registry_flags: RegistryFlags
-) -> CatalogPolicy:
-    """Return the requirements with the bundle images of the catalog that lack a signature."""
-    if not flags.require_signature:
-        return policy
-    from opmkit.bundle.signed_sources import unverified_images
-    from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.policy import SignaturePolicy
-
-    required = SignaturePolicy.load(flags.require_signature)
-    images = [bundle.image for bundle in loaded.blobs.bundles if bundle.image]
-    with RegistryClient(registry_flags.options()) as client:
-        return replace(policy, unsigned=unverified_images(images, required, client))
-
-
 def apply_policy(policy: Policy, result: CatalogResult, rules: Collection[str]) -> CatalogResult:
     """Return the result without the findings that the policy allows, and with its entries that allow nothing.
 
@@ -224,10 +191,10 @@ def print_catalog_report(
         case CatalogReportFormat.TEXT:
             _print_findings(result)
         case CatalogReportFormat.JSON:
-            print_json(result.report(fail_on))
+            print_json(result.to_dict(fail_on))
             return
         case CatalogReportFormat.YAML:
-            print_yaml([result.report(fail_on)])
+            print_yaml([result.to_dict(fail_on)])
             return
         case CatalogReportFormat.SARIF:
             from opmkit.index.fbc.check.rules import CATALOG_RULES

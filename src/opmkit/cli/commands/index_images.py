@@ -79,7 +79,7 @@ def images(
         for used in listed:
             print_line(used.image)
     elif output is ImageListFormat.JSON:
-        print_json([used.as_dict() for used in listed])
+        print_json([used.to_dict() for used in listed])
     else:
         rows = [(used.image, use.kind, use.package, use.bundle) for used in listed for use in used.uses]
         print_table(("IMAGE", "KIND", "PACKAGE", "NEEDED BY"), rows, optional=("PACKAGE",))

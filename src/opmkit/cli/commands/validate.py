@@ -12,8 +12,6 @@ from opmkit.cli.catalog_validation import (
     RequirementFlags,
     apply_policy,
     print_catalog_report,
-    with_published,
-    with_signatures,
 )
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
@@ -45,17 +43,21 @@ def validate(
 
       opm validate ./catalog --against quay.io/me/catalog:1 --config policy.yaml --output sarif
     """
+    from opmkit.imagetools.registry import RegistryClient
     from opmkit.index.fbc.check.result import validate
+    from opmkit.index.image.gate import with_published, with_signatures
     from opmkit.index.image.source import IndexSource
 
     policy = report_flags.policy()
     fail_on = report_flags.severity(policy)
     flags = requirement_flags.with_defaults(policy.catalog)
     tool = call_once(registry_flags.tool)
-    requirements, notices = with_published(flags.policy(), flags, tool)
+    requirements, notices = with_published(flags.policy(), flags.against, tool, fragment=flags.fragment)
     source = IndexSource.resolve(tool, catalog)
     loaded = source.load()
-    requirements = with_signatures(requirements, flags, loaded, registry_flags)
+    if flags.require_signature:
+        with RegistryClient(registry_flags.options()) as client:
+            requirements = with_signatures(requirements, flags.require_signature, loaded, client)
     result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
     result = apply_policy(policy, result, requirements.rules)
     print_catalog_report(result, source, report_flags.output, fail_on)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.json_types import to_json_types
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.diff.model import IndexDiff, diff_states
@@ -66,7 +67,7 @@ class AppliedChange(ChangeResult):
     def to_dict(self) -> dict[str, Any]:
         """Return the result in JSON types: the report, the diff, and lists of warnings, skipped images and failures."""
         return {
-            **(self.report.as_dict() if self.report else {}),
+            **to_json_types(self.report.as_dict() if self.report else {}),
             **self.diff.to_dict(),
             "warnings": list(self.warnings),
             "skipped": list(self.skipped),

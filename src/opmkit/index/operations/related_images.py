@@ -46,7 +46,7 @@ class UsedImage:
     image: str
     uses: tuple[ImageUse, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the image and its uses in JSON types."""
         needed_by = [
             {"kind": use.kind.value, "package": use.package, "bundle": use.bundle, "name": use.name}

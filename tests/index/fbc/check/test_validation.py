@@ -53,7 +53,7 @@ def test_every_finding_has_a_file_and_a_hint(path: Path) -> None:
 def test_valid_catalog_has_no_findings() -> None:
     result = validate(load_directory(CATALOGS / "valid"), Compat.NEWEST)
     assert result.findings == ()
-    assert result.report() == {"passed": True, "findings": [], "allowed": [], "notices": []}
+    assert result.to_dict() == {"passed": True, "findings": [], "allowed": [], "notices": []}
 
 
 def test_findings_are_grouped_by_package() -> None:

@@ -43,7 +43,7 @@ class CatalogResult(TargetResult):
             return names
         return {**names, "package": (finding.package,), "channel": (finding.channel,), "bundle": (finding.bundle,)}
 
-    def report(self, fail_on: Severity = Severity.ERROR) -> dict[str, Any]:
+    def to_dict(self, fail_on: Severity = Severity.ERROR) -> dict[str, Any]:
         """Return a JSON document: the fields that Go opm prints, and further ones."""
         failures = [finding for finding in self.findings if finding.fails(fail_on)]
         messages = [*map(str, failures), *(self.notices if fail_on is Severity.WARNING else ())]

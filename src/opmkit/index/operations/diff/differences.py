@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from opmkit.imagetools.json_types import JsonResult
 from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ KIND_NAMES = (*(kind.value for kind in ChangeKind), *(kind.value for kind in Dif
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(JsonResult):
     """A single difference; fields that do not apply are empty.
 
     Attributes:
@@ -66,6 +67,33 @@ class Difference:
         parts = (("package", self.package), ("channel", self.channel), ("bundle", self.bundle))
         subject = ", ".join(f'{noun} "{name}"' for noun, name in parts if name)
         return ": ".join(filter(None, (str(self.kind), subject, self.details)))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexComparison(JsonResult):
+    """The differences between two indexes, and those of them that fail a gate.
+
+    Attributes:
+        diff: All differences.
+        fail_on: The kinds of differences that fail the gate, empty without a gate.
+        failures: The differences of these kinds.
+    """
+
+    diff: IndexDiff
+    fail_on: tuple[str, ...] = ()
+    failures: tuple[Difference, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are no differences of the kinds that fail the gate."""
+        return not self.failures
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the differences in JSON types, with the result of the gate if there is one."""
+        if not self.fail_on:
+            return self.diff.to_dict()
+        failures = [failure.to_dict() for failure in self.failures]
+        return {**self.diff.to_dict(), "passed": self.passed, "fail_on": list(self.fail_on), "failures": failures}
 
 
 def find_unknown_kind(names: Iterable[str]) -> str:
