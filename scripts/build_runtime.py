@@ -6,15 +6,12 @@ opmkit with the bill of materials. The same environment results in the same dige
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import site
-import stat
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import tempfile
 from dataclasses import replace
 from importlib import metadata
@@ -23,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import certifi
 import typer
+from image_files import compile_modules, is_unused, strip_binaries, tar, unused_in_library
 from packaging.requirements import Requirement
 from sbom import cyclonedx_json, normalized, requirements
 
@@ -41,7 +39,7 @@ from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform
 from opmkit.imagetools.transports import pin_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 STAGES = ("interpreter", "packages", "opmkit")
 HOME = Path("opt/opmkit")
@@ -62,9 +60,6 @@ import sys
 from {module} import {function}
 sys.exit({function}())
 """
-UNUSED = {"test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages"}
-UNUSED_PREFIXES = ("config-", "_tkinter.")
-"""Parts of the standard library that are not copied."""
 UNSTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Files of packages that describe their installation on this machine."""
 SBOM = HOME / "sbom.cdx.json"
@@ -143,9 +138,10 @@ def staged(stages: Mapping[str, Path]) -> list[Path]:
     stage_opmkit(stages["opmkit"])
     directories = list(dict.fromkeys(stages.values()))
     libraries = stage_libraries(stages["interpreter"], directories)
+    strip_binaries(directories)
     stage_sbom(stages["opmkit"], libraries)
     for directory in directories:
-        compile_modules(directory)
+        compile_modules(directory, PACKAGES / "opmkit")
     return directories
 
 
@@ -166,8 +162,8 @@ def stage_packages(stage: Path) -> None:
     """Copy the dependencies of opmkit."""
     for distribution in dependencies("opmkit"):
         for file in distribution.files or ():
-            outside = ".." in file.parts or "__pycache__" in file.parts
-            if not outside and not (file.parts[0].endswith(".dist-info") and file.name in UNSTABLE):
+            unstable = file.parts[0].endswith(".dist-info") and file.name in UNSTABLE
+            if not (".." in file.parts or unstable or is_unused(file.parts)):
                 _put(stage / PACKAGES / file, Path(str(file.locate())).read_bytes())
 
 
@@ -182,7 +178,7 @@ def stage_opmkit(stage: Path) -> None:
 
 
 def stage_libraries(stage: Path, stages: Iterable[Path]) -> dict[str, Path]:
-    """Copy the shared libraries that the files of all stages are linked to; return them by path in the image.
+    """Copy the shared libraries that the files of all stages are linked to; return the copies by path in the image.
 
     They go where the loader looks by itself, which is where the C library is; the loader has its place.
     """
@@ -197,7 +193,7 @@ def stage_libraries(stage: Path, stages: Iterable[Path]) -> dict[str, Path]:
     placed = {str(path if path.name.startswith("ld-") else home / path.name): path for path in outside}
     for place, path in placed.items():
         _put(stage / Path(place).relative_to("/"), path.read_bytes(), 0o755)
-    return placed
+    return {place: stage / Path(place).relative_to("/") for place in placed}
 
 
 def stage_sbom(stage: Path, libraries: Mapping[str, Path]) -> None:
@@ -222,29 +218,6 @@ def dependencies(name: str) -> list[metadata.Distribution]:
     return [found[key] for key in sorted(found) if key != name]
 
 
-def compile_modules(stage: Path) -> None:
-    """Write bytecode, since containers cannot, without paths and times of this machine."""
-    flags = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-s", str(stage), "-p", "/")
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    # Files that cannot be compiled, such as templates with the suffix .py, remain uncompiled.
-    subprocess.run([sys.executable, "-m", "compileall", *flags, str(stage)], env=environment, check=False, stdout=-3)
-
-
-def tar(stage: Path, mtime: int) -> Iterator[bytes]:
-    """Yield the blocks of a tar archive of ``stage``; ``mtime`` is in seconds of Unix time."""
-    for path in sorted(stage.rglob("*")):
-        info = tarfile.TarInfo(path.relative_to(stage).as_posix())
-        info.mtime = mtime
-        if path.is_dir():
-            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if path.stat().st_mode & stat.S_ISVTX else 0o755
-            yield info.tobuf(tarfile.PAX_FORMAT)
-        else:
-            content = path.read_bytes()
-            info.size, info.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
-            yield info.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
 def _put(path: Path, content: bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -252,8 +225,7 @@ def _put(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def _unused(directory: str, names: list[str]) -> set[str]:
-    unused = UNUSED if directory == sysconfig.get_path("stdlib") else set()
-    return {name for name in names if name in {"__pycache__", *unused} or name.startswith(UNUSED_PREFIXES)}
+    return unused_in_library(Path(directory).relative_to(sysconfig.get_path("stdlib")).parts, names)
 
 
 if __name__ == "__main__":
