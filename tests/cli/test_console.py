@@ -82,6 +82,7 @@ def test_labels_of_progress_bars_are_escaped(monkeypatch: pytest.MonkeyPatch) ->
     output = io.StringIO()
     monkeypatch.setattr(sys, "stderr", output)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
     with ProgressBars() as bars:
         bars.begin("[link=http://evil]\x07\u202ename", 1)
         bars.advance(1)

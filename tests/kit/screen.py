@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -32,9 +32,16 @@ class Screen:
 
 
 def run_on_terminal(
-    *arguments: str, columns: int, directory: Path | None = None, env: Mapping[str, str] | None = None
+    *arguments: str,
+    columns: int,
+    directory: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    on_output: Callable[[str], object] | None = None,
 ) -> Screen:
-    """Run ``opm`` with stdout and stderr on a terminal; ``COLUMNS`` is not set."""
+    """Run ``opm`` with stdout and stderr on a terminal; ``COLUMNS`` is not set.
+
+    ``on_output`` is called with the whole output so far, from another thread.
+    """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm", **(env or {})}
@@ -45,7 +52,7 @@ def run_on_terminal(
     )
     os.close(follower)
     chunks: list[bytes] = []
-    reader = threading.Thread(target=_read, args=(leader, chunks))
+    reader = threading.Thread(target=_read, args=(leader, chunks, on_output))
     reader.start()
     status = process.wait(timeout=60)
     reader.join()
@@ -53,7 +60,7 @@ def run_on_terminal(
     return Screen(status, b"".join(chunks).decode())
 
 
-def _read(leader: int, chunks: list[bytes]) -> None:
+def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object] | None) -> None:
     """Read until the last writer closes the terminal, which Linux reports as an error."""
     while True:
         try:
@@ -63,3 +70,5 @@ def _read(leader: int, chunks: list[bytes]) -> None:
         if not chunk:
             return
         chunks.append(chunk)
+        if on_output is not None:
+            on_output(b"".join(chunks).decode(errors="replace"))

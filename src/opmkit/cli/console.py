@@ -6,16 +6,16 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.progress import Progress
+    from opmkit.cli.command_progress import CommandProgress
+    from opmkit.imagetools.progress import Progress, TransferObserver
 
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
@@ -154,31 +154,32 @@ def format_size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
-_progress_format: ContextVar[ProgressFormat] = ContextVar("progress_format", default=ProgressFormat.AUTO)
-"""Format of the progress of the current command."""
+class _Command:
+    """The current command. Its worker threads report progress, too, so this is not a context variable."""
+
+    progress: CommandProgress | None = None
 
 
 def set_progress_format(chosen: ProgressFormat) -> None:
-    """Set the format of the progress of the current command."""
-    _progress_format.set(chosen)
+    """Set the format of the progress of a command that begins."""
+    from opmkit.cli.command_progress import CommandProgress
+
+    _Command.progress = CommandProgress(chosen)
+
+
+def _command_progress() -> CommandProgress:
+    if _Command.progress is None:
+        set_progress_format(ProgressFormat.AUTO)
+    return cast("CommandProgress", _Command.progress)
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses."""
-    from opmkit.imagetools.progress import NO_PROGRESS
+    with _command_progress().open() as receiver:
+        yield receiver
 
-    chosen = _progress_format.get()
-    if chosen is ProgressFormat.JSON:
-        from opmkit.cli.progress_events import ProgressEvents
 
-        with ProgressEvents() as events:
-            yield events
-        return
-    if chosen is ProgressFormat.NONE or not sys.stderr.isatty():
-        yield NO_PROGRESS
-        return
-    from opmkit.cli.progress_bars import ProgressBars
-
-    with ProgressBars() as bars:
-        yield bars
+def transfer_observer() -> TransferObserver:
+    """Return the observer that shows the reads of images in the progress of the current command."""
+    return _command_progress().observer()

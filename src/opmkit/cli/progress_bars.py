@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Self
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
+from opmkit.cli.tables import shorten, shorten_digests
 from opmkit.imagetools.escape import escape_controls
+
+_BAR_WIDTH = 10
+_OTHER_COLUMNS = _BAR_WIDTH + 38
+"""Width of the bar and of the amounts, with the spaces between them."""
+_MIN_LABEL = 16
 
 
 class AmountColumn(TextColumn):
@@ -18,32 +26,44 @@ class AmountColumn(TextColumn):
 
     def __init__(self) -> None:
         """Create the column."""
-        super().__init__("")
+        super().__init__("", table_column=Column(no_wrap=True))
 
     def render(self, task: Task) -> Text:
         """Return the text for one bar."""
         unit = task.fields["unit"]
-        amounts = [amount for amount in (task.completed, task.total) if amount is not None]
+        total = task.total if task.total is not None and task.total >= task.completed else None
+        amounts = [task.completed] if total is None else [task.completed, total]
         if unit == "bytes":
-            rate = f", {decimal(int(task.speed))}/s" if task.speed else ""
-            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + rate)
-        return Text(f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}")
+            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + _rate(task.speed))
+        text = f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}"
+        if size := task.fields.get("transferred", 0):
+            text += f", {decimal(size)}{_rate(size / task.elapsed if task.elapsed else 0)}"
+        return Text(text)
+
+
+def _rate(speed: float | None) -> str:
+    return f", {decimal(int(speed))}/s" if speed else ""
 
 
 class ProgressBars:
-    """A bar for the current task, removed when the task ends; a context manager."""
+    """A bar for the current task, or else for a read; a context manager."""
 
     def __init__(self) -> None:
         """Draw on stderr: stdout is for results."""
+        console = Console(stderr=True)
+        self._label_width = max(console.width - _OTHER_COLUMNS, _MIN_LABEL)
         self._bars = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=_BAR_WIDTH),
             AmountColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # text for a file or pipe must not be written to stderr
         )
         self._task: TaskID | None = None
+        self._transferred = 0
+        self._is_read = self._is_bytes = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -56,13 +76,12 @@ class ProgressBars:
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
         """Show a bar for ``label``; without a total it pulses."""
         with self._lock:
-            self._remove()
-            self._task = self._bars.add_task(escape_controls(label), total=total, unit=unit)
+            self._replace(label, total, unit)
 
     def advance(self, count: int) -> None:
         """Advance the bar by ``count`` units."""
         with self._lock:
-            if self._task is not None:
+            if self._task is not None and not self._is_read:
                 self._bars.advance(self._task, count)
 
     def end(self) -> None:
@@ -70,7 +89,46 @@ class ProgressBars:
         with self._lock:
             self._remove()
 
+    def begin_read(self, subject: str, total: int, done: int) -> None:
+        """Show a bar for a read, unless there is a task."""
+        with self._lock:
+            if self._task is None:
+                label = f"Reading {shorten_digests(subject)}"
+                if len(label) > self._label_width:
+                    label = f"Reading {subject.rpartition('/')[2]}"  # the registry says least about an image
+                self._replace(label, total or None, "bytes", done)
+                self._is_read = True
+
+    def expect(self, total: int) -> None:
+        """Set the size of the read."""
+        with self._lock:
+            if self._task is not None and self._is_read:
+                self._bars.update(self._task, total=total)
+
+    def transferred(self, count: int) -> None:
+        """Advance the bar of a read, or add to the bytes of a task with another unit."""
+        with self._lock:
+            if self._task is None:
+                return
+            if self._is_read:
+                self._bars.advance(self._task, count)
+            elif not self._is_bytes:
+                self._transferred += count
+                self._bars.update(self._task, transferred=self._transferred)
+
+    def end_read(self) -> None:
+        """Remove the bar of a read."""
+        with self._lock:
+            if self._is_read:
+                self._remove()
+
+    def _replace(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        self._remove()
+        label = shorten(shorten_digests(escape_controls(label)), self._label_width)
+        self._task = self._bars.add_task(label, total=total, completed=done, unit=unit)
+        self._is_bytes = unit == "bytes"
+
     def _remove(self) -> None:
         if self._task is not None:
             self._bars.remove_task(self._task)
-            self._task = None
+        self._task, self._is_read, self._transferred = None, False, 0

@@ -18,7 +18,7 @@ class ProgressEvents:
 
     Each line is a JSON object with the ``event``: ``begin``, ``advance`` or ``end``; the ``task``, its ``unit`` and
     ``total`` (null if it is unknown); the units that are ``done``; the ``seconds`` since the task began; and the
-    average ``rate``, in units per second.
+    average ``rate``, in units per second. Tasks with another unit than bytes have the bytes ``transferred``.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -27,6 +27,7 @@ class ProgressEvents:
         self._lock = threading.Lock()
         self._task: dict[str, Any] | None = None
         self._done = 0
+        self._is_read = False
         self._started = self._written = 0.0
 
     def __enter__(self) -> Self:
@@ -38,27 +39,66 @@ class ProgressEvents:
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
         """Write ``begin`` for a task, after ``end`` for the task before it."""
         with self._lock:
-            self._end()
-            self._task = {"task": label, "unit": unit, "total": total}
-            self._done, self._started = 0, self._clock()
-            self._write("begin")
+            self._begin(label, total, unit)
 
     def advance(self, count: int) -> None:
         """Count units, and write ``advance`` a few times per second."""
         with self._lock:
-            self._done += count
-            if self._task is not None and self._clock() - self._written >= _INTERVAL:
-                self._write("advance")
+            if not self._is_read:
+                self._done += count
+                self._write_advance()
 
     def end(self) -> None:
         """Write ``end`` with the final numbers, whether the task succeeded or failed."""
         with self._lock:
             self._end()
 
+    def begin_read(self, subject: str, total: int, done: int) -> None:
+        """Write ``begin`` for a read, unless there is a task."""
+        with self._lock:
+            if self._task is None:
+                self._begin(f"Reading {subject}", total or None, "bytes")
+                self._done, self._is_read = done, True
+
+    def expect(self, total: int) -> None:
+        """Set the size of the read."""
+        with self._lock:
+            if self._task is not None and self._is_read:
+                self._task["total"] = total
+
+    def transferred(self, count: int) -> None:
+        """Count the bytes of a read, or those of a task with another unit."""
+        with self._lock:
+            if self._task is None:
+                return
+            if self._is_read:
+                self._done += count
+            elif self._task["unit"] != "bytes":
+                self._task["transferred"] += count
+            self._write_advance()
+
+    def end_read(self) -> None:
+        """Write ``end`` for a read."""
+        with self._lock:
+            if self._is_read:
+                self._end()
+
+    def _begin(self, label: str, total: int | None, unit: str) -> None:
+        self._end()
+        self._task = {"task": label, "unit": unit, "total": total}
+        if unit != "bytes":
+            self._task["transferred"] = 0
+        self._done, self._started = 0, self._clock()
+        self._write("begin")
+
     def _end(self) -> None:
         if self._task is not None:
             self._write("end")
-            self._task = None
+        self._task, self._is_read = None, False
+
+    def _write_advance(self) -> None:
+        if self._task is not None and self._clock() - self._written >= _INTERVAL:
+            self._write("advance")
 
     def _write(self, event: str) -> None:
         self._written = self._clock()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import ProgressFormat, set_progress_format
+from opmkit.cli.console import ProgressFormat, set_progress_format, transfer_observer
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image_format import ImageFormat
@@ -110,6 +110,7 @@ class RegistryFlags:
             ca_file=self.ca_file,
             cert_dir=self.cert_dir,
             authfile=self.authfile,
+            transfers=transfer_observer(),
         )
 
     def tool(self) -> RegistryTool:

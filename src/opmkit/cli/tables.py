@@ -46,7 +46,7 @@ def fit_table(table: Sequence[Row], width: int, optional: Collection[str] = ()) 
     widths = _widths(rows)
     while _total(widths) > width and max(widths) > _MIN_WIDTH:
         widths[widths.index(max(widths))] -= 1
-    return [[_elide(cell, column) for cell, column in zip(row, widths, strict=True)] for row in rows], omitted
+    return [[shorten(cell, column) for cell, column in zip(row, widths, strict=True)] for row in rows], omitted
 
 
 def _widths(table: Sequence[Row]) -> list[int]:
@@ -62,7 +62,7 @@ def _without(rows: Sequence[Row], name: str) -> list[Row]:
     return [[*row[:index], *row[index + 1 :]] for row in rows]
 
 
-def _elide(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Return ``text`` shortened in its first half: the ends of images and names differ most."""
     if len(text) <= width:
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -32,3 +33,33 @@ class NullProgress:
 
 
 NO_PROGRESS = NullProgress()
+
+
+class TransferObserver(Protocol):
+    """An observer of the reads of images, which several threads call."""
+
+    def reading(self, subject: str) -> AbstractContextManager[object]:
+        """Enclose a read of ``subject``, such as an image."""
+
+    def expect(self, size: int) -> None:
+        """Report that ``size`` bytes will be transferred for the current reads."""
+
+    def transferred(self, count: int) -> None:
+        """Report that ``count`` bytes were read from or written to the network."""
+
+
+class NullTransfers:
+    """An observer that ignores all reads."""
+
+    def reading(self, subject: str) -> AbstractContextManager[object]:
+        """Do nothing."""
+        return nullcontext()
+
+    def expect(self, size: int) -> None:
+        """Do nothing."""
+
+    def transferred(self, count: int) -> None:
+        """Do nothing."""
+
+
+NO_TRANSFERS = NullTransfers()

@@ -15,6 +15,7 @@ from opmkit.imagetools.registry_config import RegistrySettings
 
 if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.progress import TransferObserver
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry.transfer_stats import TransferStats
     from opmkit.imagetools.registry_config import RepositoryLocation
@@ -68,6 +69,11 @@ class RegistryClient:
     def transfer_stats(self) -> TransferStats:
         """The bytes read from and written to the network so far."""
         return self._transport.counter.stats
+
+    @property
+    def transfers(self) -> TransferObserver:
+        """The observer of the reads of images."""
+        return self._transport.options.transfers
 
     def close(self) -> None:
         """Close the connections."""

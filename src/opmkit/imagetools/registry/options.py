@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.progress import NO_TRANSFERS, TransferObserver
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class RegistryOptions:
         deadline: Seconds for a call, including retries; transfers of blobs get more time by their size.
         chunked_above: Size of a blob in bytes above which it is sent in chunks instead of one request.
         chunk_size: Size of a chunk in bytes.
+        transfers: An observer of the reads of images and the transferred bytes.
     """
 
     plain_http: bool = False
@@ -36,6 +38,7 @@ class RegistryOptions:
     deadline: float = 120.0
     chunked_above: int = 1 << 30
     chunk_size: int = 16 << 20
+    transfers: TransferObserver = field(default=NO_TRANSFERS, compare=False, repr=False)
 
     def certificates(self) -> Certificates:
         """Return the certificates of ``ca_file`` and ``cert_dir``.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+from opmkit.imagetools.progress import NO_TRANSFERS, TransferObserver
+
 
 @dataclass(frozen=True, slots=True)
 class TransferStats:
@@ -17,8 +19,9 @@ class TransferStats:
 class TransferCounter:
     """A thread-safe counter of transferred bytes."""
 
-    def __init__(self) -> None:
-        """Start from zero."""
+    def __init__(self, observer: TransferObserver = NO_TRANSFERS) -> None:
+        """Start from zero, and report each count to ``observer``."""
+        self._observer = observer
         self._stats = TransferStats()
         self._lock = threading.Lock()
 
@@ -31,3 +34,4 @@ class TransferCounter:
         """Add to the counts."""
         with self._lock:
             self._stats = TransferStats(self._stats.read + read, self._stats.written + written)
+        self._observer.transferred(read + written)

@@ -57,7 +57,7 @@ class Transport:
         """
         self.options = options
         self.retry = retry
-        self.counter = TransferCounter()
+        self.counter = TransferCounter(options.transfers)
         self._settings = settings
         self._certificates = options.certificates()
         self._sessions = SessionPool(plain_http=options.plain_http)

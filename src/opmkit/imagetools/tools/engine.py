@@ -82,7 +82,8 @@ class EngineTool:
         with self._lock:
             image = self._images.get(name)
         if image is None:
-            image = self._pull(reference, name)
+            with self._registries.transfers.reading(name):
+                image = self._pull(reference, name)
             with self._lock:
                 self._images[name] = image
         return image

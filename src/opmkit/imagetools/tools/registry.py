@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -107,7 +107,7 @@ class RegistryTool:
 
     def registry_digest(self, reference: Reference) -> str:
         """Return the digest of the image in its registry or a mirror, whatever the embedded store contains."""
-        with _prefix_errors(reference):
+        with self._reading(reference):
             return self._client.repository(reference).resolve(reference.identifier).digest
 
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
@@ -132,7 +132,7 @@ class RegistryTool:
         self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
         """Return the contents of the files at or below the prefixes, by path."""
-        with _prefix_errors(source):
+        with self._reading(source):
             return layer.read_tree(reversed(self._layers(source)), prefixes, limits or MEMORY_LIMITS)
 
     def extract(
@@ -143,7 +143,7 @@ class RegistryTool:
         limits: Limits | None = None,
     ) -> None:
         """Extract the files at or below the prefixes into ``destination``."""
-        with _prefix_errors(source):
+        with self._reading(source):
             layer.extract_tree(self._layers(source), destination, prefixes, limits or DISK_LIMITS)
 
     def extract_directory(
@@ -161,7 +161,7 @@ class RegistryTool:
         """
         limits = limits or DISK_LIMITS
         exclusive: dict[int, frozenset[str]] = {}
-        with _prefix_errors(source):
+        with self._reading(source):
             layers = self._layers(source)
             lowest = 0
             for position in reversed(range(len(layers))):
@@ -178,12 +178,13 @@ class RegistryTool:
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file to ``destination``, and return the position of its layer; lower layers are not read."""
         layers = self._layers(image)
-        found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
+        with self._reading(image):
+            found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
         return found and FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file to ``destination``; return whether it exists in the image."""
-        with _prefix_errors(source):
+        with self._reading(source):
             return self.find_file(self.inspect(source), path, destination, limits) is not None
 
     def build(
@@ -253,7 +254,7 @@ class RegistryTool:
 
     def _read(self, reference: ImageReference, read: Callable[[ImageSource, str], T]) -> T:
         """Call ``read`` with the place that the reference names, or with the store if that fails for a registry."""
-        with _prefix_errors(reference):
+        with self._reading(reference):
             return self._read_with_fallback(reference, read)
 
     def _read_with_fallback(self, reference: ImageReference, read: Callable[[ImageSource, str], T]) -> T:
@@ -277,6 +278,11 @@ class RegistryTool:
             return None
         return repository
 
+    @contextmanager
+    def _reading(self, source: ImageReference | Image) -> Iterator[None]:
+        with _prefix_errors(source), self._client.transfers.reading(_name(source)):
+            yield
+
     def _layers(self, source: ImageReference | Image) -> list[LayerSource]:
         """Return the layers of an image, bottom first."""
         image = source if isinstance(source, Image) else self.inspect(source)
@@ -286,7 +292,10 @@ class RegistryTool:
         if descriptor.digest in image.local_layers or not isinstance(image.source, RegistryRepository):
             return image.open_blob(descriptor)
         try:
-            path = self._store.find_blob(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
+            path = self._store.find_blob(descriptor)
+            if path is None:
+                self._client.transfers.expect(descriptor.size)
+                path = self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
         except StoreError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
@@ -304,3 +313,11 @@ def _prefix_errors(source: ImageReference | Image) -> AbstractContextManager[Non
             return prefix_errors(str(source), source.reference.name)
         case _:
             return prefix_errors(str(source), source.name)
+
+
+def _name(source: ImageReference | Image) -> str:
+    """Return the name of an image for progress."""
+    if not isinstance(source, Image):
+        return str(source)
+    repository = f"{source.source.name}@" if isinstance(source.source, RegistryRepository) else ""
+    return f"{repository}{source.manifest.digest}"

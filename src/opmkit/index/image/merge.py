@@ -42,7 +42,7 @@ class MergeIndexes(CatalogChange):
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Read the sources and merge them; ``blobs`` is the new catalog, which is empty."""
         found = [IndexSource.find(lambda: self.tool, name, build_context=True) for name in self.sources]
-        self.progress.begin("read indexes", len(found), "indexes")
+        self.progress.begin("Reading indexes", len(found), "indexes")
         try:
             catalogs = [self._read(source) for source in found]
         finally:
