@@ -62,6 +62,17 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "index" in done.stdout
 
 
+def test_version_imports_neither_typer_nor_other_commands() -> None:
+    program = (
+        "import atexit, sys; from opmkit.cli.entry import opm; atexit.register(lambda: print(*sys.modules)); opm()"
+    )
+    command = [sys.executable, "-c", program, "version"]
+    version, modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "OpmVersion" in version
+    assert "opmkit.cli.version" in modules.split()
+    assert not [name for name in modules.split() if name.startswith(("typer", "opmkit.index", "opmkit.cli.commands"))]
+
+
 def test_every_exception_from_a_security_rule_has_a_reason() -> None:
     """Ruff's rules S; tests are exempt from them."""
     bare = re.compile(r"# noqa: S\d+(?:, ?[A-Z]+\d+)*\s*$")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def opm() -> NoReturn:
-    """Run ``opm``."""
-    _run("opmkit.cli.main", "run")
+    """Run ``opm``; ``opm version``, which programs call first, without importing other commands."""
+    _run("opmkit.cli.version" if sys.argv[1:] == ["version"] else "opmkit.cli.main", "run")
 
 
 def initializer() -> NoReturn:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-from importlib.resources import files
 
 from opmkit._version import __version__
+from opmkit.imagetools.architecture import host_architecture
 from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.spec import Platform
 
 GO_RELEASE = "v1.73.0"
 """Release of operator-registry whose commands, flags and results opmkit implements."""
 COMPAT_VARIABLE = "OPM_COMPAT_VERSION"
 COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
 """Default of the release of operator-registry whose results commands match."""
+
+
+def run(_arguments: list[str]) -> int:
+    """Run ``opm version`` without flags and return its exit code."""
+    try:
+        sys.stdout.write(version_line() + "\n")
+        sys.stdout.flush()
+    except OpmkitError as error:
+        from opmkit.cli.errors import exit_code, print_error
+
+        print_error(error)
+        return exit_code(error)
+    return 0
 
 
 def version_line() -> str:
@@ -31,7 +42,7 @@ def version_line() -> str:
         "GitCommit": build.get("commit", ""),
         "BuildDate": build.get("date", ""),
         "GoOs": sys.platform,
-        "GoArch": Platform.from_host().architecture,
+        "GoArch": host_architecture(),
         "OpmkitVersion": f"v{__version__}",
     }
     return "Version: version.Version{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}"
@@ -42,10 +53,7 @@ def compat_version() -> str:
 
     OPM_COMPAT_VERSION sets it, otherwise OPM_COMPAT, which sets the release whose results are matched.
     """
-    from opmkit.index.fbc.compat import Compat
-
-    release = os.environ.get(COMPAT_DEFAULT_VARIABLE)
-    version = os.environ.get(COMPAT_VARIABLE) or (Compat.parse(release).version if release else GO_RELEASE)
+    version = os.environ.get(COMPAT_VARIABLE) or _default_version(os.environ.get(COMPAT_DEFAULT_VARIABLE))
     if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
         raise OpmkitError(
             f'{COMPAT_VARIABLE}: invalid version "{version}"',
@@ -57,7 +65,20 @@ def compat_version() -> str:
 def build_information() -> dict[str, str]:
     """Return the ``commit`` and the ``date`` recorded by the build; empty in a source tree."""
     try:
-        information: dict[str, str] = json.loads((files("opmkit") / "build.json").read_text("utf-8"))
+        with open(os.path.dirname(__file__) + "/../build.json", "rb") as file:  # noqa: PTH120, PTH123 - pathlib is slow to import
+            content = file.read()
     except FileNotFoundError:
         return {}
+    import json
+
+    information: dict[str, str] = json.loads(content)
     return information
+
+
+def _default_version(release: str | None) -> str:
+    """Return the release that OPM_COMPAT names, if it is set."""
+    if not release:
+        return GO_RELEASE
+    from opmkit.index.fbc.compat import Compat
+
+    return Compat.parse(release).version

@@ -62,3 +62,11 @@ def test_the_reported_release_can_be_chosen(newcomer: InstalledOpm) -> None:
         'Error: OPM_COMPAT_VERSION: invalid version "1.26"',
         "  hint: set it to a release of operator-registry, such as v1.73.0",
     ]
+
+
+def test_a_failed_write_is_reported(newcomer: InstalledOpm) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = newcomer.start("version", stdout=full)
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert messages.startswith("Error: standard output: write failed: No space left on device\n  hint: ")

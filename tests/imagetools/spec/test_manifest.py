@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -209,7 +210,7 @@ def test_selection_without_a_platform_is_independent_of_the_machine(monkeypatch:
     by_preference = [AMD64, ARM_V6, ARM_V7, ARM64, without_platform, windows, newer_windows]
     assert [str(image.platform) for image in by_preference[1:4]] == ["linux/arm/v6", "linux/arm/v7", "linux/arm64/v8"]
     for machine in ("aarch64", "x86_64", "s390x"):
-        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        monkeypatch.setattr("os.uname", lambda machine=machine: SimpleNamespace(machine=machine))
         for position, expected in enumerate(by_preference):
             images = by_preference[position:]
             assert IndexManifest.build([UNKNOWN, *images]).select() == expected

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import platform as host
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.architecture import host_architecture
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.spec.digests import is_digest
 from opmkit.imagetools.spec.fields import Fields, invalid_field
@@ -13,15 +13,6 @@ from opmkit.imagetools.spec.fields import Fields, invalid_field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_GOARCH = {
-    "x86_64": "amd64",
-    "aarch64": "arm64",
-    "armv6l": "arm",
-    "armv7l": "arm",
-    "i386": "386",
-    "i686": "386",
-    "loongarch64": "loong64",
-}
 _DEFAULT_VARIANTS = {("arm64", "v8"), ("amd64", "v1")}
 
 
@@ -53,8 +44,7 @@ class Platform:
     @classmethod
     def from_host(cls) -> Platform:
         """Return Linux on this machine's architecture."""
-        machine = host.machine().lower()
-        return cls("linux", _GOARCH.get(machine, machine))
+        return cls("linux", host_architecture())
 
     @classmethod
     def from_fields(cls, fields: Fields) -> Platform:
