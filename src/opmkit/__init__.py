@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.gate import IndexRequirements
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.diff.differences import Difference, IndexComparison
@@ -63,6 +64,7 @@ __all__ = [
     "Difference",
     "Finding",
     "ImageToolsError",
+    "ImageTransfer",
     "IndexComparison",
     "IndexMoved",
     "IndexPlan",
@@ -70,6 +72,8 @@ __all__ = [
     "IndexSource",
     "KeyPair",
     "KeylessSigner",
+    "MirrorOptions",
+    "MirrorResult",
     "OnConflict",
     "Opm",
     "OpmkitError",
@@ -154,6 +158,11 @@ _MODULES = {
     ),
     "opmkit.index.image.gate": ("IndexRequirements",),
     "opmkit.index.image.source": ("IndexSource",),
+    "opmkit.index.mirror.result": (
+        "ImageTransfer",
+        "MirrorOptions",
+        "MirrorResult",
+    ),
     "opmkit.index.modes": (
         "OnConflict",
         "UpdateMode",

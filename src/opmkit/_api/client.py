@@ -8,11 +8,14 @@ from opmkit._api.bundles import BundleOperations
 from opmkit._api.contents import ContentOperations
 from opmkit._api.indexes import IndexOperations
 from opmkit._api.inspection import InspectionOperations
+from opmkit._api.mirroring import MirrorOperations
 from opmkit._api.signing import SigningOperations
 
 
 @dataclass(frozen=True)
-class Opm(BundleOperations, IndexOperations, ContentOperations, InspectionOperations, SigningOperations):
+class Opm(
+    BundleOperations, IndexOperations, ContentOperations, InspectionOperations, MirrorOperations, SigningOperations
+):
     """Operations on bundles, indexes and images.
 
     Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and

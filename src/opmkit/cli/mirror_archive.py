@@ -1,4 +1,4 @@
-"""Targets of ``opm mirror``, and mirrors in directories and archives as its source."""
+"""Targets of ``opm mirror``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from opmkit.cli.help_flags import ADVANCED_PANEL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.imagetools.mirroring.carried import CarriedContent
     from opmkit.imagetools.mirroring.description import MirroredImage
-    from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.target import MirrorTarget
     from opmkit.imagetools.registry import RegistryClient
 
@@ -35,15 +33,10 @@ class ArchiveFlags:
         ),
     ] = None
 
-    def carried(self, *, is_archive: bool, command: str) -> CarriedContent | None:
-        """Return what was carried before; raise UsageError if the target is not an archive."""
-        if self.have is None:
-            return None
-        if not is_archive:
+    def check_target(self, *, is_archive: bool, command: str) -> None:
+        """Raise UsageError if the flags do not apply to the target."""
+        if self.have and not is_archive:
             raise UsageError("--have requires oci-archive:FILE as the target", command)
-        from opmkit.imagetools.mirroring.carried import CarriedContent
-
-        return CarriedContent.read(self.have)
 
 
 @contextmanager
@@ -51,49 +44,20 @@ def open_target(
     client: RegistryClient, text: str, flags: ArchiveFlags, max_components: int | None, command: str
 ) -> Iterator[MirrorTarget]:
     """Open the target of a mirror; release it at the end of the block."""
-    from opmkit.imagetools.mirroring.archive_target import ArchiveTarget
-    from opmkit.imagetools.mirroring.directory_target import DirectoryTarget
-    from opmkit.imagetools.mirroring.registry_target import RegistryTarget
-    from opmkit.imagetools.mirroring.target import ArchiveLocation, RegistryLocation, parse_location
+    from opmkit.imagetools.mirroring import locations
+    from opmkit.imagetools.mirroring.target import ArchiveLocation, parse_location
 
     location = parse_location(text)
-    carried = flags.carried(is_archive=isinstance(location, ArchiveLocation), command=command)
-    if isinstance(location, RegistryLocation):
-        yield RegistryTarget(client, location, max_components=max_components)
-    elif isinstance(location, ArchiveLocation):
-        archive = ArchiveTarget(location.path, carried)
-        try:
-            yield archive
-        finally:
-            archive.close()
-    else:
-        yield DirectoryTarget(location)
+    flags.check_target(is_archive=isinstance(location, ArchiveLocation), command=command)
+    with locations.open_target(client, location, have=flags.have, max_components=max_components) as target:
+        yield target
 
 
 def commit(target: MirrorTarget, images: Iterable[MirroredImage], flags: ArchiveFlags) -> None:
-    """Complete an archive or the description of a directory, and then the record of what was carried."""
+    """Complete an archive or the description of a directory, and the record of what was carried."""
     from opmkit.imagetools.mirroring.archive_target import ArchiveTarget
-    from opmkit.imagetools.mirroring.directory_target import DirectoryTarget
+    from opmkit.imagetools.mirroring.locations import commit_target
 
-    if not isinstance(target, ArchiveTarget | DirectoryTarget):
-        return
-    described = list(images)
-    has_changed = target.commit(described)
-    if isinstance(target, DirectoryTarget):
-        return
-    print_to_stderr(f"{target.path}: {'written' if has_changed else 'unchanged'}")
-    if flags.have:
-        target.carried(described).write(flags.have)
-
-
-def find_layout_source(text: str) -> LayoutSource | None:
-    """Return the directory or archive that a mirror was written to, None if the argument is something else."""
-    from opmkit.imagetools.errors import InvalidReference
-    from opmkit.imagetools.mirroring.layout_source import open_layout_source
-    from opmkit.imagetools.reference import parse_image_reference
-
-    try:
-        reference = parse_image_reference(text)
-    except InvalidReference:
-        reference = None
-    return open_layout_source(text, reference)
+    has_changed = commit_target(target, images, flags.have)
+    if isinstance(target, ArchiveTarget):
+        print_to_stderr(f"{target.path}: {'written' if has_changed else 'unchanged'}")

@@ -22,7 +22,7 @@ from opmkit.cli.go_commands import given_flags
 from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.index_flags import INDEX_HELP, DefaultChannels, parse_default_channels
-from opmkit.cli.mirror_archive import ArchiveFlags, commit, find_layout_source, open_target
+from opmkit.cli.mirror_archive import ArchiveFlags, commit, open_target
 from opmkit.cli.mirror_manifests import MirrorManifestFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.layout_source import LayoutSource
-    from opmkit.imagetools.mirroring.model import MirrorFailure, PlannedImage
+    from opmkit.imagetools.mirroring.model import MirrorFailure
     from opmkit.imagetools.mirroring.target import MirrorTarget
     from opmkit.imagetools.progress import Progress
     from opmkit.index.mirror.load import MirrorLoad
@@ -154,6 +154,7 @@ def mirror(
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=1.2.0" --to ./mirror --platform linux/amd64 --continue
     """
     from opmkit.imagetools.mirroring.copy import CopyOptions
+    from opmkit.imagetools.mirroring.locations import find_layout_source
     from opmkit.imagetools.mirroring.plan import PlanOptions
     from opmkit.imagetools.mirroring.target import parse_location, parse_name_in_target
     from opmkit.imagetools.registry import RegistryClient
@@ -304,40 +305,17 @@ def _print_failure(failure: MirrorFailure) -> None:
 
 
 def _as_json(opened: IndexMirror | MirrorLoad) -> dict[str, Any]:
-    report = opened.report
-    copied = {id(image) for image in report.copied}
-    catalogs = [
-        {"source": catalog.source, "target": f"{catalog.name}:{catalog.tag}", "digest": catalog.digest}
-        for catalog in opened.catalogs
+    """Return the result with hints in terms of flags."""
+    from opmkit.index.mirror.result import MirrorResult
+
+    result = MirrorResult.from_mirror(opened)
+    failures = [
+        {
+            "image": failure.image,
+            "message": failure.error.message,
+            "hint": format_hint(failure.error.hint),
+            "needed_by": failure.needed_by,
+        }
+        for failure in result.failures
     ]
-    return {
-        "catalog": catalogs[-1] if catalogs else None,
-        "catalogs": catalogs,
-        "images": [_image_as_json(image, is_copied=id(image) in copied) for image in opened.plan.images],
-        "failures": [
-            {
-                "image": failure.image,
-                "message": failure.error.message,
-                "hint": format_hint(failure.error.hint),
-                "needed_by": failure.needed_by,
-            }
-            for failure in report.failures
-        ],
-        "size": opened.plan.size,
-        "transferred": report.transferred,
-    }
-
-
-def _image_as_json(image: PlannedImage, *, is_copied: bool) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "source": str(image.request.reference),
-        "target": f"{image.target}:{image.tag}",
-        "digest": image.digest,
-        "status": "present" if image.is_present else "copied" if is_copied else "absent",
-        "needed_by": image.request.needed_by,
-    }
-    if not image.is_present:
-        value["size"] = image.size
-    if image.missing is not None:
-        value["missing"] = image.missing
-    return value
+    return {**result.to_dict(), "failures": failures}
