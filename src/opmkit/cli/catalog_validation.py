@@ -11,6 +11,7 @@ import typer
 
 from opmkit.cli.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
 from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
+from opmkit.cli.fbc_output import parse_openshift_version
 from opmkit.cli.policy_file import (
     REPORT_PANEL,
     ConfigOption,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
-    from opmkit.bundle.validation.openshift import OpenShiftVersion
     from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.image.source import IndexSource
@@ -126,17 +126,8 @@ class RequirementFlags:
         """Return the requirements, without the published index; raises UsageError."""
         from opmkit.index.fbc.check.policy import CatalogPolicy
 
-        version = _parse_version(self.openshift_version) if self.openshift_version else None
+        version = parse_openshift_version(self.openshift_version, COMMAND) if self.openshift_version else None
         return CatalogPolicy(version, self.require_digests, tuple(self.allowed_registries or ()), self.related_images)
-
-
-def _parse_version(text: str) -> OpenShiftVersion:
-    from opmkit.bundle.validation.openshift import OpenShiftVersion
-
-    try:
-        return OpenShiftVersion.parse(text)
-    except ValueError as error:
-        raise UsageError(f"invalid value of --openshift-version: {error}", COMMAND) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:
     from opmkit.bundle.cache import ResultCache
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
     from opmkit.index.drawing.mermaid import MermaidGraph
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.migrate import MigrationLevel
@@ -67,6 +68,16 @@ def parse_level(name: str, compat: Compat = Compat.NEWEST) -> MigrationLevel:
     if name not in [*MigrationLevel, ""]:
         raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
     return MigrationLevel(name or MigrationLevel.NONE)
+
+
+def parse_openshift_version(text: str, command: str) -> OpenShiftVersion:
+    """Return the version in ``--openshift-version`` of a command; raises UsageError."""
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+
+    try:
+        return OpenShiftVersion.parse(text)
+    except ValueError as error:
+        raise UsageError(f"invalid value of --openshift-version: {error}", command) from error
 
 
 def unsupported_flag(flag: str, compat: Compat) -> UsageError:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_line, progress
-from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr, print_warning
-from opmkit.cli.fbc_output import CatalogFormat, CompatOption, parse_level, render_cache
+from opmkit.cli.errors import conflicting_flags, print_to_stderr, print_warning
+from opmkit.cli.fbc_output import CatalogFormat, CompatOption, parse_level, parse_openshift_version, render_cache
 from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.openshift import OpenShiftVersion
     from opmkit.index.template_rendering.images import LockMode
     from opmkit.index.template_rendering.run import RunResult
 
@@ -140,7 +139,7 @@ def render(
     _check_flags(no_lock=no_lock, update=update, update_image=update_image, frozen=frozen, offline=offline)
     plan_options = PlanOptions(
         output_dir,
-        tuple(map(_parse_version, openshift_version or ())),
+        tuple(parse_openshift_version(text, _COMMAND) for text in openshift_version or ()),
         parse_level(migrate_level, compat) if migrate_level else None,
         FileFormat(file_format),
         CatalogPath.parse(path) if path else DEFAULT_PATH,
@@ -184,15 +183,6 @@ def _lock_mode(*, update: bool, frozen: bool) -> LockMode:
     if frozen:
         return LockMode.FROZEN
     return LockMode.UPDATE if update else LockMode.USE
-
-
-def _parse_version(text: str) -> OpenShiftVersion:
-    from opmkit.bundle.validation.openshift import OpenShiftVersion
-
-    try:
-        return OpenShiftVersion.parse(text)
-    except ValueError as error:
-        raise UsageError(f"invalid value of --openshift-version: {error}", _COMMAND) from error
 
 
 def _print_result(result: RunResult, lock: Path | None, output: OutputFormat) -> None:
