@@ -145,7 +145,7 @@ point = sys.argv[2]
 if point == "compacting":
     replace.write_compact = lambda *args: (compaction.write_compact(*args), die())
 elif point == "renaming":
-    replace._sync = die
+    replace.sync_to_disk = die
 with replace_database(Path(sys.argv[1])) as database:
     add_bundles(database, [bundle("2.0.0", replaces="demo.v1.0.0")])
     if point == "changing":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.errors import DigestMismatch, StoreError
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, check_digest, sha256_digest
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, sync_to_disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,11 +126,7 @@ class GrowingArchive:
             os.fchmod(self._descriptor, 0o644)
             os.fsync(self._descriptor)
             self.partial.replace(self.path)
-            directory = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_to_disk(self.path.parent)
         self.close()
 
     def close(self) -> None:

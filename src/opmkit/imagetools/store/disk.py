@@ -1,8 +1,9 @@
-"""Translate OSError into StoreError."""
+"""Errors of the disk as StoreError, and writing to it."""
 
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,3 +41,12 @@ def disk_errors(path: Path) -> Iterator[None]:
             raise
         hint = _HINTS.get(error.errno, "")
         raise StoreError(f"{error.filename or path}: {error.strerror or error}", hint=hint) from error
+
+
+def sync_to_disk(path: Path) -> None:
+    """Wait until the content of a file, or the names in a directory, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

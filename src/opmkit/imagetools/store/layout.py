@@ -18,7 +18,7 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, sync_to_disk
 from opmkit.imagetools.store.private import FILE_MODE, is_shared, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
 
@@ -205,9 +205,9 @@ class Layout:
                 raise StoreError(
                     f"{path}: blob not found: another process may have pruned the layout", hint="try again"
                 )
-            _sync(path)
+            sync_to_disk(path)
         for directory in {path.parent for path in paths}:
-            _sync(directory)
+            sync_to_disk(directory)
 
     def _initialize(self) -> None:
         if (self.path / LAYOUT_FILE).exists():
@@ -224,7 +224,7 @@ class Layout:
             output.flush()
             os.fsync(output.fileno())
             Path(output.name).replace(self.path / name)
-        _sync(self.path)
+        sync_to_disk(self.path)
 
     @contextmanager
     def _new_file(self) -> Iterator[IO[bytes]]:
@@ -250,11 +250,3 @@ class Layout:
         if (self.path / LAYOUT_FILE).exists():
             return False
         return any(entry.name not in _OWN_FILES for entry in self.path.iterdir())
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

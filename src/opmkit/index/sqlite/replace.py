@@ -8,6 +8,7 @@ import shutil
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.store.disk import sync_to_disk
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.database import (
@@ -126,15 +127,7 @@ def _replace_file(new: Path, target: Path, *, durable: bool) -> None:
     if target.exists():
         shutil.copymode(target, new)
     if durable:
-        _sync(new)
+        sync_to_disk(new)
     new.replace(target)
     if durable:
-        _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_to_disk(target.parent)
