@@ -57,12 +57,8 @@ def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, pro
     try:
         with WorkerPool(workers, "copy") as pool:
             futures = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in futures:
+                future.result()
     finally:
         progress.end()
 

@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 class WorkerPool(ThreadPoolExecutor):
-    """A thread pool whose shutdown takes bounded time after a signal."""
+    """A thread pool whose shutdown takes bounded time after a signal.
+
+    As a context manager it waits for the calls; after an exception it cancels those that have not started.
+    """
 
     def __init__(self, workers: int, name: str) -> None:
         """Create a pool of up to ``workers`` threads, with ``name`` as the prefix of their names."""
@@ -37,3 +40,7 @@ class WorkerPool(ThreadPoolExecutor):
             return
         super().shutdown(wait=False, cancel_futures=True)
         concurrent.futures.wait(tuple(self._unfinished), interrupts.grace_period_left())
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for the calls, or for those that have started."""
+        self.shutdown(wait=True, cancel_futures=kind is not None)

@@ -57,15 +57,11 @@ def attached_requests(
         with WorkerPool(workers, "attached") as pool:
             apis: dict[str, bool] = {}
             futures = [pool.submit(_search, group, source, apis) for group in groups.values()]
-            try:
-                for future in futures:
-                    found, failed = future.result()
-                    requests.update({(str(each.reference), str(each.target_name)): each for each in found})
-                    failures += failed
-                    progress.advance(1)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in futures:
+                found, failed = future.result()
+                requests.update({(str(each.reference), str(each.target_name)): each for each in found})
+                failures += failed
+                progress.advance(1)
     finally:
         progress.end()
     return list(requests.values()), failures

@@ -131,7 +131,6 @@ class MirrorCopy:
                     self._copy(image for image in absent if image.request.last)
                 except BaseException:
                     self._meter.stop()
-                    self._pool.shutdown(wait=False, cancel_futures=True)
                     raise
         finally:
             self._progress.end()

@@ -87,18 +87,12 @@ def plan_mirror(
     progress.begin("Reading manifests", len(requests), "images")
     try:
         with WorkerPool(planner.options.workers, "plan") as pool:
-            futures = [pool.submit(planner.plan, request) for request in requests]
-            try:
-                results = []
-                for future in futures:
-                    results.append(future.result())
-                    progress.advance(1)
-            except _TargetError as error:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise error.error from error
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            results = []
+            for future in [pool.submit(planner.plan, request) for request in requests]:
+                results.append(future.result())
+                progress.advance(1)
+    except _TargetError as error:
+        raise error.error from error
     finally:
         progress.end()
     return _combine(results)

@@ -108,16 +108,15 @@ def _directories(bundles: Sequence[ChannelBundle]) -> Iterable[tuple[ChannelBund
 def _pull(tool: ContainerTool, pulls: Sequence[tuple[str, str]], scratch: Path, progress: Progress) -> dict[str, Path]:
     """Pull (image, directory) pairs; return the manifests, stored in ``scratch``, by their paths."""
     progress.begin("Pulling bundles", len(pulls), unit="bundles")
-    pool = WorkerPool(MAX_WORKERS, "export")
+    manifests: dict[str, Path] = {}
     try:
-        manifests: dict[str, Path] = {}
-        for files in pool.map(partial(_pull_bundle, tool, scratch), pulls):
-            manifests |= files
-            progress.advance(1)
-        return manifests
+        with WorkerPool(MAX_WORKERS, "export") as pool:
+            for files in pool.map(partial(_pull_bundle, tool, scratch), pulls):
+                manifests |= files
+                progress.advance(1)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
         progress.end()
+    return manifests
 
 
 def _pull_bundle(tool: ContainerTool, scratch: Path, pull: tuple[str, str]) -> dict[str, Path]:
