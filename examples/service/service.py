@@ -1,4 +1,7 @@
-"""A service that validates uploaded bundles: ``curl --data-binary @bundle.tar.gz http://HOST:PORT/validate``."""
+"""A service that validates uploaded bundles: ``curl --data-binary @bundle.tar.gz http://HOST:PORT/validate``.
+
+Uploads are tar archives, compressed or not, and zip archives.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Handler of ``POST /validate``, whose body is a tar archive of a bundle directory."""
+    """Handler of ``POST /validate``, whose body is a tar or zip archive of a bundle directory."""
 
     timeout = 30  # seconds without data from the client
 

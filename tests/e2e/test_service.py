@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -74,6 +75,17 @@ def archive(directory: Path, name: str = ".", *more: tarfile.TarInfo) -> bytes:
     return stream.getvalue()
 
 
+def zipped(directory: Path, prefix: str = "", *more: tuple[zipfile.ZipInfo | str, bytes]) -> bytes:
+    """Archive a directory as a zip file, and add entries."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(directory.rglob("*")):
+            file.write(path, prefix + path.relative_to(directory).as_posix())
+        for entry, content in more:
+            file.writestr(entry, content)
+    return stream.getvalue()
+
+
 def link(name: str, target: str) -> tarfile.TarInfo:
     """Return a symbolic link."""
     member = tarfile.TarInfo(name)
@@ -88,6 +100,11 @@ def test_uploads_are_validated(address: str, bundle: Path, name: str) -> None:
     assert (status, result) == (200, {**expected.to_dict(), "target": "upload"})
     assert (result["passed"], result["name"]) == (True, "lagoon-operator.v0.1.0")
     assert result["findings"]
+
+
+@pytest.mark.parametrize("prefix", ["", "lagoon/"], ids=["root", "directory"])
+def test_zip_archives_are_validated(address: str, bundle: Path, prefix: str) -> None:
+    assert post(address, zipped(bundle, prefix)) == post(address, archive(bundle))
 
 
 def test_invalid_bundles_have_findings(address: str, bundle: Path, tmp_path: Path) -> None:
@@ -127,6 +144,78 @@ def test_hostile_archives_are_rejected(address: str, bundle: Path, tmp_path: Pat
         (bomb(), "exceeds the limit"),
     ]:
         status, result = post(address, content)
+        assert status == 400, message
+        assert message in result["error"]["message"]
+
+
+def zip_entry(name: str, mode: int = 0o100644) -> tuple[zipfile.ZipInfo, bytes]:
+    """Return an entry with a name that ``zipfile`` would change, or with a type."""
+    entry = zipfile.ZipInfo("name")
+    entry.filename, entry.external_attr, entry.create_system = name, mode << 16, 3
+    return entry, b"/etc/passwd"
+
+
+def damaged_zip(content: bytes) -> bytes:
+    """Return a zip archive whose last file has another checksum."""
+    start = content.rindex(b"PK\x01\x02") + 16
+    return content[:start] + bytes(4) + content[start + 4 :]
+
+
+def lying_zip(content: bytes) -> bytes:
+    """Return a zip archive whose last file declares one byte."""
+    start = content.rindex(b"PK\x01\x02") + 24
+    return content[:start] + b"\1\0\0\0" + content[start + 4 :]
+
+
+def encrypted_zip(content: bytes) -> bytes:
+    """Return a zip archive whose last file is marked as encrypted."""
+    start = content.rindex(b"PK\x01\x02") + 8
+    return content[:start] + b"\1\0" + content[start + 2 :]
+
+
+HOSTILE_ZIPS: list[tuple[str, list[tuple[zipfile.ZipInfo | str, bytes]], str]] = [
+    ("parent", [zip_entry("../outside")], "invalid path '../outside'"),
+    ("inner-parent", [zip_entry("manifests/../../outside")], "invalid path"),
+    ("absolute", [zip_entry("/tmp/outside")], "invalid path '/tmp/outside'"),
+    ("backslash", [zip_entry("..\\outside")], "invalid path"),
+    ("symlink", [zip_entry("manifests/link.yaml", 0o120777)], "links are unsupported"),
+    ("device", [zip_entry("manifests/device", 0o020666)], "neither a file nor a directory"),
+    ("twice", [zip_entry("twice"), zip_entry("twice")], "duplicate path 'twice'"),
+    ("file-and-directory", [zip_entry("a"), zip_entry("a/b")], "duplicate path 'a'"),
+    ("long-name", [zip_entry("a" * 300)], "bytes per name"),
+    ("long-path", [zip_entry("a/" * 300 + "a")], "bytes per path"),
+    ("deep", [zip_entry("a/" * 200 + "a")], "components per path"),
+    ("many", [(f"manifests/{number}", b"") for number in range(2_001)], "2000 entries"),
+    ("large-file", [("manifests/a", bytes(17 << 20))], "bytes per file"),
+    ("large", [(f"manifests/{number}", bytes(15 << 20)) for number in range(5)], "extracted bytes"),
+    ("bomb", [("manifests/a", bytes(15 << 20))], "per byte of the archive"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("entries", "message"), [case[1:] for case in HOSTILE_ZIPS], ids=[case[0] for case in HOSTILE_ZIPS]
+)
+def test_hostile_zip_archives_are_rejected(
+    address: str, bundle: Path, entries: list[tuple[zipfile.ZipInfo | str, bytes]], message: str
+) -> None:
+    status, result = post(address, zipped(bundle, "", *entries))
+    assert status == 400
+    assert message in result["error"]["message"]
+    assert result["error"]["message"].startswith("upload: ")
+
+
+def test_damaged_zip_archives_are_rejected(address: str, bundle: Path, tmp_path: Path) -> None:
+    content = zipped(bundle)
+    (tmp_path / "empty").mkdir()
+    for broken, message in [
+        (content[:-30], "damaged zip archive"),
+        (damaged_zip(content), "damaged zip archive: Bad CRC-32"),
+        (lying_zip(content), "damaged zip archive"),
+        (encrypted_zip(content), "encrypted entries are unsupported"),
+        (zipped(tmp_path / "empty"), "the archive contains no bundle"),
+    ]:
+        status, result = post(address, broken)
         assert status == 400, message
         assert message in result["error"]["message"]
 

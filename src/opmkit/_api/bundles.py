@@ -97,10 +97,11 @@ class BundleOperations(Session):
         return results
 
     def validate_archive(self, archive: Path, *, profile: str = "all") -> ValidationResult:
-        """Validate the bundle in a tar archive from an untrusted source.
+        """Validate the bundle in a tar or zip archive from an untrusted source.
 
-        The archive, compressed with gzip or zstd or not at all, contains a bundle directory or its entries. It is
-        unpacked to a temporary directory, like the layer of an image: no path leads out of it.
+        The archive contains a bundle directory or its entries. It is unpacked to a temporary directory, within limits
+        on sizes and numbers of files: no path leads out of it. A tar archive can be compressed with gzip or zstd; a
+        zip archive must not contain links.
 
         Args:
             archive: File of at most 16 MiB, whose unpacked files have at most 64 MiB.
