@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,8 @@ import pytest
 import typer
 from typer.core import TyperGroup, TyperOption
 
+from opmkit.cli.help_content import canonical_path
+from opmkit.cli.help_text import parse_examples
 from opmkit.cli.main import build_app
 
 if TYPE_CHECKING:
@@ -80,3 +84,10 @@ def test_summaries_of_commands_that_are_not_imported_are_the_first_lines_of_thei
     assert isinstance(listed, TyperGroup)
     for name, command in listed.commands.items():
         assert (command.help or "").splitlines()[0] == commands()[f"opm {name}"].help.splitlines()[0]
+
+
+@pytest.mark.parametrize("path", commands())
+def test_examples_run_the_command_that_they_describe(path: str) -> None:
+    canonical = canonical_path(path)
+    for example in parse_examples(inspect.cleandoc(commands()[path].help))[1]:
+        assert re.search(rf"(^|[\s(|]){re.escape(canonical)}\b", example), example

@@ -452,3 +452,17 @@ def test_migrate_writes_the_directory_of_a_release(opm: InProcessOpm, tmp_path: 
     assert (done.returncode, "documents are omitted, as by opm 1.39" in done.stderr) == (0, True)
     complete, old = ((tmp_path / name / "demo" / "catalog.json").read_text() for name in ("complete", "old"))
     assert ("olm.deprecations" in complete, "olm.deprecations" in old) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("release", "hint"),
+    [
+        ("1.27", "omit one of the two flags, or use --compat 1.46 or newer"),
+        ("1.35", "omit --migrate-level: 1.35 always replaces the objects of bundle images by olm.csv.metadata"),
+    ],
+)
+def test_releases_without_migration_levels_get_a_hint(release: str, hint: str, opm: InProcessOpm) -> None:
+    level = ("--migrate-level", "bundle-object-to-csv-metadata")
+    done = opm.attempt("render", str(REEF), *level, "--compat", release)
+    assert done.returncode == 1
+    assert f"hint: {hint}" in done.stderr

@@ -117,6 +117,22 @@ def test_bundle_directory_needs_no_registry(run: Opm, server: ApiServer) -> None
     assert "Warning: --mode is ignored" in done.stderr
 
 
+def test_steps_and_waits_are_events_for_programs(run: Opm) -> None:
+    for words, last in (
+        (("run", "bundle", "./first"), f"{FIRST} succeeded"),
+        (("cleanup", PACKAGE), ""),
+    ):
+        done = run.attempt(*words, "--progress", "json")
+        assert done.returncode == 0, done.stderr
+        events = [json.loads(line) for line in done.stderr.splitlines()]
+        status = [event for event in events if "total" not in event]
+        assert {event["event"] for event in status} <= {"finished", "waiting"}
+        finished = [event for event in status if event["event"] == "finished"]
+        assert last in finished[-1]["task"]
+        assert [event["seconds"] for event in status] == sorted(event["seconds"] for event in status)
+        assert "{" not in done.stdout
+
+
 @pytest.mark.parametrize("kind", ["database", "catalog"])
 def test_bundle_is_added_to_an_index(kind: str, run: Opm, server: ApiServer) -> None:
     opm = replace(run, flags=())

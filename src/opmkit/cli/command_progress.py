@@ -51,6 +51,7 @@ class CommandProgress:
 
     def __init__(self, chosen: ProgressFormat) -> None:
         """Show bars only if stderr is a terminal."""
+        self.format = chosen
         is_json = chosen is ProgressFormat.JSON
         self._is_json = is_json
         self._is_shown = is_json or (chosen is ProgressFormat.AUTO and sys.stderr.isatty())

@@ -173,6 +173,11 @@ def _command_progress() -> CommandProgress:
     return cast("CommandProgress", _Command.progress)
 
 
+def progress_format() -> ProgressFormat:
+    """Return the format of the progress of the current command."""
+    return _command_progress().format
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses."""

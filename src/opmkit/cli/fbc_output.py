@@ -64,7 +64,7 @@ def parse_level(name: str, compat: Compat = Compat.NEWEST) -> MigrationLevel:
     from opmkit.index.fbc.migrate import MigrationLevel
 
     if name and not compat.has(Change.BUNDLE_OBJECTS):
-        raise unsupported_flag("--migrate-level", compat)
+        raise unsupported_flag("--migrate-level", compat, _migration_hint(compat))
     if name not in [*MigrationLevel, ""]:
         raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
     return MigrationLevel(name or MigrationLevel.NONE)
@@ -80,9 +80,16 @@ def parse_openshift_version(text: str, command: str) -> OpenShiftVersion:
         raise UsageError(f"invalid value of --openshift-version: {error}", command) from error
 
 
-def unsupported_flag(flag: str, compat: Compat) -> UsageError:
+def _migration_hint(compat: Compat) -> str:
+    """Return how to get migrated bundles with a release that has no levels."""
+    if compat.has(Change.CSV_METADATA):  # as with the level bundle-object-to-csv-metadata
+        return f"omit --migrate-level: {compat} always replaces the objects of bundle images by olm.csv.metadata"
+    return "omit one of the two flags, or use --compat 1.46 or newer"
+
+
+def unsupported_flag(flag: str, compat: Compat, hint: str = "omit one of the two flags") -> UsageError:
     """Return the error for a flag that contradicts the release to match."""
-    return UsageError(f"{flag}: unsupported with --compat {compat}", hint="omit one of the two flags")
+    return UsageError(f"{flag}: unsupported with --compat {compat}", hint=hint)
 
 
 def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:

@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 _INTERVAL = 0.25
@@ -105,6 +105,11 @@ class ProgressEvents:
         seconds = self._written - self._started
         rate = round(self._done / seconds, 1) if seconds > 0 else 0.0
         fields = {"event": event, **(self._task or {}), "done": self._done, "seconds": round(seconds, 3), "rate": rate}
-        line = json.dumps(fields).replace("\x7f", "\\u007f")  # JSON does not escape DEL, which terminals interpret
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
+        print_event(fields)
+
+
+def print_event(fields: Mapping[str, Any]) -> None:
+    """Write an event as one line of JSON to stderr."""
+    line = json.dumps(fields).replace("\x7f", "\\u007f")  # JSON does not escape DEL, which terminals interpret
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import ProgressFormat, set_progress_format, transfer_observer
+from opmkit.cli.progress_flags import ProgressOption
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image_format import ImageFormat
@@ -71,14 +72,7 @@ class RegistryFlags:
         ),
     ] = None
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False
-    progress: Annotated[
-        ProgressFormat,
-        typer.Option(
-            "--progress",
-            help="Progress on stderr: auto (bars on a terminal), json (one event per line) or none",
-            rich_help_panel=REGISTRY_PANEL,
-        ),
-    ] = ProgressFormat.AUTO
+    progress: ProgressOption = ProgressFormat.AUTO
 
     def check(self) -> None:
         """Apply the format of progress; raise ImageToolsError if the credentials file does not exist."""

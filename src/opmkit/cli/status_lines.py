@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from opmkit.cli.console import ProgressFormat, progress_format
 from opmkit.cli.errors import print_to_stderr
+from opmkit.cli.progress_events import print_event
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
@@ -32,6 +35,30 @@ class StatusLines:
             print_to_stderr(f"waiting for {text}")
 
 
+class StatusEvents:
+    """A reporter that writes JSON lines: an event for each step, and for each state when it changes."""
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        self._started = time.monotonic()
+        self._state = ""
+
+    def finished(self, text: str) -> None:
+        """Write a finished step."""
+        self._state = ""
+        self._write("finished", text)
+
+    def waiting(self, text: str) -> None:
+        """Write the state if it differs from the one before."""
+        if text != self._state:
+            self._state = text
+            self._write("waiting", text)
+
+    def _write(self, event: str, text: str) -> None:
+        seconds = round(time.monotonic() - self._started, 3)
+        print_event({"event": event, "task": text, "seconds": seconds})
+
+
 class LiveStatus:
     """A reporter for a terminal: it prints each step, and shows the state in the line below."""
 
@@ -51,9 +78,13 @@ class LiveStatus:
 
 
 @contextmanager
-def report_status() -> Iterator[StatusLines | LiveStatus]:
-    """Report an operation on stderr, with a live state if it is a terminal."""
-    if not sys.stderr.isatty():
+def report_status() -> Iterator[StatusLines | StatusEvents | LiveStatus]:
+    """Report an operation on stderr: as events if the command line asks for them, live if stderr is a terminal."""
+    chosen = progress_format()
+    if chosen is ProgressFormat.JSON:
+        yield StatusEvents()
+        return
+    if chosen is ProgressFormat.NONE or not sys.stderr.isatty():
         yield StatusLines()
         return
     from rich.console import Console

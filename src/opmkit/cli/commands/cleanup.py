@@ -10,6 +10,7 @@ from opmkit.cli.cluster_flags import ClusterFlags
 from opmkit.cli.console import Output, OutputFormat, print_json, print_table
 from opmkit.cli.errors import print_warning
 from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
+from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.status_lines import report_status
 from opmkit.cli.streams import printing_result
 
@@ -31,6 +32,7 @@ def cleanup(
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
     service_account: Annotated[str, typer.Option("--service-account", hidden=True)] = "",
+    progress_flags: ProgressFlags,
     cluster_flags: ClusterFlags,
 ) -> None:
     """Remove an operator from a cluster, with everything that opm run created

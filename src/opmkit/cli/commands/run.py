@@ -27,6 +27,7 @@ from opmkit.cli.olm_flags import (
     start_deadline,
     warn_of_add_mode,
 )
+from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.status_lines import report_status
 from opmkit.cli.streams import printing_result
@@ -142,6 +143,7 @@ def package_manifests(
     install_mode: InstallModeOption = "",
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
+    progress_flags: ProgressFlags,
     cluster_flags: ClusterFlags,
     pod_flags: PodFlags,
 ) -> None:
