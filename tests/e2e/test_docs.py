@@ -13,16 +13,14 @@ import pytest
 from typer.main import get_command
 
 from opmkit.cli.main import build_app
+from tests.kit.command_lines import ROOT, console_script
 from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ROOT = FIXTURES.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-COMMAND = re.compile(r"^\$ (.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
@@ -36,17 +34,9 @@ PROGRAMS: dict[str, list[str | Path]] = {
 """Programs with their own section in commands.md."""
 
 
-def examples(document: Path) -> str:
-    """Return the commands of a document's console blocks as one script."""
-    commands = [command for block in BLOCK.findall(document.read_text()) for command in COMMAND.findall(block)]
-    return "\n".join(["set -euo pipefail", *commands])
-
-
 @pytest.mark.parametrize(
     ("name", "bundle"),
     [
-        ("README.md", "lagoon-operator.v0.1.0"),
-        ("docs/tour.md", "lagoon-operator.v0.3.0"),
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
         ("docs/gate.md", "extra-v2.0.0-2"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
@@ -55,7 +45,7 @@ def examples(document: Path) -> str:
     ],
 )
 def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:
-    script = examples(ROOT / name)
+    script = console_script(ROOT / name)
     assert script.count("opm ") > 4
     (tmp_path / "fixtures").symlink_to(FIXTURES)
     done = subprocess.run(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.test_docs import BLOCK, ROOT, examples
 from tests.kit.bundles import bundle_image, push_image
+from tests.kit.command_lines import ROOT, console_script
 from tests.kit.opm import FIXTURES, PROGRAM
 from tests.kit.registry import Registry
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.kit.opm import Opm
 
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 EXAMPLE = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)+)", re.MULTILINE)
 DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})")
 
@@ -68,7 +69,7 @@ def user(opm: Opm, host: str) -> Opm:
 def test_commands_of_the_guide_run(user: Opm, host: str, name: str, results: list[str]) -> None:
     push_image(f"{host}/tide-operator:1.0.0", bundle_image("tide-operator", "1.0.0", user.directory))
     shutil.copytree(FIXTURES / "catalogs" / "valid", user.directory / "my-catalog")
-    script = examples(ROOT / "docs" / f"{name}.md")
+    script = console_script(ROOT / "docs" / f"{name}.md")
     assert script.count("opm ") >= 4
     done = subprocess.run(
         ["bash", "-c", script],

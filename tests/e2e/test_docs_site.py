@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from typer.main import get_command
 
 from opmkit.cli.main import build_app
-from tests.e2e.test_docs import ROOT, commands
+from tests.e2e.test_docs import commands
 from tests.kit.browser import Browser
+from tests.kit.command_lines import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signing.key_files import load_private_key
 from opmkit.imagetools.store import LayoutRepository
-from tests.e2e.test_docs import examples
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
+from tests.kit.command_lines import console_script
 from tests.kit.content import put_image
 from tests.kit.images import small_image
 from tests.kit.opm import FIXTURES, PROGRAM
@@ -127,7 +127,7 @@ def test_terminal_escapes_in_annotations(signer: Opm, image: str) -> None:
 def test_examples_of_the_documentation(registry: Registry, tmp_path: Path) -> None:
     repository = RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, "me/catalog"))
     put_image(repository, "1", b"x")
-    script = examples(FIXTURES.parent / "docs" / "signing.md")
+    script = console_script(FIXTURES.parent / "docs" / "signing.md")
     assert script.count("opm image") >= 5
     env = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "REGISTRY": registry.host}
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pytest
 from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import sha256_digest
+from tests.kit.command_lines import console_script
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
 from tests.kit.opm import FIXTURES
 from tests.kit.registry import Registry
@@ -188,8 +188,8 @@ def test_hostile_references_and_names_are_reported(mirror: Mirror, target: Regis
 
 def test_examples_of_the_documentation_run(mirror: Mirror, target: Registry) -> None:
     to = f"{target.host}/{mirror.site.prefix}"
-    text = (FIXTURES.parent / "docs" / "mirroring.md").read_text()
-    commands = re.findall(r"^\$ opm (mirror .*)$", text, re.MULTILINE)
+    script = console_script(FIXTURES.parent / "docs" / "mirroring.md")
+    commands = [line.removeprefix("opm ") for line in script.splitlines() if line.startswith("opm mirror ")]
     assert len(commands) > 1
     names = {
         "quay.io/me/catalog:1": mirror.catalog,

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-BLOCK = re.compile(r"^ *```console\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"^ *\$ (.*)$", re.MULTILINE)
 ACTION = "opmkit/opmkit@"
 _INPUT = re.compile(r"\$\[\[ inputs\.([a-z-]+) \]\]")
 
@@ -54,12 +52,6 @@ class Runner:
             timeout=120,
             check=False,
         )
-
-
-def console_commands(page: Path, heading: str) -> str:
-    """Return the commands of the console blocks in a section of a page as a script."""
-    section = page.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return "\n".join(command for block in BLOCK.findall(section) for command in COMMAND.findall(block))
 
 
 def documented_workflows(page: Path) -> list[str]:

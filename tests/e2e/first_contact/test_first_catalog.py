@@ -7,7 +7,7 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.e2e.test_docs import examples
+from tests.kit.command_lines import console_script
 from tests.kit.installed import ROOT
 from tests.kit.registry import Registry
 
@@ -22,7 +22,7 @@ def free_port() -> int:
 
 
 def test_first_catalog_is_published_by_typing_the_commands_of_the_page(newcomer: InstalledOpm) -> None:
-    script = examples(ROOT / "docs" / "first-catalog.md")
+    script = console_script(ROOT / "docs" / "first-catalog.md")
     assert "python3 -m venv ~/opmkit" in script
     tools = newcomer.home.parent / "tools"
     tools.mkdir()

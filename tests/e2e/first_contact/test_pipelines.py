@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from tests.kit.bundles import push_image
+from tests.kit.command_lines import console_script
 from tests.kit.images import small_image
 from tests.kit.installed import ROOT
 from tests.kit.pipelines import (
     Runner,
-    console_commands,
     run_action,
     run_github_job,
     run_gitlab_job,
@@ -56,9 +56,7 @@ def runner(newcomer: InstalledOpm, tmp_path: Path, registry: Registry, basic_reg
 
 def follow_page(runner: Runner, registry: str, system: str) -> Runner:
     """Create the repository and publish the first version with the commands of the page."""
-    script = "\n".join(
-        console_commands(PAGE, heading) for heading in ("Create the repository", "Publish the first version")
-    )
+    script = console_script(PAGE, "Create the repository", "Publish the first version")
     assert script.count("opm ") > 5
     done = runner.run(script.replace("ghcr.io/me", registry).replace("github-actions", system))
     assert done.returncode == 0, done.stderr
@@ -74,7 +72,7 @@ def develop_next_version(runner: Runner) -> None:
 
 
 def add_to_template(runner: Runner, registry: str) -> None:
-    done = runner.run(console_commands(PAGE, "Release a version"), {"REGISTRY": registry})
+    done = runner.run(console_script(PAGE, "Release a version"), {"REGISTRY": registry})
     assert done.returncode == 0, done.stderr
 
 
