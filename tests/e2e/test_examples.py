@@ -14,7 +14,7 @@ import yaml
 
 from tests.kit import golang
 from tests.kit.installed import ROOT
-from tests.kit.pipelines import documented_workflows
+from tests.kit.pipelines import YAML_BLOCK, documented_workflows
 from tests.kit.tekton import load_objects
 
 GITHUB = ROOT / "examples" / "github-actions"
@@ -51,6 +51,13 @@ def files_in(directory: Path) -> list[Path]:
     return paths
 
 
+def documented_block(key: str) -> str:
+    """Return the YAML block of the page about pipelines that has a line with the key."""
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    (block,) = (block for block in YAML_BLOCK.findall(page) if key in block.splitlines())
+    return str(block)
+
+
 def load(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
@@ -73,16 +80,19 @@ def test_files_match_the_published_schemas(workflows: Path, tmp_path: Path) -> N
     paths = [*files_in(workflows / ".github" / "workflows"), *files_in(workflows / "documented")]
     check(program, "--builtin-schema", "vendor.github-workflows", *paths)
     check(program, "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
-    pipelines = [ROOT / "examples/gitlab/.gitlab-ci.yml"]
+    pipelines = [ROOT / "examples/gitlab/.gitlab-ci.yml", tmp_path / "documented.yml"]
+    pipelines[1].write_text(documented_block("include:"))
     for component in COMPONENTS:  # the schema describes the part below the inputs
         pipelines.append(tmp_path / component.name)
         pipelines[-1].write_text(component.read_text().split("\n---\n")[1])
     check(program, "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", *pipelines)
 
 
-def test_pre_commit_accepts_the_hooks_and_the_example() -> None:
+def test_pre_commit_accepts_the_hooks_and_the_example(tmp_path: Path) -> None:
     check("pre-commit", "validate-manifest", ROOT / ".pre-commit-hooks.yaml")
-    check("pre-commit", "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml")
+    documented = tmp_path / "documented.yaml"
+    documented.write_text(documented_block("repos:"))
+    check("pre-commit", "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml", documented)
 
 
 def test_actions_are_pinned_by_commit() -> None:
