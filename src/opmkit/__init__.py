@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
+    from opmkit.index.template_rendering.options import TemplateOptions
+    from opmkit.index.template_rendering.result import RenderedCatalog, RenderedTemplates
 
 __all__ = [
     "AddOptions",
@@ -85,11 +87,14 @@ __all__ = [
     "RegistryClient",
     "RegistryOptions",
     "RemovePackages",
+    "RenderedCatalog",
+    "RenderedTemplates",
     "ServerUnreachable",
     "Severity",
     "Signature",
     "SignedImage",
     "SigningKey",
+    "TemplateOptions",
     "TruncateBundles",
     "UpdateMode",
     "UsedImage",
@@ -182,6 +187,11 @@ _MODULES = {
     "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
+    "opmkit.index.template_rendering.options": ("TemplateOptions",),
+    "opmkit.index.template_rendering.result": (
+        "RenderedCatalog",
+        "RenderedTemplates",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -10,11 +10,18 @@ from opmkit._api.indexes import IndexOperations
 from opmkit._api.inspection import InspectionOperations
 from opmkit._api.mirroring import MirrorOperations
 from opmkit._api.signing import SigningOperations
+from opmkit._api.templates import TemplateOperations
 
 
 @dataclass(frozen=True)
 class Opm(
-    BundleOperations, IndexOperations, ContentOperations, InspectionOperations, MirrorOperations, SigningOperations
+    BundleOperations,
+    IndexOperations,
+    ContentOperations,
+    InspectionOperations,
+    MirrorOperations,
+    SigningOperations,
+    TemplateOperations,
 ):
     """Operations on bundles, indexes and images.
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
 
 _CREATION = threading.Lock()
@@ -37,13 +38,19 @@ class Session:
             return self._clients[0]
 
     @property
+    def _store(self) -> ImageStore:
+        """The embedded image store."""
+        from opmkit.imagetools.store import ImageStore
+
+        return ImageStore.open(self.store)
+
+    @property
     def _tool(self) -> RegistryTool:
         """The tool, created on first use."""
-        from opmkit.imagetools.store import ImageStore
         from opmkit.imagetools.tools.registry import RegistryTool
 
-        client = self._client
+        client, store = self._client, self._store
         with _CREATION:
             if not self._tools:
-                self._tools.append(RegistryTool(client, ImageStore.open(self.store)))
+                self._tools.append(RegistryTool(client, store))
             return self._tools[0]

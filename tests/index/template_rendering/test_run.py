@@ -20,7 +20,7 @@ from opmkit.index.template_rendering.discovery import find_templates
 from opmkit.index.template_rendering.images import ImageOptions
 from opmkit.index.template_rendering.outputs import CatalogFiles, FileStatus
 from opmkit.index.template_rendering.plan import CatalogTarget, PlanOptions, TemplateJob
-from opmkit.index.template_rendering.run import RunOptions, RunResult, render_plan
+from opmkit.index.template_rendering.run import RunOptions, render_plan
 from tests.index.template_rendering.test_discovery import component, composite, write
 from tests.kit.bundles import bundle_image, push_image
 from tests.kit.template_repository import basic_template, mapped, semver_template, tree, write_operator
@@ -29,6 +29,7 @@ from tests.kit.webserver import QuietHandler, WebServer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opmkit.index.template_rendering.result import RenderedTemplates
     from tests.kit.registry import Registry
 
 
@@ -38,7 +39,7 @@ def image(registry: Registry, tmp_path: Path) -> str:
     return push_image(f"{registry.host}/template-rendering:1", bundle_image("reef", "1.0.0", tmp_path))
 
 
-def render(root: Path, *, cached: bool = True, lock: bool = False, **options: Any) -> RunResult:
+def render(root: Path, *, cached: bool = True, lock: bool = False, **options: Any) -> RenderedTemplates:
     """Render the templates below a directory."""
     store = ImageStore.open(root.parent / "store")
     tool = RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), store)

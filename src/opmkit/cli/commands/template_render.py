@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +17,7 @@ from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from opmkit.index.template_rendering.images import LockMode
-    from opmkit.index.template_rendering.run import RunResult
+    from opmkit.index.template_rendering.result import RenderedTemplates
 
 _COMMAND = "opm template render"
 _LOCK_PANEL = "Lock file"
@@ -185,12 +184,12 @@ def _lock_mode(*, update: bool, frozen: bool) -> LockMode:
     return LockMode.UPDATE if update else LockMode.USE
 
 
-def _print_result(result: RunResult, lock: Path | None, output: OutputFormat) -> None:
+def _print_result(result: RenderedTemplates, lock: Path | None, output: OutputFormat) -> None:
     """Print a line per file that is written or stale, and a summary to stderr; or everything as JSON."""
     for warning in result.warnings:
         print_warning(warning)
     if output is OutputFormat.JSON:
-        print_json(_report(result, lock))
+        print_json(result.to_dict())
         return
     for catalog in result.catalogs:
         if catalog.status != "unchanged":
@@ -202,25 +201,3 @@ def _print_result(result: RunResult, lock: Path | None, output: OutputFormat) ->
     changed = sum(catalog.status != "unchanged" for catalog in result.catalogs)
     counts = f"{format_count(len(result.catalogs), 'catalog')} from {format_count(result.images, 'image')}"
     print_to_stderr(f"{counts}, {changed} {'stale' if result.is_stale else 'changed'}")
-
-
-def _report(result: RunResult, lock: Path | None) -> dict[str, Any]:
-    return {
-        "catalogs": [
-            {
-                "path": _text(catalog.path),
-                "template": _text(catalog.template),
-                "status": catalog.status,
-                "migrateLevel": catalog.migrate_level,
-                "bundles": catalog.bundles,
-            }
-            for catalog in result.catalogs
-        ],
-        "lock": {"path": _text(lock), "status": result.lock, "moved": result.moved} if lock else None,
-        "images": result.images,
-    }
-
-
-def _text(path: Path) -> str:
-    """Return a path as Unicode text; bytes that are not UTF-8 are replaced."""
-    return os.fsencode(path).decode(errors="replace")

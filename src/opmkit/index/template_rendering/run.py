@@ -28,6 +28,7 @@ from opmkit.index.template_rendering.images import (
 )
 from opmkit.index.template_rendering.lock import ImageLock, update_lock
 from opmkit.index.template_rendering.outputs import CatalogFiles, FileStatus, other_formats
+from opmkit.index.template_rendering.result import MovedTag, RenderedCatalog, RenderedTemplates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,45 +66,9 @@ class RunOptions:
     check: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedCatalog:
-    """A catalog file that was rendered from a template."""
-
-    path: Path
-    template: Path
-    status: FileStatus
-    migrate_level: MigrationLevel
-    bundles: int
-
-
-@dataclass(frozen=True, slots=True)
-class MovedTag:
-    """A locked tag that names another manifest now."""
-
-    image: str
-    locked: str
-    current: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """The catalogs of a run, and the status of the lock file, None without one."""
-
-    catalogs: tuple[RenderedCatalog, ...]
-    lock: FileStatus | None
-    images: int
-    moved: tuple[MovedTag, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def is_stale(self) -> bool:
-        """Return whether a file would have been written."""
-        return FileStatus.STALE in (self.lock, *(catalog.status for catalog in self.catalogs))
-
-
 def render_plan(
     tool: GetRegistryTool, plan: Plan, options: RunOptions, *, progress: Progress = NO_PROGRESS
-) -> RunResult:
+) -> RenderedTemplates:
     """Render the templates of a plan, and write the lock file, then their catalogs; or neither.
 
     Raises:
@@ -133,7 +98,7 @@ def render_plan(
         for image, locked in sorted(resolved.locked.items())
         if image in lock.images and lock.images[image].digest != locked.digest
     )
-    return RunResult(tuple(catalogs), status, len(images), moved, tuple(run.warnings))
+    return RenderedTemplates(tuple(catalogs), options.lock, status, len(images), moved, tuple(run.warnings))
 
 
 def _combine(errors: Sequence[OpmkitError]) -> CatalogError:
