@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .bundle_registry import BASE_IMAGE_SIZE, bundle_registry
 from .bundles import corpus_packages, write_large_package, write_small_package
-from .measure import programs, report_comparison, total
+from .measure import Link, programs, report_comparison, total
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .measure import Run
 
 LARGE_BUNDLES = 31
+SMALL_INDEX = 189
+"""Bundles of the index that one more is added to through a slow network."""
+LINK = Link(bits_per_second=100e6, round_trip=0.02)
 SCALE_SIZES = (100, 300, 1000)
 
 
@@ -38,6 +41,11 @@ def bench_add(arguments: argparse.Namespace) -> dict[str, object]:
             "large": compare(large, f"{LARGE_BUNDLES} bundles of one package, 1.3 MB each", "large"),
             "one more": compare([last], "one more bundle, --from-index", "more", from_tag="all"),
         }
+        compare(all_but_last[-SMALL_INDEX:], f"{SMALL_INDEX} bundles, to add one more to", "small", runs=1)
+        bench.meter.link = LINK
+        label = f"one more bundle to {SMALL_INDEX}, --from-index, 100 Mbit/s and 20 ms round trip"
+        report["slow network"] = compare([last], label, "slow", from_tag="small")
+        bench.meter.link = None
         for name in ("opmkit", "go-opm") if arguments.reference else ("opmkit",):
             print(f"\nlayer of the index of all, {name}: {bench.layer_size(f'{bench.host}/{name}/index:all'):.1f} MB")
     return report
@@ -51,10 +59,12 @@ class _AddComparison:
         self._reference = reference
         self._runs = runs
 
-    def __call__(self, bundles: list[str], label: str, tag: str, *, from_tag: str = "") -> dict[str, object]:
-        """Run one add by each program, and print and return the medians."""
+    def __call__(
+        self, bundles: list[str], label: str, tag: str, *, from_tag: str = "", runs: int = 0
+    ) -> dict[str, object]:
+        """Run one add by each program, ``runs`` times instead of the usual number, and print and return the medians."""
         ours, theirs = [], []
-        for _ in range(self._runs):
+        for _ in range(runs or self._runs):
             images = {name: f"{self._bench.host}/{name}/index:" for name in ("opmkit", "go-opm")}
             source = {name: image + from_tag if from_tag else "" for name, image in images.items()}
             ours.append(_add_with_opmkit(self._bench, bundles, images["opmkit"] + tag, source["opmkit"]))

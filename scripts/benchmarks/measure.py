@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import socket
 import statistics
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 RELAY_BUFFER_SIZE = 1 << 18
+PACKET_SIZE = 1 << 14
+IN_FLIGHT = 32
+"""Packets of one connection between sender and receiver, more than fit into a link of 100 Mbit/s and 20 ms."""
 
 # The peak memory of a child includes that of the process that it was forked from, so a small process starts it.
 LAUNCHER = """
@@ -46,8 +52,28 @@ class Run:
         return f"{self.seconds:8.2f} s {self.cpu:8.2f} s cpu {self.memory:8.0f} MB memory{traffic}"
 
 
+class Link:
+    """A network that all connections share, the same in both directions."""
+
+    def __init__(self, bits_per_second: float, round_trip: float) -> None:
+        self._bytes_per_second = bits_per_second / 8
+        self.round_trip = round_trip
+        self._free_at = dict.fromkeys(("read", "written"), 0.0)
+        self._lock = threading.Lock()
+
+    def arrival(self, direction: str, count: int) -> float:
+        """Return the time on the monotonic clock at which bytes arrive that are sent now."""
+        with self._lock:
+            sent = max(time.monotonic(), self._free_at[direction]) + count / self._bytes_per_second
+            self._free_at[direction] = sent
+        return sent + self.round_trip / 2
+
+
 class Meter:
-    """A TCP relay in front of the registry that counts the bytes of each direction."""
+    """A TCP relay in front of the registry that counts the bytes of each direction.
+
+    ``link`` slows it down; None is the network of this machine.
+    """
 
     def __init__(self, target: str) -> None:
         host, _, port = target.rpartition(":")
@@ -55,14 +81,21 @@ class Meter:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.host = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.read = self.written = 0
+        self.link: Link | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         while True:
             client, _ = self._server.accept()
-            upstream = socket.create_connection(self._target)
-            for source, sink, counter in ((client, upstream, "written"), (upstream, client, "read")):
-                threading.Thread(target=self._relay, args=(source, sink, counter), daemon=True).start()
+            threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        if self.link:
+            time.sleep(self.link.round_trip)  # the handshake of TCP
+        upstream = socket.create_connection(self._target)
+        relay = self._relay_slowly if self.link else self._relay
+        for source, sink, counter in ((client, upstream, "written"), (upstream, client, "read")):
+            threading.Thread(target=relay, args=(source, sink, counter), daemon=True).start()
 
     def _relay(self, source: socket.socket, sink: socket.socket, counter: str) -> None:
         buffer = memoryview(bytearray(RELAY_BUFFER_SIZE))
@@ -74,6 +107,29 @@ class Meter:
         except OSError:
             source.close()
             sink.close()
+
+    def _relay_slowly(self, source: socket.socket, sink: socket.socket, counter: str) -> None:
+        """Relay at the speed of the link. Bytes are in flight while the next ones are read."""
+        in_flight: queue.Queue[tuple[float, bytes]] = queue.Queue(IN_FLIGHT)
+        threading.Thread(target=self._deliver, args=(in_flight, sink), daemon=True).start()
+        link, content = self.link, b"-"
+        while link and content:
+            try:
+                content = source.recv(PACKET_SIZE)
+            except OSError:
+                content = b""
+            setattr(self, counter, getattr(self, counter) + len(content))
+            in_flight.put((link.arrival(counter, len(content)), content))
+
+    @staticmethod
+    def _deliver(in_flight: queue.Queue[tuple[float, bytes]], sink: socket.socket) -> None:
+        """Send what arrives, until the end of the stream, which is empty."""
+        content = b"-"
+        while content:
+            arrival, content = in_flight.get()
+            time.sleep(max(0.0, arrival - time.monotonic()))
+            with contextlib.suppress(OSError):  # the receiver does not want the rest
+                sink.sendall(content) if content else sink.shutdown(socket.SHUT_WR)
 
 
 class Workbench:
