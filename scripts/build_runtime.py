@@ -1,4 +1,4 @@
-"""Build an image with opm from the running Python interpreter, its packages, and the shared libraries of both.
+"""Build an image with opm from a Python interpreter, its packages, and the shared libraries of both.
 
 It has three layers, so that a new version of opmkit only changes the top one: the interpreter, the dependencies, and
 opmkit with the bill of materials. The same environment results in the same digest.
@@ -6,12 +6,8 @@ opmkit with the bill of materials. The same environment results in the same dige
 
 from __future__ import annotations
 
-import re
 import shutil
-import site
-import subprocess
 import sys
-import sysconfig
 import tempfile
 from dataclasses import replace
 from importlib import metadata
@@ -20,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import certifi
 import typer
+from debian_packages import download
 from image_files import compile_modules, is_unused, strip_binaries, tar, unused_in_library
-from packaging.requirements import Requirement
-from sbom import cyclonedx_json, normalized, requirements
+from image_sources import HOME, HostSource
+from sbom import cyclonedx_json
 
 import opmkit
 from opmkit.cli.console import progress
@@ -39,12 +36,10 @@ from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform
 from opmkit.imagetools.transports import pin_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 STAGES = ("interpreter", "packages", "opmkit")
-HOME = Path("opt/opmkit")
 PYTHON = HOME / "bin" / "python"
-PACKAGES = Path(site.getsitepackages([f"/{HOME}"])[-1]).relative_to("/")
 AUTHORITIES = Path("etc/ssl/certs/ca-certificates.crt")
 PROGRAMS = {
     "opm": "opmkit.cli.entry:opm",
@@ -64,7 +59,6 @@ UNSTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Files of packages that describe their installation on this machine."""
 SBOM = HOME / "sbom.cdx.json"
 """The bill of materials, with a name that image scanners recognize."""
-LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 UID = "1001"
 
 
@@ -73,6 +67,14 @@ def build(
     registry_flags: RegistryFlags,
     tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
     push: Annotated[bool, typer.Option("--push", help="Push to the registry of --tag")] = False,
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--platform",
+            metavar="OS/ARCH",
+            help="Platform of the image, by default that of the machine; repeatable. Others require Debian or Ubuntu",
+        ),
+    ] = None,
     combine_with: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,35 +93,46 @@ def build(
     [bold]Example:[/] scripts/build-runtime --tag quay.io/me/opmkit:1 --push
     """
     if directory:
-        staged(dict.fromkeys(STAGES, directory))
+        staged(HostSource.running(), dict.fromkeys(STAGES, directory))
         return
     require_flags(ctx, "tag")
     target = parse_image_reference(tag)
     tool = registry_flags.tool()
     with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
         others = [tool.load(parse_image_reference(name)) for name in combine_with or ()]
-        image = runtime(Path(scratch), source_date_epoch())
+        images = [runtime(source, path, source_date_epoch()) for source, path in sources(platform, Path(scratch))]
         put = tool.push if push else tool.save
-        print(pin_reference(target, put(combined(image, others), target, progress=bars).digest))
+        print(pin_reference(target, put(combined(*images, *others), target, progress=bars).digest))
 
 
-def combined(image: Image, others: Sequence[Image | ImageIndex]) -> Image | ImageIndex:
-    """Return an index of images by platform, or the image if there are no others; raises OpmkitError."""
-    images = [image, *(one for other in others for one in getattr(other, "images", (other,)))]
+def sources(platforms: Sequence[str] | None, scratch: Path) -> Iterator[tuple[HostSource, Path]]:
+    """Yield the interpreters of the platforms, of this machine by default, each with a new directory in ``scratch``."""
+    host = HostSource.running()
+    for platform in map(Platform.parse, platforms or (str(host.platform),)):
+        directory = scratch / str(platform).replace("/", "-")
+        directory.mkdir()
+        yield (host if platform == host.platform else download(platform, directory)), directory
+
+
+def combined(*given: Image | ImageIndex) -> Image | ImageIndex:
+    """Return an index of images by platform, or the image if there is only one; raises OpmkitError."""
+    images = [image for one in given for image in (one.images if isinstance(one, ImageIndex) else (one,))]
     if len(images) == 1:
-        return image
+        return images[0]
     by_platform = {str(one.config.platform): one for one in images}
     if len(by_platform) < len(images):
-        raise OpmkitError("--combine-with: two images have the same platform", hint="pass images of other platforms")
+        raise OpmkitError(
+            "two images have the same platform", hint="pass other platforms with --platform and --combine-with"
+        )
     ordered = [by_platform[name] for name in sorted(by_platform)]
     descriptors = [replace(one.manifest.descriptor, platform=one.config.platform) for one in ordered]
     return ImageIndex(IndexManifest.build(descriptors), tuple(ordered))
 
 
-def runtime(scratch: Path, created: int) -> Image:
+def runtime(source: HostSource, scratch: Path, created: int) -> Image:
     """Return the image, with its layers in ``scratch``; ``created`` is in seconds of Unix time."""
     stages = {name: scratch / name for name in STAGES}
-    layers = [write_tar(tar(stage, created), scratch) for stage in staged(stages)]
+    layers = [write_tar(tar(stage, created), scratch) for stage in staged(source, stages)]
     changes = ConfigChanges(
         env={"PATH": "/bin", "LANG": "C.UTF-8", "SSL_CERT_FILE": f"/{AUTHORITIES}"},
         entrypoint=("/bin/opm",),
@@ -127,29 +140,34 @@ def runtime(scratch: Path, created: int) -> Image:
         exposed_ports=("50051/tcp",),
         labels={"org.opencontainers.image.title": "opmkit", "org.opencontainers.image.version": opmkit.__version__},
     )
-    base = Image.scratch(Platform.from_host())
+    base = Image.scratch(source.platform)
     return base.append(layers, changes, created=rfc3339(created), created_by="scripts/build-runtime")
 
 
-def staged(stages: Mapping[str, Path]) -> list[Path]:
+def staged(source: HostSource, stages: Mapping[str, Path]) -> list[Path]:
     """Copy the files of the image to the directories, one for each of ``STAGES``, bottom first."""
-    stage_interpreter(stages["interpreter"])
-    stage_packages(stages["packages"])
-    stage_opmkit(stages["opmkit"])
+    stage_interpreter(source, stages["interpreter"])
+    stage_packages(source, stages["packages"])
+    stage_opmkit(source, stages["opmkit"])
     directories = list(dict.fromkeys(stages.values()))
-    libraries = stage_libraries(stages["interpreter"], directories)
-    strip_binaries(directories)
-    stage_sbom(stages["opmkit"], libraries)
+    libraries = stage_libraries(source, stages["interpreter"], directories)
+    if source.platform == Platform.from_host():  # those of Debian have no symbols
+        strip_binaries(directories)
+    stage_sbom(source, stages["opmkit"], libraries)
     for directory in directories:
-        compile_modules(directory, PACKAGES / "opmkit")
+        compile_modules(directory, source.modules / "opmkit")
     return directories
 
 
-def stage_interpreter(stage: Path) -> None:
+def stage_interpreter(source: HostSource, stage: Path) -> None:
     """Copy the interpreter, its standard library, and the files with users, host names and certificate authorities."""
-    library = Path(sysconfig.get_path("stdlib"))
-    shutil.copytree(library, stage / HOME / "lib" / library.name, ignore=_unused, ignore_dangling_symlinks=True)
-    _put(stage / PYTHON, Path(sys.executable).resolve().read_bytes(), 0o755)
+
+    def unused(directory: str, names: list[str]) -> set[str]:
+        return unused_in_library(Path(directory).relative_to(source.library).parts, names)
+
+    target = stage / HOME / "lib" / source.library.name
+    shutil.copytree(source.library, target, ignore=unused, ignore_dangling_symlinks=True)
+    _put(stage / PYTHON, source.interpreter.read_bytes(), 0o755)
     _put(stage / AUTHORITIES, Path(certifi.where()).read_bytes())
     _put(stage / "etc/passwd", f"root:x:0:0:root:/:/\nopm:x:{UID}:0:opm:/tmp:/\n".encode())
     _put(stage / "etc/group", b"root:x:0:\n")
@@ -158,74 +176,45 @@ def stage_interpreter(stage: Path) -> None:
     (stage / "tmp").chmod(0o1777)
 
 
-def stage_packages(stage: Path) -> None:
+def stage_packages(source: HostSource, stage: Path) -> None:
     """Copy the dependencies of opmkit."""
-    for distribution in dependencies("opmkit"):
+    for distribution in source.dependencies("opmkit"):
         for file in distribution.files or ():
             unstable = file.parts[0].endswith(".dist-info") and file.name in UNSTABLE
             if not (".." in file.parts or unstable or is_unused(file.parts)):
-                _put(stage / PACKAGES / file, Path(str(file.locate())).read_bytes())
+                _put(stage / source.modules / file, Path(str(file.locate())).read_bytes())
 
 
-def stage_opmkit(stage: Path) -> None:
+def stage_opmkit(source: HostSource, stage: Path) -> None:
     """Copy opmkit, and write its programs."""
-    source = Path(opmkit.__file__).parent
-    shutil.copytree(source, stage / PACKAGES / "opmkit", ignore=shutil.ignore_patterns("__pycache__"))
+    package = Path(opmkit.__file__).parent
+    shutil.copytree(package, stage / source.modules / "opmkit", ignore=shutil.ignore_patterns("__pycache__"))
     for name, entry in PROGRAMS.items():
         module, _, function = entry.partition(":")
         text = LAUNCHER.format(python=PYTHON, module=module, function=function)
         _put(stage / "bin" / name, text.encode(), 0o755)
 
 
-def stage_libraries(stage: Path, stages: Iterable[Path]) -> dict[str, Path]:
-    """Copy the shared libraries that the files of all stages are linked to; return the copies by path in the image.
-
-    They go where the loader looks by itself, which is where the C library is; the loader has its place.
-    """
+def stage_libraries(source: HostSource, stage: Path, stages: Sequence[Path]) -> dict[str, Path]:
+    """Copy the shared libraries that the files of all stages are linked to; return the copies by path in the image."""
     binaries = [path for each in stages for path in each.rglob("*") if path.suffix == ".so" or ".so." in path.name]
-    # The interpreter where it is, for its own path may tell where its library is.
-    linked = subprocess.run(
-        ["ldd", sys.executable, *map(str, binaries)], capture_output=True, text=True, check=False
-    ).stdout
-    found = {Path(path) for path in LIBRARY.findall(linked)}
-    home = next(path.parent for path in found if path.name.startswith(("libc.so", "ld-musl")))
-    outside = [path for path in found if not any(path.is_relative_to(each) for each in stages)]
-    placed = {str(path if path.name.startswith("ld-") else home / path.name): path for path in outside}
-    for place, path in placed.items():
-        _put(stage / Path(place).relative_to("/"), path.read_bytes(), 0o755)
-    return {place: stage / Path(place).relative_to("/") for place in placed}
+    copies: dict[str, Path] = {}
+    for place, path in source.libraries(binaries, stages).items():
+        copies[place] = stage / place.lstrip("/")
+        _put(copies[place], path.read_bytes(), 0o755)
+    return copies
 
 
-def stage_sbom(stage: Path, libraries: Mapping[str, Path]) -> None:
+def stage_sbom(source: HostSource, stage: Path, libraries: Mapping[str, Path]) -> None:
     """Write the bill of materials of all stages."""
-    needed = dependencies("opmkit")
-    _put(stage / SBOM, cyclonedx_json(metadata.distribution("opmkit"), needed, libraries, source_date_epoch()))
-
-
-def dependencies(name: str) -> list[metadata.Distribution]:
-    """Return the installed packages that a package requires, directly or indirectly, by name."""
-    found: dict[str, metadata.Distribution] = {}
-
-    def find(requirement: Requirement) -> None:
-        key = normalized(requirement.name)
-        if key in found:
-            return
-        found[key] = metadata.distribution(requirement.name)
-        for needed in requirements(found[key], requirement.extras):
-            find(needed)
-
-    find(Requirement(name))
-    return [found[key] for key in sorted(found) if key != name]
+    root, needed = metadata.distribution("opmkit"), source.dependencies("opmkit")
+    _put(stage / SBOM, cyclonedx_json(root, needed, libraries, source_date_epoch(), source.version))
 
 
 def _put(path: Path, content: bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(mode)
-
-
-def _unused(directory: str, names: list[str]) -> set[str]:
-    return unused_in_library(Path(directory).relative_to(sysconfig.get_path("stdlib")).parts, names)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ UNUSED_LIBRARY = {
     "tkinter",
     "turtle.py",
     "turtledemo",
+    "sitecustomize.py",
     "venv",
 }
 """Parts of the standard library for development, teaching and graphical programs."""

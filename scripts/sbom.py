@@ -8,6 +8,7 @@ import re
 import uuid
 from datetime import UTC, datetime
 from importlib import metadata
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cyclonedx.factory.license import LicenseFactory
@@ -29,19 +30,24 @@ MAX_LICENSE_NAME = 80
 
 
 def cyclonedx_json(
-    root: metadata.Distribution, needed: Sequence[metadata.Distribution], libraries: Mapping[str, Path], created: int
+    root: metadata.Distribution,
+    needed: Sequence[metadata.Distribution],
+    libraries: Mapping[str, Path],
+    created: int,
+    version: str,
 ) -> bytes:
     """Describe an image with a distribution, those that it needs, the interpreter and shared libraries.
 
-    ``libraries`` are by their paths in the image; ``created`` is in seconds of Unix time.
+    ``libraries`` are by their paths in the image; ``created`` is in seconds of Unix time; ``version`` is that of the
+    interpreter.
     """
     packages = {normalized(each.name): _package(each) for each in (root, *needed)}
     interpreter = Component(
         type=ComponentType.PLATFORM,
         name=platform.python_implementation(),
-        version=platform.python_version(),
-        bom_ref=f"python@{platform.python_version()}",
-        cpe=f"cpe:2.3:a:python:python:{platform.python_version()}:*:*:*:*:*:*:*",
+        version=version,
+        bom_ref=f"python@{version}",
+        cpe=f"cpe:2.3:a:python:python:{version}:*:*:*:*:*:*:*",
     )
     files = [_file(path, source) for path, source in sorted(libraries.items())]
     main = packages[normalized(root.name)]
@@ -59,12 +65,16 @@ def cyclonedx_json(
     return JsonV1Dot6(bom).output_as_string(indent=2).encode()
 
 
-def requirements(distribution: metadata.Distribution, extras: Iterable[str] = ()) -> list[Requirement]:
-    """Return what a distribution requires on this machine, with these extras."""
+def requirements(
+    distribution: metadata.Distribution, extras: Iterable[str] = (), markers: Mapping[str, str] = MappingProxyType({})
+) -> list[Requirement]:
+    """Return what a distribution requires with these extras, on this machine except for ``markers``."""
     found = map(Requirement, distribution.requires or ())
     chosen = (*extras, "")
     return [
-        each for each in found if each.marker is None or any(each.marker.evaluate({"extra": one}) for one in chosen)
+        each
+        for each in found
+        if each.marker is None or any(each.marker.evaluate({**markers, "extra": one}) for one in chosen)
     ]
 
 

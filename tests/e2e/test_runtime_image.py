@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -254,17 +253,17 @@ def test_images_of_platforms_are_combined() -> None:
             "from opmkit.imagetools.errors import OpmkitError",
             "from opmkit.imagetools.spec import Platform",
             "amd, arm = (b.Image.scratch(Platform('linux', name)) for name in ('amd64', 'arm64'))",
-            "assert b.combined(amd, []) is amd",
-            "assert b.combined(amd, [arm]).digest == b.combined(arm, [b.combined(amd, [])]).digest",
-            "index = b.combined(arm, [amd])",
+            "assert b.combined(amd) is amd",
+            "assert b.combined(amd, arm).digest == b.combined(arm, b.combined(amd)).digest",
+            "index = b.combined(arm, amd)",
             "print([one.platform.architecture for one in index.index.images])",
-            "try: b.combined(amd, [index])",
+            "try: b.combined(amd, index)",
             "except OpmkitError as error: print(error.message)",
         ]
     )
     argv = [sys.executable, "-c", script, str(BUILD.parent)]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["['amd64', 'arm64']", "--combine-with: two images have the same platform"]
+    assert done.stdout.splitlines() == ["['amd64', 'arm64']", "two images have the same platform"]
 
 
 def bill_of_materials(library: Path, **environment: str) -> bytes:
@@ -272,9 +271,10 @@ def bill_of_materials(library: Path, **environment: str) -> bytes:
     script = "\n".join(
         [
             "import sys; from importlib import metadata; from pathlib import Path; sys.path.insert(0, sys.argv[1])",
-            "from build_runtime import dependencies; from sbom import cyclonedx_json",
+            "from image_sources import HostSource; from sbom import cyclonedx_json",
             "root, libraries = metadata.distribution('opmkit'), {'/lib/libx.so': Path(sys.argv[2])}",
-            "sys.stdout.buffer.write(cyclonedx_json(root, dependencies('opmkit'), libraries, 1700000000))",
+            "needed = HostSource.running().dependencies('opmkit')",
+            "sys.stdout.buffer.write(cyclonedx_json(root, needed, libraries, 1700000000, '3.11.7'))",
         ]
     )
     argv = [sys.executable, "-c", script, str(BUILD.parent), str(library)]
@@ -293,7 +293,7 @@ def test_sbom_lists_the_packages(tmp_path: Path) -> None:
     parts = {part["name"]: part for part in bill["components"]}
     assert parts["grpcio"]["purl"] == f"pkg:pypi/grpcio@{version('grpcio')}"
     assert parts["requests"]["licenses"] == [{"license": {"id": "Apache-2.0"}}]
-    assert parts["CPython"]["version"] == platform.python_version()
+    assert parts["CPython"]["version"] == "3.11.7"
     assert parts["/lib/libx.so"]["hashes"] == [{"alg": "SHA-256", "content": sha256(b"library").hexdigest()}]
     assert not {"pytest", "hatchling", "cyclonedx-python-lib"} & parts.keys()
     edges = {each["ref"]: each.get("dependsOn", []) for each in bill["dependencies"]}
