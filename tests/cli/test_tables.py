@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import pytest
 
 from opmkit.cli.tables import fit_table, shorten_digests
 from tests.kit.opm import PROGRAM, run
@@ -13,8 +16,6 @@ from tests.kit.screen import run_on_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 IMAGE = f"quay.io/harbor-team/lagoon-operator-bundle@{DIGEST}"
@@ -129,3 +130,57 @@ def test_differences_fit_a_terminal(tmp_path: Path) -> None:
     assert "@sha256:f123456789ab…" in screen.output
     assert changed_digest not in screen.output
     assert changed_digest in subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def write_long_names(directory: Path) -> None:
+    """Write a catalog in which each name is as long as in large public catalogs."""
+    package, channel = "advanced-cluster-management-operator", "release-2.11-candidate-eus"
+    names = [f"{package}.v2.{minor}.0-20240101.{minor}" for minor in (10, 11)]
+    catalog = directory / "catalog"
+    catalog.mkdir()
+    entries = [
+        {"name": names[0]},
+        {"name": names[1], "replaces": names[0], "skips": [names[0]], "skipRange": "<2.11.0"},
+    ]
+    bundles = [
+        {
+            "schema": "olm.bundle",
+            "name": name,
+            "package": package,
+            "image": IMAGE,
+            "properties": [
+                {"type": "olm.package", "value": {"packageName": package, "version": f"2.{minor}.0"}},
+            ],
+        }
+        for minor, name in enumerate(names, 10)
+    ]
+    documents = [
+        {"schema": "olm.package", "name": package, "defaultChannel": channel},
+        {"schema": "olm.channel", "name": channel, "package": package, "entries": entries},
+        *bundles,
+    ]
+    (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [
+        ("alpha list packages catalog", ["NAME", "DISPLAY NAME", "DEFAULT CHANNEL"]),
+        ("alpha list channels catalog", ["PACKAGE", "CHANNEL", "HEAD"]),
+        ("alpha list bundles catalog", ["CHANNEL", "BUNDLE", "REPLACES"]),
+        ("index images catalog", ["IMAGE", "KIND", "NEEDED BY"]),
+        ("bundle rules", ["RULE", "SEVERITY", "SUMMARY"]),
+    ],
+)
+def test_long_names_remain_readable_at_80_columns(command: str, columns: list[str], tmp_path: Path) -> None:
+    write_long_names(tmp_path)
+    env = {"OPM_STORE": str(tmp_path / "store")}
+    screen = run_on_terminal(*command.split(), "--progress", "none", columns=80, directory=tmp_path, env=env)
+    assert screen.status == 0, screen.output
+    assert max(map(len, screen.lines)) <= 80
+    header = next(line for line in screen.lines if line.startswith(columns[0]))
+    assert re.split(" {2,}", header.strip()) == columns
+    cells = [cell for row in screen.lines[screen.lines.index(header) + 1 :] for cell in row.split("  ") if "…" in cell]
+    assert min(map(len, cells), default=24) >= 24
+    piped = subprocess.run([PROGRAM, *command.split()], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "…" not in piped.stdout

@@ -44,7 +44,7 @@ def print_bundles(bundles: Sequence[Bundle], output: ValueFormat) -> None:
         )
         for bundle in bundles
     ]
-    print_table(header, rows, optional=("IMAGE", "SKIP RANGE"))
+    print_table(header, rows, optional=("IMAGE", "SKIP RANGE", "SKIPS", "PACKAGE"))
 
 
 def print_bundle(bundle: Bundle, output: ValueFormat) -> None:

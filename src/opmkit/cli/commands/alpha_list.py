@@ -84,7 +84,10 @@ def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat)
 
     if output is ValueFormat.TEXT:
         cells = [tuple(map(_format_cell, astuple(row))) for row in rows]
-        print_table(header, cells, optional=("IMAGE", "SKIP RANGE", "DISPLAY NAME"))
+        optional = ["IMAGE", "SKIP RANGE", "DISPLAY NAME", "SKIPS"]
+        if "BUNDLE" in header:
+            optional.append("PACKAGE")  # names of bundles contain it
+        print_table(header, cells, optional=optional)
     else:
         print_value(rows, output)
 

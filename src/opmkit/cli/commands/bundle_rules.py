@@ -39,7 +39,7 @@ def list_rules(
         _print_rule(chosen[0])
     else:
         rows = [(each.id, each.severity.value, each.validator, each.summary) for each in chosen]
-        print_table(("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows)
+        print_table(("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows, optional=("VALIDATOR",))
 
 
 def _rule_as_json(rule: Rule | CatalogRule) -> dict[str, str]:
