@@ -34,7 +34,7 @@ demo *arguments:
 
 # Build the documentation as a web site in .site
 docs:
-    {{bin}}/mkdocs build --quiet --strict --site-dir .site
+    {{bin}}/mkdocs build --strict --site-dir .site
 
 # Update the lock files after a change to the dependencies
 lock *arguments:
