@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
-from rich.text import Text
 
 from opmkit import __version__
 from opmkit.bundle.validation.rule_registry import rules
+from opmkit.cli.help_content import HelpContent, canonical_path
 from opmkit.index.fbc.check.rules import CATALOG_RULES
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs does not
@@ -59,40 +59,31 @@ def reference_pages() -> dict[str, tuple[str, str]]:
     pages = {}
     for page in man_pages.pages(__version__):
         if not man_pages.alias(page):
-            pages[f"{DIRECTORY}/{page.name}.md"] = (" ".join(page.path), "\n".join(_command(page)))
+            pages[f"{DIRECTORY}/{page.name}.md"] = (page.content.path, "\n".join(_command(page.content)))
     return {**pages, f"{DIRECTORY}/rules.md": ("Rules", "\n".join(_rules()))}
 
 
-def _command(page: Any) -> Iterator[str]:
+def _command(content: HelpContent) -> Iterator[str]:
     """Yield the lines of a command's page."""
-    summary, _, description = Text.from_markup(page.command.help or "").plain.strip().partition("\n")
-    examples = man_pages.EXAMPLES.search(description)
-    arguments, options = page._parameters("argument"), page._parameters("option")
-    words = ["COMMAND"] if page._children else [man_pages.usage(each) for each in arguments]
-    yield from (f"# {' '.join(page.path)}", "", escape(summary), "")
-    yield from ("```text", " ".join([*page.path, "[OPTIONS]", *words]), "```", "")
-    for paragraph in re.split(r"\n\s*\n", description[: examples.start()] if examples else description):
+    yield from (f"# {content.path}", "", escape(content.summary), "")
+    yield from ("```text", content.usage, "```", "")
+    for paragraph in re.split(r"\n\s*\n", content.description):
         literal = any(line.startswith(" ") for line in paragraph.split("\n") if line)
         yield from ("```text", paragraph.strip("\n"), "```", "") if literal else (escape(paragraph.strip()), "")
-    if examples:
-        yield from ("## Examples", "", "```text")
-        yield from (line.strip() for line in examples[1].split("\n") if line.strip())
-        yield from ("```", "")
-    if page._children:
+    if content.examples:
+        yield from ("## Examples", "", "```text", *content.examples, "```", "")
+    if content.commands:
         yield from ("## Commands", "", "| command | |", "|---|---|")
-        for name, child in page._children.items():
-            text = Text.from_markup(child.help or "").plain.strip().partition("\n")[0]
-            yield f"| [{name}]({page.name}-{name}.md) | {escape(text)} |"
+        for child in content.commands:
+            target = canonical_path(f"{content.path} {child.name}").replace(" ", "-")
+            yield f"| [{child.name}]({target}.md) | {escape(child.text)} |"
         yield ""
-    if arguments:
-        rows = [(man_pages.usage(each), each.help or "") for each in arguments]
+    if content.arguments:
+        rows = [(entry.name, man_pages.meaning(entry)) for entry in content.arguments]
         yield from ("## Arguments", "", *_table("argument", rows), "")
-    panels: dict[str, list[Any]] = {}
-    for option in sorted(options, key=lambda each: each.rich_help_panel is not None):
-        panels.setdefault(option.rich_help_panel or "Options", []).append(option)
-    for panel, members in panels.items():
-        records = [each.get_help_record(page._context) for each in members]
-        yield from (f"## {panel}", "", *_table("flag", records), "")
+    for panel, flags in content.panels.items():
+        rows = [(f"{man_pages.names_of(flag)} {flag.value}".strip(), man_pages.meaning(flag)) for flag in flags]
+        yield from (f"## {panel}", "", *_table("flag", rows), "")
 
 
 def _table(heading: str, rows: list[tuple[str, str]]) -> Iterator[str]:

@@ -8,32 +8,22 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 from typer.main import get_command
 
 from opmkit.cli.console import print_line
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.help_content import OPTIONS_PANEL, group_by_panel
+from opmkit.cli.help_content import OPTIONS_PANEL, Entry, HelpContent, canonical_path, describe_command
 from opmkit.cli.main import build_app, run_app
 from opmkit.cli.registration import add_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-EXAMPLES = re.compile(r"^Examples?:(.*)", re.DOTALL | re.MULTILINE)
-FLAGS = re.compile(r"^((?:-[\w-]+(?:, )?)+) ?(.*)$")
-"""The names of a flag and of its value in the help of typer."""
-ALIAS_PREFIXES = {
-    "opm alpha bundle": "opm bundle",
-    "opm image cp": "opm image copy",
-    "opm run pm": "opm run packagemanifests",
-}
-"""Commands with a second path, whose page refers to that of the first."""
 
 
 @dataclass(frozen=True)
@@ -49,56 +39,45 @@ class Page:
         """The name of the page, without its section."""
         return "-".join(self.path)
 
+    @cached_property
+    def content(self) -> HelpContent:
+        """The help of the command."""
+        context = typer.Context(self.command, info_name=" ".join(self.path), **self.command.context_settings)
+        return describe_command(context)
+
     def text(self) -> str:
         """Return the page in the man macros of roff."""
-        summary, _, description = Text.from_markup(self.command.help or "").plain.strip().partition("\n")
-        found = EXAMPLES.search(description)
-        examples = found[1] if found else ""
+        content = self.content
         lines = [
             f'.TH {escape(self.name.upper())} 1 "" "opmkit {escape(self.version)}" "opmkit"',
-            *section("Name", f"{escape(self.name)} \\- {escape(summary)}"),
+            *section("Name", f"{escape(self.name)} \\- {escape(content.summary)}"),
             *section("Synopsis", *self._synopsis()),
-            *section("Description", *prose(description[: found.start()] if found else description)),
-            *section("Arguments", *definitions(self._parameters("argument"), self._context)),
+            *section("Description", *prose(content.description)),
+            *section("Arguments", *definitions(content.arguments)),
             *section("Options", *self._options()),
             *section("Commands", *self._commands()),
-            *section("Examples", *literal(examples.split("\n"))),
+            *section("Examples", *literal(content.examples)),
             *section("See also", *self._related()),
         ]
         return "\n".join(lines) + "\n"
 
-    @property
-    def _context(self) -> typer.Context:
-        return typer.Context(self.command, info_name=" ".join(self.path), **self.command.context_settings)
-
-    @property
-    def _children(self) -> dict[str, Any]:
-        commands: dict[str, Any] = getattr(self.command, "commands", {})
-        return {name: child for name, child in commands.items() if not child.hidden}
-
-    def _parameters(self, kind: str) -> list[Any]:
-        parameters = self.command.get_params(self._context)
-        return [each for each in parameters if each.param_type_name == kind and not each.hidden]
-
     def _synopsis(self) -> Iterator[str]:
-        words = [usage(argument) for argument in self._parameters("argument")]
-        words = ["COMMAND"] if self._children else words
-        yield f".B {escape(' '.join(self.path))}"
-        yield escape(" ".join(["[OPTIONS]", *words]))
+        yield f".B {escape(self.content.path)}"
+        yield escape(self.content.usage.removeprefix(f"{self.content.path} "))
 
     def _options(self) -> Iterator[str]:
-        for panel, members in group_by_panel(self._parameters("option")).items():
+        for panel, flags in self.content.panels.items():
             if panel != OPTIONS_PANEL:
                 yield f'.SS "{escape(panel)}"'
-            yield from definitions(members, self._context)
+            yield from definitions(flags)
 
     def _commands(self) -> Iterator[str]:
-        for name, child in self._children.items():
-            summary = Text.from_markup(child.help or "").plain.strip().partition("\n")[0]
-            yield from (".TP", reference(f"{self.name}-{name}"), escape(summary))
+        for child in self.content.commands:
+            yield from (".TP", reference(f"{self.name}-{child.name}"), escape(child.text))
 
     def _related(self) -> Iterator[str]:
-        names = ["-".join(self.path[:-1])] if len(self.path) > 1 else [name for name in PROGRAMS if self._children]
+        is_root = len(self.path) == 1 and self.content.commands
+        names = ["-".join(self.path[:-1])] if len(self.path) > 1 else [name for name in PROGRAMS if is_root]
         for name in names:
             yield reference(name, "" if name is names[-1] else ",")
 
@@ -126,10 +105,9 @@ def contents(version: str) -> dict[str, str]:
 def alias(page: Page) -> str:
     """Return a reference to the page of the same command with another path, an empty string if there is none."""
     path = " ".join(page.path)
-    for prefix, first in ALIAS_PREFIXES.items():
-        if path == prefix or path.startswith(f"{prefix} "):
-            return f".so man1/{(first + path.removeprefix(prefix)).replace(' ', '-')}.1\n"
-    return ""
+    other = canonical_path(path)
+    name = f'.\\" {path}'  # otherwise, pages would be equal, which is an error in a wheel
+    return "" if other == path else f".so man1/{other.replace(' ', '-')}.1\n{name}\n"
 
 
 def section(title: str, *lines: str) -> list[str]:
@@ -138,23 +116,25 @@ def section(title: str, *lines: str) -> list[str]:
     return [f'.SH "{title.upper()}"', *content] if content else []
 
 
-def definitions(parameters: Sequence[Any], context: typer.Context) -> Iterator[str]:
+def definitions(entries: Sequence[Entry]) -> Iterator[str]:
     """Yield a list of flags or arguments and their meanings."""
-    for parameter in parameters:
-        if parameter.param_type_name == "argument":
-            yield from (".TP", f"\\fI{escape(usage(parameter))}\\fR", escape(parameter.help or ""))
+    for entry in entries:
+        if entry.name.startswith("-"):
+            names = f"\\fB{escape(names_of(entry))}\\fR"
+            yield from (".TP", f"{names} \\fI{escape(entry.value)}\\fR" if entry.value else names)
         else:
-            flags, meaning = parameter.get_help_record(context)
-            names, value = FLAGS.findall(flags)[0]
-            term = f"\\fB{escape(names)}\\fR \\fI{escape(value)}\\fR" if value else f"\\fB{escape(names)}\\fR"
-            yield from (".TP", term, escape(meaning))
+            yield from (".TP", f"\\fI{escape(entry.name)}\\fR")
+        yield escape(meaning(entry))
 
 
-def usage(argument: Any) -> str:
-    """Return an argument as in a synopsis."""
-    name = argument.metavar or (argument.name or "").upper()
-    repeated = "..." if argument.nargs == -1 and "..." not in name else ""
-    return f"{name}{repeated}" if argument.required or name.startswith("[") else f"[{name}]{repeated}"
+def names_of(entry: Entry) -> str:
+    """Return all names of a flag."""
+    return f"{entry.short}, {entry.name}".removeprefix(", ").removesuffix(", ")
+
+
+def meaning(entry: Entry) -> str:
+    """Return the description of a flag or an argument with its default."""
+    return f"{entry.text} [default: {entry.default}]" if entry.default else entry.text
 
 
 def prose(text: str) -> Iterator[str]:
