@@ -47,6 +47,37 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def test_packages_are_reproducible(packages: Path, tmp_path: Path) -> None:
+    """Another build with other settings writes equal files, and a wheel from the tree has the same content."""
+    script = "\n".join(
+        [
+            "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build_packages as b",
+            "scratch = Path(sys.argv[2]); b.build_packages(scratch)",
+            "tree = ['-m', 'hatchling', 'build', '--target', 'wheel', '--directory', str(scratch / 'tree')]",
+            "b.run(tree, b.ROOT, scratch / 'man')",
+        ]
+    )
+    settings = {"OPMKIT_REPOSITORY": REPOSITORY, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    argv = [sys.executable, "-c", script, str(SCRIPT.parent), str(tmp_path)]
+    subprocess.run(argv, env={**os.environ, **settings}, umask=0o077, capture_output=True, check=True)
+    expected = {path.name: path.read_bytes() for path in packages.iterdir()}
+    differing = [path for path in tmp_path.glob("packages/*") if path.read_bytes() != expected.pop(path.name)]
+    assert (differing, expected) == ([], {})
+    [from_tree] = (tmp_path / "tree").iterdir()
+    assert from_tree.name == wheel(packages).name
+    assert members(from_tree) == members(wheel(packages))
+
+
+def members(path: Path) -> dict[str, tuple[int, list[bytes]]]:
+    """Return the modes and lines of the files in a wheel, with those of its list in order."""
+    with zipfile.ZipFile(path) as archive:
+        lines = {member: archive.read(member).splitlines() for member in archive.infolist()}
+    return {
+        member.filename: (member.external_attr, sorted(each) if member.filename.endswith("/RECORD") else each)
+        for member, each in lines.items()
+    }
+
+
 def wheel(packages: Path) -> Path:
     (path,) = packages.glob("opmkit-*.whl")
     return path
