@@ -51,10 +51,10 @@ def files_in(directory: Path) -> list[Path]:
     return paths
 
 
-def documented_block(key: str) -> str:
-    """Return the YAML block of the page about pipelines that has a line with the key."""
-    page = (ROOT / "docs" / "pipelines.md").read_text()
-    (block,) = (block for block in YAML_BLOCK.findall(page) if key in block.splitlines())
+def documented_block(page: str, key: str) -> str:
+    """Return the YAML block of a page that has a line with the key."""
+    text = (ROOT / "docs" / page).read_text()
+    (block,) = (block for block in YAML_BLOCK.findall(text) if key in block.splitlines())
     return str(block)
 
 
@@ -81,7 +81,7 @@ def test_files_match_the_published_schemas(workflows: Path, tmp_path: Path) -> N
     check(program, "--builtin-schema", "vendor.github-workflows", *paths)
     check(program, "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
     pipelines = [ROOT / "examples/gitlab/.gitlab-ci.yml", tmp_path / "documented.yml"]
-    pipelines[1].write_text(documented_block("include:"))
+    pipelines[1].write_text(documented_block("gitlab.md", "include:"))
     for component in COMPONENTS:  # the schema describes the part below the inputs
         pipelines.append(tmp_path / component.name)
         pipelines[-1].write_text(component.read_text().split("\n---\n")[1])
@@ -91,7 +91,7 @@ def test_files_match_the_published_schemas(workflows: Path, tmp_path: Path) -> N
 def test_pre_commit_accepts_the_hooks_and_the_example(tmp_path: Path) -> None:
     check("pre-commit", "validate-manifest", ROOT / ".pre-commit-hooks.yaml")
     documented = tmp_path / "documented.yaml"
-    documented.write_text(documented_block("repos:"))
+    documented.write_text(documented_block("pre-commit.md", "repos:"))
     check("pre-commit", "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml", documented)
 
 
@@ -109,20 +109,25 @@ def test_components_use_every_input_and_declare_each_that_they_use(path: Path) -
     header, _ = load(path)
     used = re.findall(r"\$\[\[ inputs\.([a-z-]+) \]\]", path.read_text())
     assert sorted(used) == sorted(header["spec"]["inputs"])
-    page = (ROOT / "docs" / "pipelines.md").read_text()
+    page = (ROOT / "docs" / "gitlab.md").read_text()
     for name, spec in header["spec"]["inputs"].items():
         assert spec["description"]
         assert f"`{name}`" in page, f"{name} is not documented"
 
 
-def test_inputs_of_the_action_hooks_and_task_are_documented() -> None:
-    page = (ROOT / "docs" / "pipelines.md").read_text()
+def test_inputs_of_the_action_hooks_and_tasks_are_documented() -> None:
     (action,) = load(ROOT / "action.yml")
     (hooks,) = load(ROOT / ".pre-commit-hooks.yaml")
-    task = load_objects()["Task", "run-opm-command"]
-    params = [param["name"] for param in task["spec"]["params"]]
-    for name in [*action["inputs"], *action["outputs"], *params, *(hook["id"] for hook in hooks)]:
-        assert f"`{name}`" in page, f"{name} is not documented"
+    tasks = [task for (kind, _), task in load_objects().items() if kind == "Task"]
+    names = {
+        "github-actions": [*action["inputs"], *action["outputs"]],
+        "pre-commit": [hook["id"] for hook in hooks],
+        "tekton": [param["name"] for task in tasks for param in task["spec"]["params"]],
+    }
+    for page, documented in names.items():
+        text = (ROOT / "docs" / f"{page}.md").read_text()
+        for name in documented:
+            assert f"`{name}`" in text, f"{name} is not documented in {page}.md"
 
 
 def test_scripts_contain_no_expressions() -> None:

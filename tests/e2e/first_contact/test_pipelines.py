@@ -1,9 +1,9 @@
-"""The example repositories and their page: the commands and the steps of the pipelines, run as written."""
+"""The pages about pipelines and their examples: the typed commands, and the steps of the pipelines, run as written."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.kit.bundles import push_image
-from tests.kit.command_lines import console_script
+from tests.kit.guides import Guide, with_opm
 from tests.kit.images import small_image
 from tests.kit.installed import ROOT
 from tests.kit.pipelines import (
@@ -21,23 +21,21 @@ from tests.kit.pipelines import (
     run_github_job,
     run_gitlab_job,
 )
-from tests.kit.tekton import RunResult, matching_runs, run_pipeline_run
+from tests.kit.tekton_events import PipelinesAsCode
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.kit.installed import InstalledOpm
     from tests.kit.registry import Registry
 
-PAGE = ROOT / "docs" / "pipelines.md"
 CATALOG = "catalogs/lagoon-operator/catalog.yaml"
 BOTH = {"lagoon-operator.v0.1.0", "lagoon-operator.v0.2.0"}
 
 
 @pytest.fixture
-def runner(newcomer: InstalledOpm, tmp_path: Path, registry: Registry, basic_registry: Registry) -> Runner:
+def machine(newcomer: InstalledOpm, tmp_path: Path, registry: Registry, basic_registry: Registry) -> Runner:
     """Return a runner with a logged-in user, and the default base image in place of that of operator-registry."""
     push_image(f"{registry.host}/base/opm:v1.73.0", small_image(tmp_path, {"bin/opm": b""}))
     settings = tmp_path / "registries.conf"
@@ -50,30 +48,50 @@ def runner(newcomer: InstalledOpm, tmp_path: Path, registry: Registry, basic_reg
         json.dumps({"auths": {basic_registry.host: {"auth": "dGVzdGVyOnNlY3JldA=="}}})
     )
     env = {"CONTAINERS_REGISTRIES_CONF": str(settings), "TMPDIR": str(tmp_path)}
-    (newcomer.directory / "opmkit").symlink_to(ROOT)
     return Runner(newcomer.bin, tmp_path, newcomer.directory, env)
 
 
-def follow_page(runner: Runner, registry: str, system: str) -> Runner:
-    """Create the repository and publish the first version with the commands of the page."""
-    script = console_script(PAGE, "Create the repository", "Publish the first version")
-    assert script.count("opm ") > 5
-    done = runner.run(script.replace("ghcr.io/me", registry).replace("github-actions", system))
-    assert done.returncode == 0, done.stderr
-    assert "lagoon-operator.v0.1.0" in done.stdout.splitlines()[-1]
-    return replace(runner, directory=runner.directory / "lagoon-operator")
+@pytest.fixture
+def runner(machine: Runner) -> Runner:
+    """Return a runner with repositories that take the places of those at GitHub and GitLab."""
+    return replace(machine, env={**machine.env, **rewritten_urls(machine.scratch / "origins")})
 
 
-def develop_next_version(runner: Runner) -> None:
-    """Set the version of the bundle."""
-    csv = runner.directory / "bundle/manifests/lagoon-operator.clusterserviceversion.yaml"
-    content = csv.read_text().replace("0.1.0", "0.2.0")
-    csv.write_text(content.replace("\n  version:", "\n  replaces: lagoon-operator.v0.1.0\n  version:"))
+def rewritten_urls(origins: Path) -> dict[str, str]:
+    """Return variables with which git uses bare repositories in a directory instead of GitHub and GitLab."""
+    for name in ("opmkit/opmkit", "me/lagoon-operator", "me/opmkit"):
+        subprocess.run(["git", "init", "--quiet", "--bare", origins / f"{name}.git"], check=True)
+    source = ["git", f"--git-dir={origins}/opmkit/opmkit.git", f"--work-tree={ROOT}"]
+    subprocess.run([*source, "add", "--all"], check=True)
+    identity = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
+    subprocess.run([*source, *identity, "commit", "--quiet", "--message", "opmkit"], check=True)
+    rules = [f"https://{host}/" for host in ("github.com", "gitlab.com")]
+    variables = {"GIT_CONFIG_COUNT": str(len(rules))}
+    for number, url in enumerate(rules):
+        variables |= {f"GIT_CONFIG_KEY_{number}": f"url.file://{origins}/.insteadOf", f"GIT_CONFIG_VALUE_{number}": url}
+    return variables
 
 
-def add_to_template(runner: Runner, registry: str) -> None:
-    done = runner.run(console_script(PAGE, "Release a version"), {"REGISTRY": registry})
-    assert done.returncode == 0, done.stderr
+def begin(runner: Runner, registry: str, page: str, account: str) -> Guide:
+    """Publish the first version and push the repository, as the page says."""
+    placeholders = {account: registry, "ACCOUNT:TOKEN": "tester:secret", "ACCOUNT": "me"}
+    guide = Guide(runner, ROOT / "docs" / page, placeholders)
+    outputs = [guide.follow(number) for number in range(1, 6)]
+    assert "lagoon-operator.v0.1.0" in outputs[3].splitlines()[-1]
+    return guide
+
+
+def test_pages_have_the_same_commands_in_common_sections(machine: Runner) -> None:
+    """Only the test of GitHub's page installs opm, since that takes long."""
+    guides = [Guide(machine, ROOT / "docs" / f"{name}.md", {}) for name in ("github-actions", "gitlab", "tekton")]
+    for number in (1, 3, 4, 6, 7, 8, 9):
+        assert len({guide.commands(number) for guide in guides}) == 1
+
+
+def merge(runner: Runner, branch: str) -> None:
+    """Merge a pull request."""
+    origin = runner.scratch / "origins/me/lagoon-operator.git"
+    subprocess.run(["git", "-C", origin, "update-ref", "refs/heads/main", f"refs/heads/{branch}"], check=True)
 
 
 def bundles(runner: Runner, image: str) -> set[str]:
@@ -83,23 +101,28 @@ def bundles(runner: Runner, image: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_github_workflows_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
+def test_github_workflows_validate_release_and_publish(
+    newcomer: InstalledOpm, runner: Runner, basic_registry: Registry
+) -> None:
     registry = f"{basic_registry.host}/me"
-    runner = follow_page(runner, registry, "github-actions")
-    develop_next_version(runner)
+    guide = begin(without_opm(newcomer, runner), registry, "github-actions.md", "ghcr.io/ACCOUNT")
+    runner = replace(runner, directory=runner.directory / "lagoon-operator")
+    guide.follow(6)
     done = run_github_job(runner, "bundle.yaml", "validate")
     assert done.returncode == 0, done.stderr
     assert "sarif=true" in (runner.scratch / "output").read_text()
+    merge(runner, "version-0.2.0")
+    guide.follow(7)
     done = run_github_job(runner, "bundle.yaml", "release", GITHUB_REF_NAME="v0.2.0")
     assert done.returncode == 0, done.stderr
     assert bundles(runner, f"{registry}/lagoon-preview:latest") == BOTH
 
-    add_to_template(runner, registry)
+    guide.follow(8)
     for job in ("check", "publish"):
         done = run_github_job(runner, "catalog.yaml", job)
         assert done.returncode == 0, done.stderr
     assert "lagoon-operator.v0.2.0" in (runner.scratch / "summary.md").read_text()
-    assert bundles(runner, f"{registry}/lagoon-catalog:latest") == BOTH
+    assert all(name in guide.follow(9) for name in BOTH)
 
     check_rejects_bad_changes(runner, lambda: run_github_job(runner, "catalog.yaml", "check"))
     assert "GATE-BUNDLE-REMOVED" in (runner.directory / "catalog.sarif").read_text()
@@ -108,23 +131,36 @@ def test_github_workflows_validate_release_and_publish(runner: Runner, basic_reg
     assert json.loads((runner.directory / "bundle.sarif").read_text())["runs"][0]["results"]
 
 
+def without_opm(newcomer: InstalledOpm, runner: Runner) -> Runner:
+    """Return a machine on which pip finds the dependencies and the build backend installed, and downloads nothing."""
+    tools = runner.scratch / "tools"
+    tools.mkdir()
+    (tools / "python3").symlink_to(newcomer.bin / "python3")
+    (site_packages,) = newcomer.bin.parent.glob("lib/python*/site-packages")
+    offline = {"PIP_NO_COMPILE": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    return replace(runner, bin=tools, env={**runner.env, "PYTHONPATH": str(site_packages), **offline})
+
+
 @pytest.mark.slow
 def test_gitlab_components_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
     registry = f"{basic_registry.host}/me"
-    runner = follow_page(runner, registry, "gitlab")
+    guide = begin(with_opm(runner), registry, "gitlab.md", "registry.gitlab.com/ACCOUNT/lagoon-operator")
+    runner = replace(runner, directory=runner.directory / "lagoon-operator")
     predefined = {"CI_REGISTRY": basic_registry.host, "CI_REGISTRY_USER": "tester", "CI_REGISTRY_PASSWORD": "secret"}
-    develop_next_version(runner)
+    guide.follow(6)
     done = run_gitlab_job(runner, "bundle", "validate-bundle")
     assert done.returncode == 0, done.stderr
+    merge(runner, "version-0.2.0")
+    guide.follow(7)
     done = run_gitlab_job(runner, "bundle", "release-bundle", CI_COMMIT_TAG="v0.2.0", **predefined)
     assert done.returncode == 0, done.stderr
     assert bundles(runner, f"{registry}/lagoon-preview:latest") == BOTH
 
-    add_to_template(runner, registry)
+    guide.follow(8)
     for job in ("check-catalog", "publish-catalog"):
         done = run_gitlab_job(runner, "catalog", job, **predefined)
         assert done.returncode == 0, done.stderr
-    assert bundles(runner, f"{registry}/lagoon-catalog:latest") == BOTH
+    assert all(name in guide.follow(9) for name in BOTH)
 
     for line in hook_commands(runner):
         done = runner.run(line)
@@ -143,57 +179,32 @@ def test_gitlab_components_validate_release_and_publish(runner: Runner, basic_re
 @pytest.mark.slow
 def test_tekton_pipelines_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
     registry = f"{basic_registry.host}/me"
-    runner = follow_page(runner, registry, "tekton")
     platform = PipelinesAsCode(runner)
-    develop_next_version(runner)
-    assert platform.push("pull_request", "main").done.returncode == 0
-    released = platform.push("push", "refs/tags/v0.2.0")
+    guide = begin(platform.with_kubectl(), registry, "tekton.md", "quay.io/ACCOUNT")
+    runner = replace(runner, directory=runner.directory / "lagoon-operator")
+    assert platform.repository()["spec"]["url"] == "https://github.com/me/lagoon-operator"
+    guide.follow(6)
+    done = platform.run("pull_request", "main", "version-0.2.0").done
+    assert done.returncode == 0, done.stderr
+    merge(runner, "version-0.2.0")
+    guide.follow(7)
+    released = platform.run("push", "refs/tags/v0.2.0")
     assert released.done.returncode == 0, released.done.stderr
     assert released.results["IMAGE_URL"] == f"{registry}/lagoon-bundle:0.2.0"
     assert bundles(runner, f"{registry}/lagoon-preview:latest") == BOTH
 
-    add_to_template(runner, registry)
-    published = platform.push("push", "refs/heads/main")
+    guide.follow(8)
+    merge(runner, "catalog-0.2.0")
+    published = platform.run("push", "refs/heads/main")
     assert published.done.returncode == 0, published.done.stderr
     assert bundles(runner, "{IMAGE_URL}@{IMAGE_DIGEST}".format(**published.results)) == BOTH
+    assert all(name in guide.follow(9) for name in BOTH)
 
     check_rejects_bad_changes(runner, lambda: platform.push("pull_request", "main").done)
     assert "the published bundle was removed" in platform.push("push", "refs/heads/main").done.stderr
     (runner.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
     assert platform.push("push", "refs/tags/v0.3.0").done.returncode == 1
     assert runner.run(f"opm image inspect {registry}/lagoon-bundle:0.3.0").returncode != 0
-
-
-class PipelinesAsCode:
-    """Pipelines as Code for the repository in the directory of a runner, with the credentials of its registry."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self._secrets = {name: runner.scratch / name for name in ("registry-credentials", "git-auth")}
-        for directory in self._secrets.values():
-            directory.mkdir()
-        shutil.copy(runner.scratch / "home/.docker/config.json", self._secrets["registry-credentials"])
-        for name in (".git-credentials", ".gitconfig"):
-            (self._secrets["git-auth"] / name).touch()
-        self._git("init --quiet --initial-branch main")
-
-    def push(self, event: str, ref: str) -> RunResult:
-        """Commit everything, and run the pipeline of an event."""
-        self._git("add --all")
-        self._git("-c user.name=me -c user.email=me@example.com commit --quiet --allow-empty --message change")
-        variables = {
-            "repo_url": f"file://{self._runner.directory}",
-            "revision": self._git("rev-parse HEAD"),
-            "source_branch": ref,
-            "git_auth_secret": "git-auth",
-        }
-        (name,) = matching_runs(self._runner.directory / ".tekton", event, ref)
-        return run_pipeline_run(self._runner, name, variables, self._secrets)
-
-    def _git(self, command: str) -> str:
-        done = self._runner.run(f"git {command}")
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
 
 
 def hook_commands(runner: Runner) -> list[str]:
@@ -228,13 +239,13 @@ def check_rejects_bad_changes(runner: Runner, check: Callable[[], subprocess.Com
 
 @pytest.mark.parametrize(("command", "code"), [("echo '{}' > a.sarif", 0), ("echo '{}' > a.sarif; exit 3", 3)])
 def test_the_action_uploads_a_report_and_exits_with_the_code_of_the_command(
-    runner: Runner, command: str, code: int
+    machine: Runner, command: str, code: int
 ) -> None:
-    assert run_action(runner, {"run": command, "sarif-file": "a.sarif"}, {}).returncode == code
-    assert (runner.scratch / "output").read_text() == "sarif=true\n"
+    assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode == code
+    assert (machine.scratch / "output").read_text() == "sarif=true\n"
 
 
 @pytest.mark.parametrize("command", ["> a.sarif; exit 3", "false | cat; echo '{}' > a.sarif", "echo $UNDEFINED"])
-def test_the_action_fails_without_a_report(runner: Runner, command: str) -> None:
-    assert run_action(runner, {"run": command, "sarif-file": "a.sarif"}, {}).returncode != 0
-    assert not (runner.scratch / "output").exists()
+def test_the_action_fails_without_a_report(machine: Runner, command: str) -> None:
+    assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode != 0
+    assert not (machine.scratch / "output").exists()
