@@ -36,6 +36,7 @@ TESTS_OF_PAGES = {
     "docs/templates.md": "tests/e2e/test_docs.py",
     "docs/tour.md": "tests/e2e/first_contact/test_readme.py",
     "docs/troubleshooting.md": "tests/e2e/test_docs_guides.py",
+    "docs/update-graphs.md": "tests/e2e/test_docs_graphs.py",
 }
 """Tests that run all commands behind ``$`` in a page, except those below."""
 NOT_RUN = {
