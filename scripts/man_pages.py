@@ -92,7 +92,7 @@ def pages(version: str) -> Iterator[Page]:
             if not child.hidden:
                 yield from walk(child, (*path, name))
 
-    yield from walk(get_command(build_app()), ("opm",))
+    yield from walk(build_app(), ("opm",))
     for name in PROGRAMS:
         yield Page((name,), get_command(build_program(name)), version)
 

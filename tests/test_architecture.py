@@ -62,6 +62,30 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "index" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "modules"),
+    [
+        ([], []),
+        (["--help"], []),
+        (["bundle", "--help"], []),
+        (["bundle", "validate", "--help"], ["bundle_validate"]),
+        (["--authfile", "image", "index", "add", "--help"], ["index"]),
+        (["help", "render"], ["general", "render"]),
+        (["__complete", "bundle", "validate", "--"], ["bundle_validate"]),
+        (["__complete", "index", ""], []),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_a_command_does_not_import_the_others(arguments: list[str], modules: list[str]) -> None:
+    program = (
+        f"import sys; from opmkit.cli.main import run; run({arguments}); "
+        "print(*sorted(name for name in sys.modules if name.startswith('opmkit.cli.commands.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert done.stderr.splitlines()[-1].split() == [f"opmkit.cli.commands.{name}" for name in modules]
+
+
 def test_version_imports_neither_typer_nor_other_commands() -> None:
     program = (
         "import atexit, sys; from opmkit.cli.entry import opm; atexit.register(lambda: print(*sys.modules)); opm()"

@@ -14,7 +14,7 @@ from opmkit.index.modes import UpdateMode
 
 
 def completed(*words: str) -> tuple[list[str], Directive]:
-    found = complete(build_app, words)
+    found = complete(build_app(load_all=False), words)
     return [candidate.value for candidate in found.candidates], found.directive
 
 

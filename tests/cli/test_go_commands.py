@@ -9,9 +9,9 @@ import pytest
 import typer
 
 from opmkit.cli.errors import UsageError
-from opmkit.cli.go_commands import GoGroup, given_flags, require_flags
+from opmkit.cli.go_commands import GoGroup, LenientGoGroup, given_flags, require_flags
 from opmkit.cli.pflag import parse_csv_record
-from opmkit.cli.registration import add_command, create_group
+from opmkit.cli.registration import add_command
 from opmkit.cli.registry_flags import RegistryFlags
 
 
@@ -42,7 +42,11 @@ def parse(*argv: str) -> dict[str, Any]:
 
     app = typer.Typer(cls=GoGroup, add_completion=False)
     app.callback()(lambda: None)
-    app.add_typer(create_group("go", "A group.", [("probe", probe), ("strict", strict)]))
+    group = typer.Typer(name="go", help="A group.", cls=LenientGoGroup, add_completion=False)
+    group.callback()(lambda: None)
+    add_command(group, "probe", probe)
+    add_command(group, "strict", strict)
+    app.add_typer(group)
     add_command(app, "probe", probe)
     app(args=list(argv), prog_name="opm", standalone_mode=False)
     return seen

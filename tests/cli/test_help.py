@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer
 from typer.core import TyperGroup, TyperOption
 
+from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.help_content import canonical_path
-from opmkit.cli.help_text import parse_examples
+from opmkit.cli.help_text import parse_examples, split_help
 from opmkit.cli.main import build_app
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 @cache
 def commands() -> dict[str, Any]:
     """Return all commands and groups by path."""
-    return dict(walk(typer.main.get_command(build_app()), "opm"))
+    return dict(walk(build_app(), "opm"))
 
 
 @pytest.mark.parametrize("path", commands())
@@ -79,11 +79,17 @@ def test_shared_flags_have_the_same_help_in_all_commands() -> None:
     assert {name: found for name, found in texts.items() if len(found) > 1} == {}
 
 
-def test_summaries_of_commands_that_are_not_imported_are_the_first_lines_of_their_help() -> None:
-    listed = typer.main.get_command(build_app(["version"]))
-    assert isinstance(listed, TyperGroup)
-    for name, command in listed.commands.items():
-        assert (command.help or "").splitlines()[0] == commands()[f"opm {name}"].help.splitlines()[0]
+def listed(group: GoGroup, path: str) -> Iterator[tuple[str, Any]]:
+    """Iterate over the commands of a group and of the groups in it as they are listed, without importing any."""
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if isinstance(command, GoGroup):
+            yield from listed(group.get_command(None, name), f"{path} {name}")
+
+
+def test_commands_that_are_not_imported_have_the_first_lines_of_their_help() -> None:
+    summaries = {path: command.help for path, command in listed(build_app(load_all=False), "opm")}
+    assert summaries == {path: split_help(command.help)[0] for path, command in commands().items() if path != "opm"}
 
 
 @pytest.mark.parametrize("path", commands())

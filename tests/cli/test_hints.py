@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer
 from typer.core import TyperGroup, TyperOption
 
 from opmkit.cli.hints import COMMANDS, FLAGS, format_hint, set_command_flags
@@ -50,7 +49,7 @@ def commands(group: TyperGroup, path: str = "opm") -> Iterator[tuple[str, Any]]:
 @cache
 def flags_by_command() -> dict[str, frozenset[str]]:
     """Return the visible flags of each command."""
-    group = typer.main.get_command(build_app())
+    group = build_app()
     assert isinstance(group, TyperGroup)
     return {
         path: frozenset(

@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.main import get_command
 
 from opmkit.cli.help_content import canonical_path
 from opmkit.cli.help_text import split_help
@@ -72,7 +71,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 def test_every_command_and_flag_is_documented_and_has_help() -> None:
     text = (ROOT / "docs" / "commands.md").read_text()
-    for path, command in commands(get_command(build_app())):
+    for path, command in commands(build_app()):
         assert re.search(rf"\b{path[-1]}\b", text), f"{path} is not documented"
         assert command.help, f"{path} has no help"
         assert "opm " in command.help, f"the help of {path} has no example"
@@ -85,7 +84,7 @@ def test_every_command_and_flag_is_documented_and_has_help() -> None:
 def test_overview_links_each_command_with_its_summary() -> None:
     section = (ROOT / "docs" / "commands.md").read_text().split("## All commands\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| \[(opm .*)\]\(reference/(.*)\.md\) \| (.*) \|$", section, re.MULTILINE)
-    paths = {" ".join(("opm", *path)): command for path, command in commands(get_command(build_app()))}
+    paths = {" ".join(("opm", *path)): command for path, command in commands(build_app())}
     documented = {path for path, command in paths.items() if not command.hidden and canonical_path(path) == path}
     assert {path for path, _, _ in rows} == documented
     for path, page, summary in rows:
@@ -93,7 +92,7 @@ def test_overview_links_each_command_with_its_summary() -> None:
 
 
 def test_help_names_only_flags_of_the_command() -> None:
-    for path, command in commands(get_command(build_app())):
+    for path, command in commands(build_app()):
         flags = {flag for param in command.params for flag in param.opts} | {"--help", "--help-all"}
         texts = [command.help, *(getattr(param, "help", "") or "" for param in command.params)]
         unknown = {flag for text in texts for flag in FLAG.findall(text)} - flags
@@ -105,7 +104,7 @@ def flags_of_commands() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the flags of each command of opm, with their help, by its path."""
     return {
         path: {flag: getattr(param, "help", "") or "" for param in command.params for flag in param.opts}
-        for path, command in commands(get_command(build_app()))
+        for path, command in commands(build_app())
     }
 
 

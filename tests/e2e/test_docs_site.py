@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typer.main import get_command
-
 from opmkit.cli.help_content import canonical_path
 from opmkit.cli.main import build_app
 from tests.e2e.test_docs import commands
@@ -24,7 +22,7 @@ LOADED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?((?
 
 
 def names_of_commands() -> Iterator[str]:
-    for path, command in commands(get_command(build_app()), ("opm",)):
+    for path, command in commands(build_app(), ("opm",)):
         if not command.hidden and canonical_path(" ".join(path)) == " ".join(path):
             yield "-".join(path)
 

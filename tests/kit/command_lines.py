@@ -155,7 +155,7 @@ def programs(line: str) -> list[str]:
 @cache
 def tree(program: str) -> Any:
     """Return the command of ``opm`` or of another installed program."""
-    return get_command(build_app() if program == "opm" else build_program(program))
+    return build_app() if program == "opm" else get_command(build_program(program))
 
 
 def resolve(words: list[str]) -> tuple[Any, str, list[str]]:

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer.main import get_command
-
 from opmkit.cli.main import build_app, run_app
 from tests.kit.forkserver import Command
 
@@ -35,7 +33,7 @@ def run(arguments: list[str]) -> int:
 
 @cache
 def _commands() -> Any:
-    return get_command(build_app())
+    return build_app()
 
 
 @dataclass(frozen=True)

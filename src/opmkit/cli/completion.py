@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from importlib.resources import files
 from itertools import islice
 from typing import Any
 
-import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from opmkit.cli.console import print_bytes, print_line
@@ -105,10 +104,10 @@ def print_completion(completion: Completion, *, descriptions: bool) -> None:
     print_to_stderr(f"Completion ended with directive: {completion.directive:d}")
 
 
-def complete(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Completion:
-    """Complete the last of ``words``, a command line; ``build`` returns the commands for a command line."""
+def complete(root: TyperGroup, words: Sequence[str]) -> Completion:
+    """Complete the last of ``words``, a command line of the program ``root``."""
     *before, current = words or [""]
-    line = _CommandLine(_root_context(build, before))
+    line = _CommandLine(root.make_context("opm", [], resilient_parsing=True))
     for word in before:
         line.read(word)
     if isinstance(line.pending, TyperOption):
@@ -123,13 +122,8 @@ def complete(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]
     if argument is None:
         return Completion()
     if argument.metavar == "[COMMAND]...":  # opm help
-        return complete(build, [*line.arguments, current]) if not current.startswith("-") else Completion()
+        return complete(root, [*line.arguments, current]) if not current.startswith("-") else Completion()
     return _complete_value(argument, line.context, current)
-
-
-def _root_context(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Any:
-    command: Any = typer.main.get_command(build(words))
-    return command.make_context("opm", [], resilient_parsing=True)
 
 
 class _CommandLine:
@@ -189,10 +183,10 @@ class _CommandLine:
 
 
 def _complete_command(line: _CommandLine, current: str) -> Completion:
-    names = line.command.list_commands(line.context)
-    commands = {name: line.command.get_command(line.context, name) for name in names if name.startswith(current)}
     candidates = [
-        Candidate(name, _first_line(command.help)) for name, command in commands.items() if not command.hidden
+        Candidate(name, _first_line(command.help))
+        for name, command in line.command.commands.items()
+        if name.startswith(current) and not command.hidden
     ]
     return Completion(tuple(candidates))
 

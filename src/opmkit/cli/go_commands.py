@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -72,6 +72,29 @@ class GoGroup(TyperGroup):
 
     lenient = False
     _help_all: Any = None
+
+    def __init__(self, **settings: Any) -> None:
+        """Create a group; ``settings`` are those of typer's groups."""
+        super().__init__(**settings)
+        self._lazy: dict[str, Callable[[], Any]] = {}
+
+    def add_lazy(self, listed: Any, load: Callable[[], Any]) -> None:
+        """Add a command or group that ``load`` returns; until it is looked up, ``listed`` has its name and help."""
+        self.add_command(listed)
+        self._lazy[listed.name] = load
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command, loaded if necessary; None if there is none of this name."""
+        if load := self._lazy.pop(cmd_name, None):
+            self.add_command(load())
+        return super().get_command(ctx, cmd_name)
+
+    def load_all(self) -> None:
+        """Load all commands, and those of the groups in this group."""
+        for name in self.commands:
+            command = self.get_command(None, name)
+            if isinstance(command, GoGroup):
+                command.load_all()
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, including ``--help`` and ``--help-all``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from opmkit.cli.console import OutputFormat, print_json, print_line, print_text, progress
 from opmkit.cli.errors import print_hint, print_to_stderr, print_warning
@@ -11,7 +13,7 @@ from opmkit.cli.hints import format_hint
 from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opmkit.cli.container_tools import ContainerTools
     from opmkit.cli.target_flags import OutputFlags
@@ -99,3 +101,21 @@ def _built_as_json(built: BuiltIndex) -> dict[str, Any]:
     """Return the result in JSON types, with hints in terms of flags."""
     failures = [{**failure.to_dict(), "hint": format_hint(failure.hint)} for failure in built.result.failures]
     return {**built.to_dict(), "failures": failures}
+
+
+@contextmanager
+def fatal_if_not_removed(output_flags: OutputFlags) -> Iterator[None]:
+    """Print the log record of Go opm, without an ``Error:`` line, for a package that is not in the database.
+
+    IIB retries with --permissive if it finds this record and no ``Error:`` line.
+    """
+    from opmkit.cli.server_logs import format_record
+    from opmkit.index.errors import PackageNotRemoved
+
+    try:
+        yield
+    except PackageNotRemoved as error:
+        if output_flags.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
+            raise
+        print_to_stderr(format_record("fatal", "permissive mode disabled", {"error": error.message}))
+        raise typer.Exit(1) from error

@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from inspect import getdoc
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, cast
 
 import typer
+from typer.main import get_command
 
 from opmkit.cli.flag_groups import expand_flag_groups
-from opmkit.cli.go_commands import GoCommand, LenientGoGroup
+from opmkit.cli.go_commands import GoCommand, GoGroup, LenientGoGroup
+
+_COMMANDS = "opmkit.cli.commands"
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of commands: the text of its help, and its commands and groups by name."""
+
+    summary: str
+    entries: Entries
+    is_lenient: bool = True
+
+
+Entries = Mapping[str, tuple[str, str] | Group]
+"""Groups, and commands as ``module:function`` below ``opmkit.cli.commands`` with the first line of the help."""
 
 
 def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
     """Register ``function`` as the command ``name``; its docstring is the help."""
-    context = {"help_option_names": ["-h", "--help"]}
-    app.command(name, cls=GoCommand, context_settings=context, **settings)(expand_flag_groups(function))
+    app.command(name, cls=GoCommand, context_settings=_CONTEXT, **settings)(expand_flag_groups(function))
 
 
-def create_group(
-    name: str,
-    summary: str,
-    commands: Sequence[tuple[str, Callable[..., Any] | typer.Typer]],
-    cls: type[Any] | None = None,
-    words: Sequence[str] | None = None,
-) -> typer.Typer:
-    """Return a group of commands and of other groups, which prints its help if no command is given.
+def build_group(name: str, group: Group, callback: Callable[..., Any] | None = None) -> GoGroup:
+    """Return a group whose commands are imported when they are looked up with ``get_command``.
 
-    If ``words``, those of a command line, name commands of the group, the others are registered as placeholders with
-    only their help: to register all of them takes longer than most commands run.
+    Args:
+        name: name of the group.
+        group: text of the help, and commands.
+        callback: function that runs before the commands; by default, it prints the help if no command is given.
     """
-    app = typer.Typer(name=name, help=summary, cls=cls or LenientGoGroup, add_completion=False)
-    app.callback(invoke_without_command=True)(_show_help)
-    named = {entry_name for entry_name, _ in commands}.intersection(words or ())
-    for entry_name, entry in commands:
-        if isinstance(entry, typer.Typer):
-            app.add_typer(entry, name=entry_name)
-        elif named and entry_name not in named:
-            add_command(app, entry_name, placeholder, help=getdoc(entry))
+    app = typer.Typer(
+        name=name,
+        help=group.summary,
+        cls=LenientGoGroup if group.is_lenient else GoGroup,
+        add_completion=False,
+        context_settings=_CONTEXT,
+    )
+    app.callback(invoke_without_command=True)(callback or _show_help)
+    built = cast("GoGroup", get_command(app))
+    for entry_name, entry in group.entries.items():
+        if isinstance(entry, Group):
+            built.add_lazy(GoGroup(name=entry_name, help=entry.summary), partial(build_group, entry_name, entry))
         else:
-            add_command(app, entry_name, entry)
-    return app
+            target, summary = entry
+            built.add_lazy(GoCommand(name=entry_name, help=summary), partial(_import_command, entry_name, target))
+    return built
 
 
-def placeholder() -> None:
-    """Do nothing: stands for a command in a list of commands."""
+def _import_command(name: str, target: str) -> Any:
+    module, _, function = target.partition(":")
+    app = typer.Typer(add_completion=False)
+    add_command(app, name, getattr(import_module(f"{_COMMANDS}.{module}"), function))
+    return get_command(app)
 
 
 def _show_help(ctx: typer.Context) -> None:

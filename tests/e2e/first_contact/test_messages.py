@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.main import get_command
 
 from opmkit.cli.main import build_app
 from tests.kit.installed import InstalledOpm
@@ -182,7 +181,7 @@ def test_authentication_error_names_registry_user_and_login_command(newcomer: In
 
 @cache
 def _commands() -> Any:
-    return get_command(build_app())
+    return build_app()
 
 
 def _command(words: list[str]) -> Any:

@@ -94,6 +94,3 @@ def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat)
 
 def _format_cell(value: str | tuple[str, ...]) -> str:
     return ",".join(value) if isinstance(value, tuple) else value
-
-
-COMMANDS = (("packages", packages), ("channels", channels), ("bundles", bundles))

@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.commands.bundle_pin import pin
-from opmkit.cli.commands.bundle_rules import list_rules
-from opmkit.cli.commands.bundle_validate import validate
-from opmkit.cli.commands.image import push
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
 from opmkit.cli.dockerfile_flags import DockerfileFlags
@@ -292,15 +288,3 @@ def extract(
     image = os.environ.get("CONTAINER_IMAGE") or bundle.image
     extraction = ExtractionOptions(config_map_flags.namespace, config_map_flags.configmapname, datalimit, gzip, image)
     config_map_flags.write(bundle_config_map(files, extraction))
-
-
-COMMANDS = (
-    ("generate", generate),
-    ("build", build),
-    ("push", push),
-    ("unpack", unpack),
-    ("extract", extract),
-    ("pin", pin),
-    ("validate", validate),
-    ("rules", list_rules),
-)

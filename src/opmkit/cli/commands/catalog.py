@@ -13,8 +13,6 @@ import typer
 from opmkit.cli.catalog_output import print_bundle, print_bundles, print_package, print_updates
 from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.go_commands import GoGroup
-from opmkit.cli.registration import create_group
 
 if TYPE_CHECKING:
     from opmkit.index.client import CatalogClient
@@ -280,31 +278,3 @@ def health(client_flags: ClientFlags) -> None:
         if not client.is_healthy():
             raise CatalogError(f"{client_flags.address}: not serving")
     print_line("serving")
-
-
-_LIST = (
-    ("packages", list_packages),
-    ("channels", list_channels),
-    ("bundles", list_bundles),
-    ("apis", list_apis),
-    ("documents", list_documents),
-)
-_GET = (("package", get_package), ("bundle", get_bundle))
-_FIND = (
-    ("providers", find_providers),
-    ("successors", find_successors),
-    ("predecessors", find_predecessors),
-    ("replacement", find_replacement),
-)
-
-COMMANDS = (
-    (
-        "list",
-        create_group(
-            "list", "List the packages, channels, bundles, APIs or documents of a running catalog", _LIST, GoGroup
-        ),
-    ),
-    ("get", create_group("get", "Show a package or a bundle of a running catalog", _GET, GoGroup)),
-    ("find", create_group("find", "Find bundles of a running catalog by API or update edge", _FIND, GoGroup)),
-    ("health", health),
-)

@@ -7,11 +7,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.commands import generate_kustomize
-from opmkit.cli.commands.generate_bundle import bundle
 from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.fbc_output import CompatOption, unsupported_flag
-from opmkit.cli.registration import create_group
 from opmkit.index.fbc.compat import Change, Compat
 
 
@@ -62,8 +59,3 @@ def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tupl
     if binary:
         print_warning("--binary-image is deprecated: use --base-image and --builder-image")
     return binary or base or DEFAULT_IMAGE, builder or binary or DEFAULT_IMAGE
-
-
-_KUSTOMIZE = create_group("kustomize", "Generate kustomize files of an operator project", generate_kustomize.COMMANDS)
-
-COMMANDS = (("dockerfile", dockerfile), ("kustomize", _KUSTOMIZE), ("bundle", bundle))

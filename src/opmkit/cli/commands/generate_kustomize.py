@@ -108,6 +108,3 @@ def _ask_maintainers() -> list[Maintainer]:
         if all(len(pair) == 2 and all(map(str.strip, pair)) for pair in pairs):
             return [Maintainer(name.strip(), email.strip()) for name, email in pairs]
         print_line("Write each maintainer as NAME:EMAIL.")
-
-
-COMMANDS = (("manifests", manifests),)

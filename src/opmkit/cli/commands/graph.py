@@ -126,6 +126,3 @@ def _load_blobs(registry_flags: RegistryFlags, references: list[str]) -> Blobs:
 
     tool = call_once(registry_flags.tool)
     return Blobs.from_blobs(blob for reference in references for blob in IndexSource.resolve(tool, reference).blobs())
-
-
-ALPHA = (("render-graph", render_graph),)

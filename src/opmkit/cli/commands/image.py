@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.commands.image_attest import COMMANDS as ATTESTING
-from opmkit.cli.commands.image_sign import COMMANDS as SIGNING
 from opmkit.cli.console import Output, OutputFormat, format_size, print_json, print_line, print_table, progress
 from opmkit.cli.errors import conflicting_flags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -247,17 +245,3 @@ def _print_platform(part: dict[str, Any]) -> None:
         print_line(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
     for number, layer in enumerate(part["layers"]):
         print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {format_size(layer['size'])}")
-
-
-COMMANDS = (
-    ("ls", ls),
-    ("inspect", inspect),
-    ("pull", pull),
-    ("push", push),
-    ("copy", copy),
-    ("cp", copy),
-    ("rm", rm),
-    ("prune", prune),
-    *SIGNING,
-    *ATTESTING,
-)

@@ -116,6 +116,3 @@ def verify_attestation(
     for target, attestations in verified:
         for attestation in attestations:
             print_line(f"{target.name}: {attestation.statement.predicate_type}, signed with {attestation.key}")
-
-
-COMMANDS = (("attest", attest), ("verify-attestation", verify_attestation))

@@ -136,6 +136,3 @@ def generate_key_pair(
     written = write_key_pair(Path(output_key_prefix), read_new_password)
     for path in written:
         print_to_stderr(f"written: {path}")
-
-
-COMMANDS = (("sign", sign), ("verify", verify), ("generate-key-pair", generate_key_pair))

@@ -8,17 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.commands.bundle_pin import pin
-from opmkit.cli.commands.graph import graph
-from opmkit.cli.commands.index_build import build
-from opmkit.cli.commands.index_copy import copy
-from opmkit.cli.commands.index_deprecate import deprecate
-from opmkit.cli.commands.index_diff import diff
-from opmkit.cli.commands.index_filter import filter_index
-from opmkit.cli.commands.index_images import images
-from opmkit.cli.commands.index_manifests import manifests
-from opmkit.cli.commands.index_merge import merge
-from opmkit.cli.commands.registry import fatal_if_not_removed
 from opmkit.cli.console import progress
 from opmkit.cli.container_tools import PullTool, SeparateToolFlags, ToolFlags
 from opmkit.cli.errors import UsageError, conflicting_flags
@@ -33,7 +22,7 @@ from opmkit.cli.index_flags import (
     Permissive,
     PlacementFlags,
 )
-from opmkit.cli.index_output import build_and_print, print_built
+from opmkit.cli.index_output import build_and_print, fatal_if_not_removed, print_built
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.signing_flags import require_signatures
 from opmkit.cli.target_flags import OutputFlags, TargetFlags
@@ -306,24 +295,3 @@ def export(
         else:
             packages = list(packages_in_catalog(content.blobs(), names))
         export_packages(packages, download_folder, tool, progress=bars)
-
-
-COMMANDS = (
-    ("build", build),
-    ("add", add),
-    ("rm", rm),
-    ("prune", prune),
-    ("prune-stranded", prune_stranded),
-    ("deprecatetruncate", deprecatetruncate),
-    ("deprecate", deprecate),
-    ("filter", filter_index),
-    ("merge", merge),
-    ("copy", copy),
-    ("export", export),
-    ("update", update),
-    ("pin", pin),
-    ("diff", diff),
-    ("images", images),
-    ("graph", graph),
-    ("manifests", manifests),
-)

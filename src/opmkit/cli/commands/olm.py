@@ -133,9 +133,6 @@ def uninstall(
         _print(release, objects, output)
 
 
-COMMANDS = (("install", install), ("status", status), ("uninstall", uninstall))
-
-
 def _read(registry_flags: RegistryFlags, source: str, version: str) -> Release:
     """Read a release from its source, or download it."""
     from opmkit.olm.releases.source import ReleaseReader

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import OutputFormat, progress
+from opmkit.cli.console import progress
 from opmkit.cli.container_tools import PullTool
-from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.go_commands import require_flags
 from opmkit.cli.index_flags import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
-from opmkit.cli.index_output import print_database_change
+from opmkit.cli.index_output import fatal_if_not_removed, print_database_change
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.signing_flags import require_signatures
@@ -175,31 +174,3 @@ def _open_database(index: str, database: Path, registry_flags: RegistryFlags) ->
     source.require({SourceKind.DATABASE_IMAGE})
     with source.open() as content:
         yield content.path
-
-
-@contextmanager
-def fatal_if_not_removed(output_flags: OutputFlags) -> Iterator[None]:
-    """Print the log record of Go opm, without an ``Error:`` line, for a package that is not in the database.
-
-    IIB retries with --permissive if it finds this record and no ``Error:`` line.
-    """
-    from opmkit.cli.server_logs import format_record
-    from opmkit.index.errors import PackageNotRemoved
-
-    try:
-        yield
-    except PackageNotRemoved as error:
-        if output_flags.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
-            raise
-        print_to_stderr(format_record("fatal", "permissive mode disabled", {"error": error.message}))
-        raise typer.Exit(1) from error
-
-
-COMMANDS = (
-    ("add", add),
-    ("rm", rm),
-    ("prune", prune),
-    ("prune-stranded", prune_stranded),
-    ("deprecatetruncate", deprecatetruncate),
-    ("serve", serve),
-)

@@ -169,14 +169,6 @@ def package_manifests(
     _print_result(installed, output)
 
 
-COMMANDS = (
-    ("bundle", run_bundle),
-    ("bundle-upgrade", bundle_upgrade),
-    ("packagemanifests", package_manifests),
-    ("pm", package_manifests),
-)
-
-
 def _connect(cluster_flags: ClusterFlags) -> Cluster:
     """Return the cluster, after a check that takes less time than to pull images."""
     from opmkit.olm.preflight import check_cluster

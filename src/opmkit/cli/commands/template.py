@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.bundle_rendering import image_renderer, render_bundle
-from opmkit.cli.commands.template_render import render
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -247,6 +246,3 @@ def _references(bundles: list[str], channels: list[str], *, package: bool) -> It
     yield from ((CHANNEL, name) for name in channels)
     if package:
         yield PACKAGE, ""
-
-
-COMMANDS = (("add", add), ("promote", promote), ("deprecate", deprecate), ("release", release), ("render", render))

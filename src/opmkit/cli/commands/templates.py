@@ -24,7 +24,6 @@ from opmkit.cli.fbc_output import (
     print_blobs,
 )
 from opmkit.cli.go_commands import given_flags
-from opmkit.cli.registration import create_group
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
@@ -230,16 +229,3 @@ def _print_template(template: OtherBlob, output: CatalogFormat) -> None:
         for character in "<>&":
             text = text.replace(character.encode(), f"\\u{ord(character):04x}".encode())
     print_bytes([text])
-
-
-ALPHA = (
-    ("render-template", render_template),
-    (
-        "convert-template",
-        create_group(
-            "convert-template",
-            "Create templates from catalogs",
-            (("basic", convert_basic), ("substitutes", convert_substitutes)),
-        ),
-    ),
-)

@@ -1,0 +1,63 @@
+"""``opm version``, ``opm help`` and ``opm completion``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.console import print_bytes, print_line
+from opmkit.cli.errors import UsageError
+
+
+def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Print the version in the format of Go opm
+
+    OpmVersion is the release of operator-registry that opmkit implements, or that of OPM_COMPAT or OPM_COMPAT_VERSION.
+
+    [bold]Example:[/] opm version
+    """
+    from opmkit.cli.version import version_line
+
+    print_line(version_line())
+
+
+def show_help(
+    ctx: typer.Context,
+    path: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to show the help of")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--all", "--help-all", "-a", help="Show all flags, and the commands of all groups")
+    ] = False,
+) -> None:
+    """Show the help of a command
+
+    [bold]Examples:[/]
+
+      opm help index add
+
+      opm help index add --all
+
+      opm help --all
+    """
+    from opmkit.cli.main import run
+
+    run([*(path or ()), "--help-all" if full else "--help"])
+
+
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell")],
+    no_descriptions: Annotated[
+        bool, typer.Option("--no-descriptions", help="Omit the descriptions of commands and flags")
+    ] = False,
+) -> None:
+    """Print the completion script of a shell
+
+    [bold]Example:[/] source <(opm completion bash)
+    """
+    from opmkit.cli.completion import SCRIPTS, completion_script
+
+    if shell not in SCRIPTS:
+        raise UsageError(f'unknown shell "{shell}": one of bash, zsh, fish, powershell', "opm completion")
+    print_bytes([completion_script(shell, descriptions=not no_descriptions).encode()])
