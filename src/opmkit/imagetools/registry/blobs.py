@@ -13,10 +13,9 @@ from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.transport import MIN_TRANSFER_RATE
 
 if TYPE_CHECKING:
-    import requests
-
     from opmkit.imagetools.registry.messages import Request
     from opmkit.imagetools.registry.retry import Deadline
+    from opmkit.imagetools.registry.sessions import OpenResponse
     from opmkit.imagetools.registry.transport import Transport
 
 _MAX_READ_SIZE = 1 << 20
@@ -37,7 +36,7 @@ class BlobStream(io.RawIOBase):
         self._size = size
         self._offset = offset
         self._seconds_left = transport.options.deadline
-        self._response: requests.Response | None = None
+        self._response: OpenResponse | None = None
         deadline = transport.deadline()
         transport.retry.run(lambda: self._connect(deadline), deadline)
 
@@ -70,7 +69,7 @@ class BlobStream(io.RawIOBase):
         self._offset += len(data)
         return data
 
-    def _connect(self, deadline: Deadline) -> requests.Response:
+    def _connect(self, deadline: Deadline) -> OpenResponse:
         if self._response is None:
             request = self._request
             if self._offset:
@@ -85,10 +84,10 @@ class BlobStream(io.RawIOBase):
             self._response.close()
             self._response = None
 
-    def _skip_known(self, response: requests.Response, deadline: Deadline) -> None:
+    def _skip_known(self, response: OpenResponse, deadline: Deadline) -> None:
         """Skip to the offset in a response that may begin there or at the start of the blob."""
         start = 0
-        if response.status_code == 206:
+        if response.status == 206:
             content_range = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
             start = int(content_range[1]) if content_range else -1
         length = content_length(response.headers)

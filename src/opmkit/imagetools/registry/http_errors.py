@@ -15,7 +15,6 @@ from http.client import responses
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import requests
 import urllib3.exceptions
 
 from opmkit.imagetools.errors import (
@@ -110,7 +109,7 @@ def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
             )
         if (refused := _PROXY_REFUSED.match(str(cause))) and refused[1] == "407":
             return _proxy_authentication_required(request)
-        if isinstance(cause, requests.exceptions.InvalidURL):
+        if isinstance(cause, urllib3.exceptions.LocationValueError):
             return RegistryUnavailable(f"{request.subject}: {host} sent an invalid URL")
         if isinstance(cause, HeaderLimitExceeded):
             return RegistryUnavailable(
@@ -139,7 +138,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """
     while error is not None:
         yield error
-        if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+        if isinstance(error, OSError):
             return
         wrapped = next((argument for argument in error.args if isinstance(argument, Exception)), None)
         error = error.__cause__ or error.__context__ or wrapped

@@ -12,8 +12,7 @@ from opmkit.imagetools.registry.retry import TransientError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import requests
-
+    from opmkit.imagetools.registry.sessions import OpenResponse
     from opmkit.imagetools.registry_config import RepositoryLocation
 
 _HTTP, _HTTPS = "http", "https"
@@ -36,9 +35,7 @@ class SchemeProbe:
         """Return the scheme detected for the host of a location, else the default."""
         return self._detected.get(host, self.default) if location.insecure else self.default
 
-    def send(
-        self, url: str, location: RepositoryLocation, send: Callable[[str], requests.Response]
-    ) -> requests.Response:
+    def send(self, url: str, location: RepositoryLocation, send: Callable[[str], OpenResponse]) -> OpenResponse:
         """Call ``send`` with the URL under the right scheme. URLs on other hosts than the registry's are unchanged."""
         parts = urlsplit(url)
         host = parts.netloc
@@ -56,14 +53,14 @@ class SchemeProbe:
         return response
 
     def _fall_back(
-        self, host: str, http_url: str, send: Callable[[str], requests.Response], https_error: ImageToolsError
-    ) -> requests.Response:
+        self, host: str, http_url: str, send: Callable[[str], OpenResponse], https_error: ImageToolsError
+    ) -> OpenResponse:
         """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS."""
         try:
             response = send(http_url)
         except ImageToolsError:
             raise https_error from None
-        if response.status_code == 400:
+        if response.status == 400:
             response.close()
             raise https_error
         self._detected[host] = _HTTP

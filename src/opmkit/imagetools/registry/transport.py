@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import requests
-import urllib3.exceptions
-from requests.utils import get_environ_proxies, parse_header_links
+import urllib3
 
 from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
@@ -21,7 +19,8 @@ from opmkit.imagetools.registry.http_errors import error_from_exception, error_f
 from opmkit.imagetools.registry.messages import Request, Response, content_length, http_url
 from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.scheme_probe import SchemeProbe
-from opmkit.imagetools.registry.tls import SessionPool, TLSConfig
+from opmkit.imagetools.registry.sessions import SessionPool, environment_proxy
+from opmkit.imagetools.registry.tls import TLSConfig
 from opmkit.imagetools.registry.transfer_stats import TransferCounter
 from opmkit.imagetools.registry_config import Certificates
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.auth import Keychain
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.retry import Deadline, RetryPolicy
+    from opmkit.imagetools.registry.sessions import OpenResponse
     from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
@@ -60,12 +60,12 @@ class Transport:
         self.counter = TransferCounter(options.transfers)
         self._settings = settings
         self._certificates = options.certificates()
-        self._sessions = SessionPool(plain_http=options.plain_http)
+        self._sessions = SessionPool()
         self._probe = SchemeProbe(plain_http=options.plain_http)
-        self._proxies: dict[tuple[str, str], dict[str, str]] = {}
+        self._proxies: dict[tuple[str, str], str] = {}
         self._authenticator = Authenticator(keychain, self.send_once, retry.clock, plain_http=options.plain_http)
-        if self._certificates != Certificates():
-            self._sessions.session(TLSConfig(options.verify_tls, self._certificates))
+        if self._certificates != Certificates() and not options.plain_http:
+            _ = self._sessions.session(TLSConfig(options.verify_tls, self._certificates)).context
 
     def endpoint(self, location: RepositoryLocation) -> Endpoint:
         """Return the URLs of a repository."""
@@ -89,7 +89,7 @@ class Transport:
         with self.open(request, deadline) as response:
             return self._read(request, response, deadline)
 
-    def open(self, request: Request, deadline: Deadline) -> requests.Response:
+    def open(self, request: Request, deadline: Deadline) -> OpenResponse:
         """Send a request, without retries; the caller reads the body and closes the response.
 
         After a 401 response the request is sent once more, with credentials or a new token.
@@ -104,12 +104,12 @@ class Transport:
         access = request.access
         authorization = None if request.for_token else self._authenticator.authorization(access, deadline)
         response = self._send_following_redirects(request, authorization, deadline)
-        if response.status_code == 401 and self._is_registry(response.url, request):
+        if response.status == 401 and self._is_registry(response.url, request):
             challenge = response.headers.get("WWW-Authenticate", "")
             self._drain(response, deadline)
             authorization = self._authenticator.respond(challenge, access, authorization, deadline)
             response = self._send_following_redirects(request, authorization, deadline)
-        if response.status_code in request.ok:
+        if response.status in request.ok:
             return response
         raise self._error(request, response, deadline)
 
@@ -118,13 +118,12 @@ class Transport:
         while True:
             response = self.send(request)
             yield response
-            links = parse_header_links(response.headers.get("Link", ""))
-            url = next((link["url"] for link in links if link.get("rel") == "next"), "")
+            url = _next_page(response.headers.get("Link", ""))
             if not url:
                 return
             request = replace(request, url=http_url(request.url, url, request.subject))
 
-    def read_body(self, request: Request, response: requests.Response, size: int, deadline: Deadline) -> bytes:
+    def read_body(self, request: Request, response: OpenResponse, size: int, deadline: Deadline) -> bytes:
         """Read at most ``size`` bytes of a response's body, none only at its end.
 
         Raises:
@@ -145,12 +144,12 @@ class Transport:
 
     def _send_following_redirects(
         self, request: Request, authorization: str | None, deadline: Deadline
-    ) -> requests.Response:
+    ) -> OpenResponse:
         """Send a request. Only the registry receives the Authorization header, not the hosts that it redirects to."""
         url = request.url
         for _ in range(_MAX_REDIRECTS):
             response = self._send_by_scheme(request, url, authorization, deadline)
-            if response.status_code not in _REDIRECTS or "Location" not in response.headers:
+            if response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
             self._drain(response, deadline)
             target = http_url(response.url, response.headers["Location"], request.subject)
@@ -162,14 +161,14 @@ class Transport:
 
     def _send_by_scheme(
         self, request: Request, url: str, authorization: str | None, deadline: Deadline
-    ) -> requests.Response:
-        def send(url: str) -> requests.Response:
+    ) -> OpenResponse:
+        def send(url: str) -> OpenResponse:
             is_registry = self._is_registry(url, request)
             return self._send(request, url, authorization if is_registry else None, deadline)
 
         return self._probe.send(url, request.access.location, send)
 
-    def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
+    def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> OpenResponse:
         seconds = max(deadline.remaining(), 1.0)
         body = request.body() if request.body else None
         if isinstance(body, bytes):
@@ -177,21 +176,14 @@ class Transport:
         tls = self._tls_config(request, url)
         session = self._sessions.session(tls)
         headers = dict(request.headers) | ({"Authorization": authorization} if authorization else {})
+        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, seconds), read=min(READ_TIMEOUT, seconds))
+        proxy = self._proxy_for(url)
         try:
-            # Session.request would take as long again to merge the settings of the session, which has none but headers.
-            prepared = requests.PreparedRequest()
-            prepared.prepare(request.method, url, headers={**session.headers, **headers}, data=body)
-            response = session.send(
-                prepared,
-                stream=True,
-                timeout=(min(CONNECT_TIMEOUT, seconds), min(READ_TIMEOUT, seconds)),
-                verify=tls.verify,
-                proxies=self._proxies_for(url),
-            )
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            response = session.send(request.method, url, headers=headers, body=body, timeout=timeout, proxy=proxy)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             interrupts.check()
             raise error_from_exception(replace(request, url=url), error) from None
-        _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status_code)
+        _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status)
         return response
 
     def _tls_config(self, request: Request, url: str) -> TLSConfig:
@@ -209,23 +201,23 @@ class Transport:
             return config
         return config.without_client_certificates()
 
-    def _proxies_for(self, url: str) -> dict[str, str]:
-        """Return the proxies that the environment sets for a host, which takes longer to find than many requests."""
+    def _proxy_for(self, url: str) -> str:
+        """Return the proxy that the environment sets for a host, which takes longer to find than many requests."""
         origin = _origin(url)
         if origin not in self._proxies:
-            self._proxies[origin] = get_environ_proxies(url)
+            self._proxies[origin] = environment_proxy(url)
         return self._proxies[origin]
 
-    def _read(self, request: Request, response: requests.Response, deadline: Deadline) -> Response:
+    def _read(self, request: Request, response: OpenResponse, deadline: Deadline) -> Response:
         body = bytearray()
         while data := self.read_body(request, response, _READ_SIZE, deadline):
             body += data
             if len(body) > request.limit:
                 raise LimitExceeded(f"{request.subject}: the response exceeds the limit of {request.limit} bytes")
-        return Response(response.status_code, response.headers, bytes(body))
+        return Response(response.status, response.headers, bytes(body))
 
-    def _error(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
-        result = Response(response.status_code, response.headers, b"")
+    def _error(self, request: Request, response: OpenResponse, deadline: Deadline) -> ImageToolsError:
+        result = Response(response.status, response.headers, b"")
         with response, suppress(RegistryUnavailable, LimitExceeded):
             result = self._read(request, response, deadline)
         error = error_from_response(request, result)
@@ -236,7 +228,7 @@ class Transport:
             return RegistryUnavailable(f"{request.subject}: access denied by {host}, where the registry redirects to")
         return self._authenticator.access_denied(request.access, error.message)
 
-    def _drain(self, response: requests.Response, deadline: Deadline) -> None:
+    def _drain(self, response: OpenResponse, deadline: Deadline) -> None:
         """Close a response; read a short body to its end, so that the connection can be reused."""
         length = content_length(response.headers)
         with response, body_deadline(deadline), suppress(urllib3.exceptions.HTTPError, OSError):
@@ -248,6 +240,15 @@ class Transport:
         location = request.access.location
         host = registry_host(location.registry)
         return not request.for_token and _origin(url) == (self._probe.scheme(host, location), host)
+
+
+def _next_page(links: str) -> str:
+    """Return the URL with the relation ``next`` in a Link header, "" if there is none."""
+    if not links:
+        return ""
+    from requests.utils import parse_header_links  # slow to import
+
+    return next((link["url"] for link in parse_header_links(links) if link.get("rel") == "next"), "")
 
 
 def _check_blocked(request: Request) -> None:

@@ -31,7 +31,7 @@ _MONOLITHIC_REFUSED = frozenset({405, 411, 413, 501})
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """``size`` bytes of a stream, as an iterable with a length, which requests sends with a Content-Length."""
+    """``size`` bytes of a stream, as an iterable with a length, which becomes the Content-Length."""
 
     opener: BlobOpener
     size: int
