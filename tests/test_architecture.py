@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -84,6 +85,27 @@ def test_a_command_does_not_import_the_others(arguments: list[str], modules: lis
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout
     assert done.stderr.splitlines()[-1].split() == [f"opmkit.cli.commands.{name}" for name in modules]
+
+
+SLOW_TO_VALIDATE_WITH = (
+    *("pickle", "tarfile", "requests", "xml.etree.ElementTree", "opmkit.bundle.model"),
+    *("opmkit.bundle.load", "opmkit.imagetools.reference", "opmkit.imagetools.layer.compression"),
+    *("opmkit.imagetools.spec.config", "opmkit.imagetools.store.layout", "opmkit.index.fbc.check"),
+)
+"""Modules for images, many bundles and other report formats."""
+
+
+def test_a_bundle_directory_is_validated_without_the_modules_for_images(tmp_path: Path) -> None:
+    bundle = ROOT / "fixtures" / "lagoon-operator" / "0.1.0"
+    program = (
+        f"import sys; from opmkit.cli.main import run; status = run(['bundle', 'validate', '{bundle}']); "
+        f"print(sorted(set(sys.modules).intersection({SLOW_TO_VALIDATE_WITH}))); sys.exit(status)"
+    )
+    environment = {**os.environ, "OPM_STORE": str(tmp_path)}
+    for cached in (False, True):
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout.splitlines()[-1] == "[]", cached
 
 
 def test_version_imports_neither_typer_nor_other_commands() -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.directory import read_files
 from opmkit.bundle.files import is_partial, write_file
-from opmkit.bundle.load import read_files
 
 if TYPE_CHECKING:
     from pathlib import Path

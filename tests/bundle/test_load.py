@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle import InvalidBundle, NotABundle
-from opmkit.bundle.load import load_bundle_directory, load_bundle_image, read_files
+from opmkit.bundle.directory import read_files
+from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.load import load_bundle_directory, read_files
+from opmkit.bundle.directory import read_files
+from opmkit.bundle.load import load_bundle_directory
 from opmkit.bundle.parse import parse_bundle
 from opmkit.index.errors import BundleExists, CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob

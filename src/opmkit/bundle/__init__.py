@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from opmkit.bundle.errors import BundleError, InvalidBundle, NotABundle
-from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.model import ApiKey, Bundle, BundleAnnotations, ClusterServiceVersion, TypedValue
-from opmkit.bundle.parse import parse_bundle
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from opmkit.bundle.errors import BundleError, InvalidBundle, NotABundle
+    from opmkit.bundle.manifest import ManifestCache
+    from opmkit.bundle.model import ApiKey, Bundle, BundleAnnotations, ClusterServiceVersion, TypedValue
+    from opmkit.bundle.parse import parse_bundle
 
 __all__ = [
     "ApiKey",
@@ -19,3 +24,23 @@ __all__ = [
     "TypedValue",
     "parse_bundle",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "errors": (
+            "BundleError",
+            "InvalidBundle",
+            "NotABundle",
+        ),
+        "manifest": ("ManifestCache",),
+        "model": (
+            "ApiKey",
+            "Bundle",
+            "BundleAnnotations",
+            "ClusterServiceVersion",
+            "TypedValue",
+        ),
+        "parse": ("parse_bundle",),
+    },
+)

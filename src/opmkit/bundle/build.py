@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.directory import DIRECTORIES, read_files
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.files import is_partial
 from opmkit.bundle.labels import TEST_CONFIG
-from opmkit.bundle.load import DIRECTORIES, read_files
 from opmkit.bundle.metadata import read_metadata
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile

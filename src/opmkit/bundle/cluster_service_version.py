@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import TypedValue
 
-CSV_KIND = "ClusterServiceVersion"
 _CRDS = "customresourcedefinitions"
 _SERVICES = "apiservicedefinitions"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
+from opmkit.bundle.directory import DIRECTORIES
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.load import DIRECTORIES
 from opmkit.bundle.metadata import read_metadata
 from opmkit.imagetools.hints import Hint, Setting
 

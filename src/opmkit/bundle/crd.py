@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.kinds import CRD_KIND
 from opmkit.bundle.model import ApiKey
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
 
-CRD_KIND = "CustomResourceDefinition"
 _GROUP = "apiextensions.k8s.io"
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import DuplicateKey
     from opmkit.bundle.json_value import JsonValue
 
+MAX_CONSTRAINT_DEPTH = 32
+"""Maximum nesting of constraints on dependencies, far above that of real ones."""
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a file; clusters accept objects of up to 1.5 MiB."""
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.directory import read_files
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.files import write_file
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
-from opmkit.bundle.load import read_files
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
 from opmkit.bundle.package_directory import infer_annotations

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
+from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
-from opmkit.bundle.files import is_partial
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.layer import Limits
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
 
-DIRECTORIES = ("manifests", "metadata")
-MAX_TOTAL_BYTES = 64 << 20
-"""Maximum size of all files of a bundle; real bundles have a few megabytes."""
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
 _INDEX_HINT = Hint("pass bundle images; {} lists those of an index", Operation.LIST_INDEX_BUNDLES)
 
@@ -111,25 +107,3 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     else:
         kind, hint = "it is an image of unknown kind", "pass an image with manifests/ and metadata/ directories"
     return NotABundle(f"{reference} is not a bundle: {kind}", hint=hint)
-
-
-def read_files(directory: Path) -> dict[str, bytes]:
-    """Read the regular files directly in a directory, by name; an empty mapping if it does not exist.
-
-    Raises:
-        InvalidBundle: if a file, or the sum of all files, is too large.
-        StoreError: if a file cannot be read.
-    """
-    files: dict[str, bytes] = {}
-    remaining = MAX_TOTAL_BYTES
-    with disk_errors(directory):
-        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            if is_partial(path) or not path.is_file():
-                continue
-            size = path.stat().st_size
-            remaining -= size
-            if size > MAX_BYTES or remaining < 0:
-                subject, limit = (path, MAX_BYTES) if size > MAX_BYTES else (directory, MAX_TOTAL_BYTES)
-                raise InvalidBundle(f"{subject} is larger than {limit} bytes", hint="keep only manifests there")
-            files[path.name] = path.read_bytes()
-    return files

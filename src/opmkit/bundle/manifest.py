@@ -13,6 +13,7 @@ from opmkit.bundle import crd
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.json_value import encode
+from opmkit.bundle.kinds import CRD_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +64,7 @@ def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> Manifest
         raise InvalidDocument("not a Kubernetes object: missing or invalid kind or apiVersion")
     apis: tuple[ApiKey, ...] = ()
     crd_error = None
-    if kind == crd.CRD_KIND:
+    if kind == CRD_KIND:
         try:
             apis = crd.provided_apis(value)
         except InvalidBundle as error:

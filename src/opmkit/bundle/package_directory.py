@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
+from opmkit.bundle.directory import DIRECTORIES, read_files
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.load import DIRECTORIES, read_files
-from opmkit.bundle.manifest import read_manifest
-from opmkit.bundle.model import BundleAnnotations
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.bundle.model import ClusterServiceVersion
+    from opmkit.bundle.model import BundleAnnotations, ClusterServiceVersion
 
 
 def infer_annotations(directory: Path) -> BundleAnnotations:
@@ -57,6 +55,9 @@ def is_package_directory(directory: Path) -> bool:
 
 def _only_csv(directory: Path) -> ClusterServiceVersion | None:
     """Return the ClusterServiceVersion in a directory, or None. Hidden files are included."""
+    from opmkit.bundle.cluster_service_version import read_csv  # slow to import: the model of bundles
+    from opmkit.bundle.manifest import read_manifest
+
     found: list[tuple[str, bytes]] = []
     for name, content in read_files(directory).items():
         with suppress(InvalidDocument):
@@ -83,6 +84,8 @@ def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
 def _annotations(
     package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tuple[str, ...]]
 ) -> BundleAnnotations:
+    from opmkit.bundle.model import BundleAnnotations
+
     heads: dict[str, str] = {}
     for entry in fields.items(package.get("channels"), "channels"):
         channel = fields.mapping(entry, "an entry of channels")

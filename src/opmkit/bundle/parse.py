@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
+from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.metadata import read_metadata
 from opmkit.bundle.model import ApiKey, Bundle, TypedValue

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 ANNOTATION = "olm.properties"
 PACKAGE = "olm.package"
 GVK = "olm.gvk"
-MAX_CONSTRAINT_DEPTH = 32
-"""Maximum nesting of constraints, far above that of real ones."""
 
 _KNOWN_TYPES = {"olm.label": ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
 """Types whose values are checked, with the names of their string members."""

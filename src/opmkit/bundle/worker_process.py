@@ -6,15 +6,14 @@ A module that offers such work calls `serve_requests` when it is run as a progra
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 from opmkit.imagetools import interrupts
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 
@@ -36,6 +35,8 @@ class WorkerProcess:
         """Send a request and return the response, or None if the process cannot be started or has failed."""
         if not self._usable:
             return None
+        import pickle  # slow to import: not needed for a few bundles
+
         try:
             return self._request(request)
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -44,6 +45,9 @@ class WorkerProcess:
             return None
 
     def _request(self, request: object) -> object:
+        import pickle
+        import subprocess
+
         if self._process is None:
             process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
@@ -68,6 +72,8 @@ class WorkerProcess:
 
 def serve_requests(handle: Callable[[Any], object]) -> None:
     """Respond to the requests on stdin until it is closed. SIGINT is left to the parent process."""
+    import pickle
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     while True:

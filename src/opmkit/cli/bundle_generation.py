@@ -48,8 +48,8 @@ def read_objects(path: Path) -> list[InputObject]:
 
 def read_base(path: Path) -> list[InputObject]:
     """Return the objects of a file with a base; raises InvalidBundle if none is a ClusterServiceVersion."""
-    from opmkit.bundle.cluster_service_version import CSV_KIND
     from opmkit.bundle.errors import InvalidBundle
+    from opmkit.bundle.kinds import CSV_KIND
 
     objects = read_objects(path)
     if all(item.kind != CSV_KIND for item in objects):

@@ -176,8 +176,6 @@ def print_catalog_report(
     result: CatalogResult, source: IndexSource, form: CatalogReportFormat, fail_on: Severity
 ) -> None:
     """Print the result in a format."""
-    from opmkit.bundle import reports
-
     match form:
         case CatalogReportFormat.TEXT:
             _print_findings(result)
@@ -188,17 +186,24 @@ def print_catalog_report(
             print_yaml([result.to_dict(fail_on)])
             return
         case CatalogReportFormat.SARIF:
+            from opmkit.bundle.reports import sarif
             from opmkit.index.fbc.check.rules import CATALOG_RULES
 
-            roots = {result.target: reports.sarif.target_uri(result.target, source.location)}
-            print_json(reports.sarif.report([result], CATALOG_RULES, roots))
+            roots = {result.target: sarif.target_uri(result.target, source.location)}
+            print_json(sarif.report([result], CATALOG_RULES, roots))
         case CatalogReportFormat.JUNIT:
-            print_bytes([reports.junit.report([result], fail_on, name="catalog validation").encode()])
+            from opmkit.bundle.reports import junit
+
+            print_bytes([junit.report([result], fail_on, name="catalog validation").encode()])
         case CatalogReportFormat.GITHUB:
-            for line in reports.github.lines([result]):
+            from opmkit.bundle.reports import github
+
+            for line in github.lines([result]):
                 print_line(line)
         case CatalogReportFormat.MARKDOWN:
-            print_text(reports.markdown.report([result], fail_on, noun="catalog"))
+            from opmkit.bundle.reports import markdown
+
+            print_text(markdown.report([result], fail_on, noun="catalog"))
     if not result.passes(fail_on):
         _print_failure(result, fail_on)
 

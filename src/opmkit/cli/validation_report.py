@@ -27,29 +27,40 @@ def print_report(
     skipped: SkippedTags,
 ) -> None:
     """Print the results of all bundles in a format."""
-    from opmkit.bundle import reports
-
     if skipped.total and report_format not in (ReportFormat.TEXT, ReportFormat.JSON):  # no place in these formats
         print_to_stderr(f"skipped {skipped}")
     match report_format:
         case ReportFormat.TEXT:
-            _print_styled(reports.text.lines(results, skipped))
+            from opmkit.bundle.reports import text
+
+            _print_styled(text.lines(results, skipped))
         case ReportFormat.JSON:
-            print_json(reports.json.report(results, fail_on, skipped.total))
+            from opmkit.bundle.reports import json as json_report
+
+            print_json(json_report.report(results, fail_on, skipped.total))
         case ReportFormat.SARIF:
+            from opmkit.bundle.reports import sarif
             from opmkit.bundle.validation.rule_registry import rules
 
-            roots = {source.target: reports.sarif.target_uri(source.target, source.location) for source in sources}
-            print_json(reports.sarif.report(results, rules(), roots))
+            roots = {source.target: sarif.target_uri(source.target, source.location) for source in sources}
+            print_json(sarif.report(results, rules(), roots))
         case ReportFormat.JUNIT:
-            print_bytes([reports.junit.report(results, fail_on).encode()])
+            from opmkit.bundle.reports import junit
+
+            print_bytes([junit.report(results, fail_on).encode()])
         case ReportFormat.GITHUB:
-            for line in reports.github.lines(results):
+            from opmkit.bundle.reports import github
+
+            for line in github.lines(results):
                 print_line(line)
         case ReportFormat.MARKDOWN:
-            print_text(reports.markdown.report(results, fail_on))
+            from opmkit.bundle.reports import markdown
+
+            print_text(markdown.report(results, fail_on))
         case ReportFormat.JSON_ALPHA1:
-            print_json(reports.json.json_alpha1(results[0]))
+            from opmkit.bundle.reports import json as json_report
+
+            print_json(json_report.json_alpha1(results[0]))
 
 
 def print_go_result(result: ValidationResult, tool: str, fail_on: Severity) -> None:

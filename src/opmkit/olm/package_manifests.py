@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError

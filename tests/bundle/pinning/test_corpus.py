@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.bundle.directory import read_files
 from opmkit.bundle.document_stream import read_documents
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
-from opmkit.bundle.load import read_files
 from opmkit.bundle.pinning.pin import pin_files, read_manifests
 from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
 from opmkit.bundle.pinning.resolve import PinOptions, find_unpinned, resolve_images

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opmkit.bundle import reports
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
+from opmkit.bundle.reports import github, junit, sarif, text
+from opmkit.bundle.reports import json as json_report
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.cross_bundle import BundleSummary, run_cross_bundle_rules
@@ -86,16 +87,16 @@ def write_reports(results: list[ValidationResult]) -> None:
         assert finding.message
         assert finding.hint
         assert finding.line >= 0
-    for line, _ in reports.text.lines(results):
+    for line, _ in text.lines(results):
         assert not CONTROL.search(line), line
         line.encode()
-    for line in reports.github.lines(results):
+    for line in github.lines(results):
         assert not CONTROL.search(line), line
         line.encode()
-    ET.fromstring(reports.junit.report(results, Severity.WARNING))
-    orjson.dumps(reports.json.report(results, Severity.ERROR))
-    orjson.dumps(reports.json.json_alpha1(results[0]))
-    orjson.dumps(reports.sarif.report(results, known))
+    ET.fromstring(junit.report(results, Severity.WARNING))
+    orjson.dumps(json_report.report(results, Severity.ERROR))
+    orjson.dumps(json_report.json_alpha1(results[0]))
+    orjson.dumps(sarif.report(results, known))
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.generation import manifests
@@ -15,6 +14,7 @@ from opmkit.bundle.generation.metadata import object_annotations
 from opmkit.bundle.generation.names import file_name
 from opmkit.bundle.generation.rbac import divide_rbac
 from opmkit.bundle.generation.service_version import fill_service_version
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.project.base import new_base
 from opmkit.bundle.versions import strict_version

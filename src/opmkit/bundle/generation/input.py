@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from opmkit.bundle.content import Content
+from opmkit.bundle.directory import MAX_TOTAL_BYTES
 from opmkit.bundle.document_stream import BOM, is_json, read_documents
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.go_yaml import MAX_DEPTH
 from opmkit.bundle.json_value import replace_lone_surrogates
-from opmkit.bundle.load import MAX_TOTAL_BYTES
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opmkit.bundle.api_types import tables
 from opmkit.bundle.api_types.encode import encode_struct
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.generation.names import check_name
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.kinds import CRD_KIND
 
 if TYPE_CHECKING:
     from opmkit.bundle.generation.input import InputObject

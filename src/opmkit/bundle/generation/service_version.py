@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.generation import examples, manifests
 from opmkit.bundle.generation.manifests import served_versions
 from opmkit.bundle.generation.related_images import find_related_images
 from opmkit.bundle.generation.webhooks import webhook_definitions
+from opmkit.bundle.kinds import CSV_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.field_path import format_path
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.pinning.image_use import (
     ImageUse,
     Role,

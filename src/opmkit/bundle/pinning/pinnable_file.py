@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.field_path import format_path
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.pinning.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
 from opmkit.bundle.pinning.object_images import find_object_images
 from opmkit.bundle.source_nodes import compose_document, find_node, nearest_node

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
 from opmkit.bundle.api_types.tables import CSV
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.document_stream import read_documents
 from opmkit.bundle.errors import InvalidDocument, InvalidProject
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.project.edit import replace_owned_crds
 from opmkit.bundle.project.located import LocatedValue
 from opmkit.bundle.project.names import display_name

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.content import Content, ContentCache
-from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.lenient import mapping, scalar_text, text
 from opmkit.bundle.validation.compat import Compat
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import metadata
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "cel-expr-python"
 """Optional dependency that compiles CEL, in the extra ``cel``: larger than all others, without wheels for musl."""
+_MODULE = "cel_expr_python"
 MAX_LENGTH = 16 * 1024
 """Maximum length of a rule."""
 
@@ -28,6 +29,12 @@ class CompilerMissing(Exception):
 
 def compiler_version() -> str:
     """Return the version of the CEL library, "" if it is not installed."""
+    return _distribution_version() if find_spec(_MODULE) else ""
+
+
+def _distribution_version() -> str:
+    from importlib import metadata  # slow to import: email
+
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -60,7 +67,7 @@ def _environment() -> cel.Env:
     try:
         from cel_expr_python import cel
     except ImportError as error:
-        cause = f"cannot be loaded: {error}" if compiler_version() else "is not installed"
+        cause = f"cannot be loaded: {error}" if _distribution_version() else "is not installed"
         raise CompilerMissing(f"{DISTRIBUTION} {cause}") from error
     properties = cel.Type.List(cel.Type.Map(cel.Type.STRING, cel.Type.DYN))
     compare = cel.Overload("semver_compare", return_type=cel.Type.INT, parameters=[cel.Type.DYN, cel.Type.DYN])

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.rule import Rule
-from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,6 +51,8 @@ class BundleSummary:
     @classmethod
     def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> BundleSummary | None:
         """Return the summary of a bundle, or None if it has no package or no ClusterServiceVersion with a name."""
+        from opmkit.bundle.validation.csv_view import Csv  # slow to import: API types, not needed for cached results
+
         csv, package = Csv.from_bundle(bundle), bundle.annotations.get(labels.PACKAGE, "")
         if csv is None or not csv.name or not package:
             return None
@@ -81,6 +81,8 @@ class BundleSummary:
 
 @lru_cache(maxsize=32_768)
 def _parse(version: str) -> Version:
+    from opmkit.bundle.versions import tolerant_version  # slow to import: not needed for a single bundle
+
     try:
         return tolerant_version(version)
     except ValueError:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from opmkit.bundle import fields
+from opmkit.bundle.document import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.json_value import UINT64, encode
 from opmkit.bundle.lenient import scalar_text
-from opmkit.bundle.properties import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
 
 _IN_OPM_1_26 = frozenset(

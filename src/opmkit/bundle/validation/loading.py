@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CRDS
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_as_go, decode_finding
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv

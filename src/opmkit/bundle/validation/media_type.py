@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.decode import decode_finding
 

@@ -7,7 +7,7 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
-from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.lenient import items, mapping, scalar_text, text
 from opmkit.bundle.validation.openshift import VERSIONS, VersionRange
 from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, REPOSITORY_CONFIG, TEMPLATES

@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_finding
 from opmkit.bundle.validation.kinds import supported_kinds

@@ -11,9 +11,7 @@ from opmkit.bundle.cache import files_digest
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.labels import MANIFESTS, METADATA
-from opmkit.bundle.load import not_a_bundle
 from opmkit.bundle.package_directory import is_package_directory
-from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.bundle.validation.operator_directory import (
     bundle_directories,
     operator_directories,
@@ -23,13 +21,12 @@ from opmkit.bundle.validation.operator_directory import (
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
-from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.reference import ImageReference, Reference
     from opmkit.imagetools.tools import ContainerTool
 
     GetTool: TypeAlias = Callable[[], ContainerTool]
@@ -144,6 +141,9 @@ def _read_list(path: Path) -> list[str]:
 
 
 def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
+    from opmkit.bundle.source import parse_location, path_or_image  # slow to import: not needed for directories
+    from opmkit.imagetools.reference import Reference
+
     location = parse_location(target.removesuffix(_ALL_TAGS_SUFFIX))
     if isinstance(location, Path):
         raise NotABundle(f"{target}: no such directory", hint="pass the directory that contains manifests/")
@@ -170,6 +170,8 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
     labelled = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
     files = get_tool().read_tree(source.location, sorted({*_DIRECTORIES, *filter(None, labelled)}), _LIMITS)
     if not files:
+        from opmkit.bundle.load import not_a_bundle
+
         raise not_a_bundle(source.target, get_tool().inspect(source.location))
     files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)

@@ -18,7 +18,6 @@ from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.sources import BundleFiles, read_files
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -77,6 +76,8 @@ class BundleValidator:
             digest = bundle.digest if self.cache else ""
             result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
             return _PulledBundle(digest, str(source.location.resolve()), result, bundle.files)
+        from opmkit.imagetools.reference import Reference  # slow to import: not needed for directories
+
         digest = self.get_tool().digest(source.location) if self.cache else ""
         cached = self._cached(digest, source)
         if cached is not None:

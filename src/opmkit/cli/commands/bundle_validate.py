@@ -233,6 +233,6 @@ def _find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
 
 def _open_cache(plan: ValidationPlan) -> ValidationCache:
     from opmkit.bundle.validation.cache import ValidationCache
-    from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.store.directory import cache_directory
 
-    return ValidationCache.open(ImageStore.open().cache_directory("verdicts"), plan.cache_key())
+    return ValidationCache.open(cache_directory("verdicts"), plan.cache_key())

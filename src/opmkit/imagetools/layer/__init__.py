@@ -1,14 +1,21 @@
 """Image layers: tar archives that are written reproducibly and read as untrusted input."""
 
-from opmkit.imagetools.layer.compression import Compression
-from opmkit.imagetools.layer.extract import extract_tree
-from opmkit.imagetools.layer.find import FoundFile, find_file
-from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
-from opmkit.imagetools.layer.reader import read_tar
-from opmkit.imagetools.layer.scan import scan_layer
-from opmkit.imagetools.layer.tree import FileTree, read_tree
-from opmkit.imagetools.layer.types import LayerSource
-from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.layer.compression import Compression
+    from opmkit.imagetools.layer.extract import extract_tree
+    from opmkit.imagetools.layer.find import FoundFile, find_file
+    from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
+    from opmkit.imagetools.layer.reader import read_tar
+    from opmkit.imagetools.layer.scan import scan_layer
+    from opmkit.imagetools.layer.tree import FileTree, read_tree
+    from opmkit.imagetools.layer.types import LayerSource
+    from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
 __all__ = [
     "DISK_LIMITS",
@@ -29,3 +36,34 @@ __all__ = [
     "write_layer",
     "write_tar",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "compression": ("Compression",),
+        "extract": ("extract_tree",),
+        "find": (
+            "FoundFile",
+            "find_file",
+        ),
+        "limits": (
+            "DISK_LIMITS",
+            "MEMORY_LIMITS",
+            "Limits",
+            "LimitTracker",
+        ),
+        "reader": ("read_tar",),
+        "scan": ("scan_layer",),
+        "tree": (
+            "FileTree",
+            "read_tree",
+        ),
+        "types": ("LayerSource",),
+        "write": (
+            "Layer",
+            "LayerFile",
+            "write_layer",
+            "write_tar",
+        ),
+    },
+)

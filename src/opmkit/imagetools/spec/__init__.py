@@ -3,11 +3,18 @@
 Parsed values keep their original bytes, and so their digest.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.lazy_exports import lazy_exports
 from opmkit.imagetools.spec import media_types
-from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig
-from opmkit.imagetools.spec.descriptor import Descriptor, Platform
-from opmkit.imagetools.spec.digests import check_digest, is_digest, new_hash, sha256_digest
-from opmkit.imagetools.spec.manifest import MAX_MANIFEST_SIZE, IndexManifest, Manifest, parse_manifest
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig
+    from opmkit.imagetools.spec.descriptor import Descriptor, Platform
+    from opmkit.imagetools.spec.digests import check_digest, is_digest, new_hash, sha256_digest
+    from opmkit.imagetools.spec.manifest import MAX_MANIFEST_SIZE, IndexManifest, Manifest, parse_manifest
 
 __all__ = [
     "EPOCH",
@@ -27,3 +34,32 @@ __all__ = [
     "parse_manifest",
     "sha256_digest",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "config": (
+            "EPOCH",
+            "MAX_CONFIG_SIZE",
+            "ConfigChanges",
+            "HistoryEntry",
+            "ImageConfig",
+        ),
+        "descriptor": (
+            "Descriptor",
+            "Platform",
+        ),
+        "digests": (
+            "check_digest",
+            "is_digest",
+            "new_hash",
+            "sha256_digest",
+        ),
+        "manifest": (
+            "MAX_MANIFEST_SIZE",
+            "IndexManifest",
+            "Manifest",
+            "parse_manifest",
+        ),
+    },
+)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
-from opmkit.imagetools.store.layout import CACHE_DIRECTORY, INGEST_DIRECTORY, Layout
-from opmkit.imagetools.store.private import private_directory
+from opmkit.imagetools.store.directory import CACHE_DIRECTORY, store_directory
+from opmkit.imagetools.store.layout import INGEST_DIRECTORY, Layout
 from opmkit.imagetools.store.reader import REF_NAME, is_attached
 from opmkit.imagetools.store.repository import LayoutRepository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.spec import Descriptor
@@ -53,9 +52,7 @@ class ImageStore:
         Raises:
             StoreError: No directory is usable.
         """
-        configured = os.environ.get("OPM_STORE")
-        root = path or (Path(configured) if configured else _default_path())
-        return cls(Layout(root.absolute(), private=True))
+        return cls(Layout(path.absolute() if path else store_directory(), private=True))
 
     def repository(self, name: str) -> LayoutRepository:
         """Return the images called ``name`` (registry and repository), by tag."""
@@ -149,20 +146,3 @@ def _matches(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
     if reference.digest:
         return manifest.digest == reference.digest and (not name or name.startswith(f"{reference.name}:"))
     return name == tagged
-
-
-def _default_path() -> Path:
-    from platformdirs import user_data_path
-
-    with suppress(RuntimeError):  # no home directory
-        path = user_data_path("opmkit")
-        if path.is_absolute() and _is_writable(path):
-            return path
-    return private_directory() / "store"
-
-
-def _is_writable(path: Path) -> bool:
-    """Return whether a directory, which may not exist yet, can be written to."""
-    candidates = (path, *path.parents)
-    existing = next(candidate for candidate in candidates if os.path.exists(candidate))  # noqa: PTH110 (never raises)
-    return os.access(existing, os.W_OK | os.X_OK)

@@ -18,6 +18,7 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
+from opmkit.imagetools.store.directory import CACHE_DIRECTORY
 from opmkit.imagetools.store.disk import disk_errors, sync_to_disk
 from opmkit.imagetools.store.private import FILE_MODE, is_shared, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
@@ -34,7 +35,6 @@ MAX_INDEX_IMAGES = 1 << 18
 LOCK_FILE = "opmkit.lock"
 LOCK_TIMEOUT_SECONDS = 120.0
 INGEST_DIRECTORY = "ingest"
-CACHE_DIRECTORY = "results"
 _OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
 """Files that opmkit may create in the directory of a layout before the layout itself."""
 

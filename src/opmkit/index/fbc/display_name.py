@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.fields import member
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.index.fbc.blobs import CSV_METADATA
 from opmkit.index.fbc.migrate import bundle_objects
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidDocument
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty

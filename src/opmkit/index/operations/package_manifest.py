@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import yaml
 
 from opmkit.bundle import fields
-from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
+from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.document import MAX_BYTES, read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
 from opmkit.index.errors import CatalogError

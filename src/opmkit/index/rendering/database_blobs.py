@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import GVK, PACKAGE
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import (

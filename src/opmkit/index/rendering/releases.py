@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CSV
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document_stream import sort_keys
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, DEPRECATIONS, BlobProperty, OtherBlob

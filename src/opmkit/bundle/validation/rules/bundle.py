@@ -15,7 +15,6 @@ from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import tolerant_version
 from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,9 +262,12 @@ def _reference_problem(image: str) -> str:
     """Return why a reference is invalid, "" for a valid or empty one."""
     if "://" in image:
         return f"related image {image!r} has a URL scheme, which is not allowed in image references"
+    if not image:
+        return ""
+    from opmkit.imagetools.reference import Reference  # slow to import: few bundles have related images
+
     try:
-        if image:
-            Reference.parse(image)
+        Reference.parse(image)
     except InvalidReference as error:
         return f"invalid related image: {error}"
     return ""

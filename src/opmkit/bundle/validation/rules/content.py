@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation import loading
 from opmkit.bundle.validation.compat import GO_ONLY, OPMKIT_ONLY, RECENT, Compat

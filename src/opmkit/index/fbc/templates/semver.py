@@ -11,9 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation

@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.migrate import bundle_objects

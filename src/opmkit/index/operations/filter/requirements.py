@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.bundle.document import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.fields import member
-from opmkit.bundle.properties import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.check.bundle import bundle_version
 

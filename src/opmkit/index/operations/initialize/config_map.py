@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import crd, fields
-from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
+from opmkit.bundle import fields
+from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.manifest import manifest_from_value
 from opmkit.imagetools.files import write_files
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -84,7 +85,7 @@ class _Definitions:
     manifests: dict[ApiKey, Manifest] = field(default_factory=dict)
 
     def add(self, where: str, value: JsonValue) -> None:
-        manifest = _manifest(where, value, crd.CRD_KIND)
+        manifest = _manifest(where, value, CRD_KIND)
         if manifest.crd_error:
             raise locate_error(where, manifest.crd_error)
         for api in manifest.apis:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.directory import read_files
 from opmkit.bundle.document import MAX_BYTES, read_document
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.load import read_files
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.pinning.pin import MANIFEST_EXTENSIONS, read_manifests
 from opmkit.bundle.pinning.pinnable_file import PinnableFile
 from opmkit.imagetools.files import write_files

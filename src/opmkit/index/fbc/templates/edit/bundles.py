@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
 from opmkit.imagetools.reference import Reference

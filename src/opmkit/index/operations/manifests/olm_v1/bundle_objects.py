@@ -9,7 +9,7 @@ import orjson
 
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.kinds import CRD_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,0 +1,50 @@
+"""The directory of the embedded image store."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from opmkit.imagetools.store.private import is_shared, private_directory
+
+CACHE_DIRECTORY = "results"
+
+
+def store_directory() -> Path:
+    """Return ``OPM_STORE``, else the store in the user's data directory.
+
+    Users without a writable home directory, as in many pods, get one in the directory for temporary files.
+
+    Raises:
+        StoreError: No directory is usable.
+    """
+    configured = os.environ.get("OPM_STORE")
+    return (Path(configured) if configured else _default_path()).absolute()
+
+
+def cache_directory(name: str) -> Path:
+    """Return a directory for results computed from images; to prune the store removes old files two levels below it."""
+    root = store_directory()
+    if is_shared(root):
+        from opmkit.imagetools.store.layout import Layout  # slow to import: values of the image specification
+
+        Layout(root, private=True).restrict()
+    return root / CACHE_DIRECTORY / name
+
+
+def _default_path() -> Path:
+    from platformdirs import user_data_path
+
+    with suppress(RuntimeError):  # no home directory
+        path = user_data_path("opmkit")
+        if path.is_absolute() and _is_writable(path):
+            return path
+    return private_directory() / "store"
+
+
+def _is_writable(path: Path) -> bool:
+    """Return whether a directory, which may not exist yet, can be written to."""
+    candidates = (path, *path.parents)
+    existing = next(candidate for candidate in candidates if os.path.exists(candidate))  # noqa: PTH110 (never raises)
+    return os.access(existing, os.W_OK | os.X_OK)
