@@ -27,6 +27,7 @@ TESTS_OF_PAGES = {
     "docs/gate.md": "tests/e2e/test_docs.py",
     "docs/github-actions.md": "tests/e2e/first_contact/test_pipelines.py",
     "docs/gitlab.md": "tests/e2e/first_contact/test_pipelines.py",
+    "docs/index-images.md": "tests/e2e/test_docs_explanation.py",
     "docs/merging.md": "tests/e2e/test_docs.py",
     "docs/mirroring.md": "tests/e2e/test_mirror.py",
     "docs/operator-sdk.md": "tests/e2e/test_docs.py",
