@@ -218,6 +218,9 @@ _ALPHA: Entries = {
     "bundle": _BUNDLE_GROUP,
     "list": Group("List the contents of an index", _ALPHA_LIST),
 }
+_REPORT: Entries = {
+    "merge": ("report:merge", "Merge the reports of all shards of a validation into the report of one process"),
+}
 COMMANDS: Entries = {
     "cleanup": ("cleanup:cleanup", "Remove an operator from a cluster, with everything that opm run created"),
     "init": ("init:init", "Create the first document of a package in a file-based catalog"),
@@ -240,6 +243,7 @@ COMMANDS: Entries = {
     "image": Group("Manage images in the embedded image store, layouts and registries", _IMAGE),
     "olm": Group("Install, check and remove the Operator Lifecycle Manager (OLM) of a cluster", _OLM),
     "run": Group("Run operators in a cluster with OLM", _RUN),
+    "report": Group("Merge reports", _REPORT),
     "template": Group("Edit and render catalog templates", _TEMPLATE),
     "alpha": Group("Commands that are alpha in operator-registry", _ALPHA, is_lenient=False),
 }

@@ -10,6 +10,7 @@ from typer.core import TyperOption
 
 ADVANCED_PANEL = "Advanced"
 COMPATIBILITY_PANEL = "Compatibility with Go opm"
+SCALE_PANEL = "Several machines"
 SPECIAL_PANELS = frozenset(
     [
         ADVANCED_PANEL,
@@ -24,6 +25,7 @@ SPECIAL_PANELS = frozenset(
         "Other writers of the tag",
         "Pod of the catalog source",
         "Registry access",
+        SCALE_PANEL,
     ]
 )
 """Groups of flags that ``--help`` omits for commands with many flags."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.parallel_validator import ValidatorConfig
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.profiles import Profile
+    from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.cli.validation_flags import ReportFlags, RuleFlags
 
 MULTIARCH = "multiarch"
@@ -91,6 +92,12 @@ class ValidationPlan:
 
         validate = validate_labels if self.labels_only else ProfileValidator(self.profile, self.optional)
         return ValidatorConfig(validate, self.compat, self.options, inspect if self.needs_registries else None)
+
+    def report_settings(self) -> ReportSettings:
+        """Return the settings that a report depends on."""
+        from opmkit.bundle.validation.report_settings import ReportSettings
+
+        return ReportSettings(self.profile.name, self.compat.value, self.fail_on, self.policy, self.known)
 
     @property
     def needs_registries(self) -> bool:

@@ -4,29 +4,68 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.reports.embedded import SHARD_KEY, add_to_junit, add_to_sarif
 from opmkit.cli.console import print_bytes, print_json, print_line, print_text
 from opmkit.cli.errors import print_error, print_to_stderr
 from opmkit.cli.validation_flags import ReportFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.tags import SkippedTags
 
 
-def print_report(
+OPERATOR_SDK = "operator-sdk"
+"""The profile with the rules of operator-sdk."""
+
+
+def print_results(
+    results: Sequence[ValidationResult],
+    report_format: ReportFormat,
+    settings: ReportSettings,
+    sources: Sequence[Source],
+    skipped: SkippedTags,
+    go_tool: str | None = None,
+    *,
+    shard: Mapping[str, Any] | None = None,
+) -> bool:
+    """Print the report and the last line on stderr, and return whether all bundles passed.
+
+    Args:
+        results: The results to print.
+        report_format: The format of the report.
+        settings: The settings of the validation.
+        sources: The bundles.
+        skipped: The tags that were not validated.
+        go_tool: The container tool in the last line if that is to be Go opm's.
+        shard: Data to embed in JSON, SARIF and JUnit reports.
+    """
+    fail_on = settings.fail_on
+    _print_report(results, report_format, fail_on, sources, skipped, shard)
+    failed = [result for result in results if not result.passes(fail_on)]
+    if go_tool is not None:
+        print_go_result(results[-1], go_tool, fail_on)
+    elif failed:
+        print_first_failure(failed[0], fail_on)
+    elif settings.profile == OPERATOR_SDK:
+        print_operator_sdk_success()
+    return not failed
+
+
+def _print_report(
     results: Sequence[ValidationResult],
     report_format: ReportFormat,
     fail_on: Severity,
     sources: Sequence[Source],
     skipped: SkippedTags,
+    shard: Mapping[str, Any] | None,
 ) -> None:
-    """Print the results of all bundles in a format."""
     if skipped.total and report_format not in (ReportFormat.TEXT, ReportFormat.JSON):  # no place in these formats
         print_to_stderr(f"skipped {skipped}")
     match report_format:
@@ -37,17 +76,20 @@ def print_report(
         case ReportFormat.JSON:
             from opmkit.bundle.reports import json as json_report
 
-            print_json(json_report.report(results, fail_on, skipped.total))
+            value = json_report.report(results, fail_on, skipped.total)
+            print_json({**value, SHARD_KEY: shard} if shard else value)
         case ReportFormat.SARIF:
             from opmkit.bundle.reports import sarif
             from opmkit.bundle.validation.rule_registry import rules
 
             roots = {source.target: sarif.target_uri(source.target, source.location) for source in sources}
-            print_json(sarif.report(results, rules(), roots))
+            log = sarif.report(results, rules(), roots)
+            print_json(add_to_sarif(log, shard) if shard else log)
         case ReportFormat.JUNIT:
             from opmkit.bundle.reports import junit
 
-            print_bytes([junit.report(results, fail_on).encode()])
+            document = junit.report(results, fail_on)
+            print_bytes([(add_to_junit(document, shard) if shard else document).encode()])
         case ReportFormat.GITHUB:
             from opmkit.bundle.reports import github
 

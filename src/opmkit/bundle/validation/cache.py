@@ -13,6 +13,7 @@ from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.result import ValidationResult
+from opmkit.imagetools.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,20 +35,35 @@ class ValidationCache:
     def get(self, content: str, target: str) -> ValidationResult | None:
         """Return the result for the bundle with this digest, under the name ``target``, or None."""
         try:
-            value = orjson.loads(self.results.get(content) or b"")
-            findings = tuple(map(_finding, value["findings"]))
-            summary = value["summary"] and _summary(value["summary"], target)
-            return ValidationResult(target, findings, value["name"], package=value["package"], summary=summary)
+            return decode_result(orjson.loads(self.results.get(content) or b""), target)
         except (ValueError, TypeError, KeyError):
             return None
 
     def put(self, content: str, result: ValidationResult) -> None:
         """Store a result, unless it is an error."""
-        if result.error:
-            return
-        value: dict[str, Any] = {"name": result.name, "package": result.package}
-        value |= {"findings": result.findings, "summary": result.summary}
-        self.results.put(content, orjson.dumps(value))
+        if not result.error:
+            self.results.put(content, orjson.dumps(encode_result(result)))
+
+
+def encode_result(result: ValidationResult) -> dict[str, Any]:
+    """Return the result in JSON types, without its name on the command line and its error."""
+    fields = {"name": result.name, "package": result.package, "findings": result.findings, "summary": result.summary}
+    encoded: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+    return encoded
+
+
+def decode_result(
+    value: Mapping[str, Any], target: str, *, error: str = "", hint: Hint | None = None
+) -> ValidationResult:
+    """Return the result that `encode_result` wrote, for a name on the command line and with an error.
+
+    Raises:
+        KeyError, TypeError, ValueError: The value is damaged.
+    """
+    findings = tuple(map(_finding, value["findings"]))
+    summary = value["summary"] and _summary(value["summary"], target)
+    name, package = value["name"], value["package"]
+    return ValidationResult(target, findings, name, error, hint or Hint(), package=package, summary=summary)
 
 
 def _summary(value: Mapping[str, Any], target: str) -> BundleSummary:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     """Returns the tool that reads images; not called for directories."""
 
 _MAX_LISTED = 3
-_LIST_PREFIX = "@"
+LIST_PREFIX = "@"
+"""Start of a target that is the path of a list of targets."""
 _ALL_TAGS_SUFFIX = ":*"
 _MAX_LIST_BYTES = 16 << 20
 _LIMITS = Limits(
@@ -101,12 +102,12 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
         StoreError: if a file cannot be read.
     """
     for target in targets:
-        if target.startswith(_LIST_PREFIX):
-            yield from expand_targets(_read_list(Path(target.removeprefix(_LIST_PREFIX))), tags)
+        if target.startswith(LIST_PREFIX):
+            yield from expand_targets(read_list(Path(target.removeprefix(LIST_PREFIX))), tags)
         elif Path(target).is_dir():
             yield from _directories(Path(target), _printable(target))
         elif Path(target).is_file():
-            hint = f"pass the directory that contains manifests/; for a list of references write {_LIST_PREFIX}{target}"
+            hint = f"pass the directory that contains manifests/; for a list of references write {LIST_PREFIX}{target}"
             raise NotABundle(f"{target} is a file, not a bundle", hint=hint)
         else:
             yield from _images(target, tags)
@@ -129,13 +130,14 @@ def _directories(path: Path, target: str) -> Iterator[Source]:
             yield Source(_printable(str(Path(target, version.name))), version)
 
 
-def _read_list(path: Path) -> list[str]:
+def read_list(path: Path) -> list[str]:
+    """Return the targets in a file, one per line with comments after ``#``; raise NotABundle if it is too large."""
     with disk_errors(path):
         if path.stat().st_size > _MAX_LIST_BYTES:
             raise NotABundle(f"{path} is larger than {_MAX_LIST_BYTES} bytes", hint="pass one reference per line")
         lines = path.read_bytes().decode("utf-8", "replace").splitlines()
     targets = [line.partition("#")[0].strip() for line in lines]
-    if any(target.startswith(_LIST_PREFIX) for target in targets):
+    if any(target.startswith(LIST_PREFIX) for target in targets):
         raise NotABundle(f"{path}: nested list", hint="name all lists on the command line")
     return [target for target in targets if target]
 

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_line, print_table, progress
+from opmkit.cli.console import print_line, print_table
 from opmkit.cli.container_tools import PULL_TOOL_HELP
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.help_flags import COMPATIBILITY_PANEL
-from opmkit.cli.hints import format_hint
 from opmkit.cli.lazy import call_once
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.scale_flags import ShardOption
 from opmkit.cli.streams import printing_result
 from opmkit.cli.validation_flags import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
 from opmkit.cli.validation_plan import ValidationPlan, parse_compat
-from opmkit.cli.validation_report import (
-    print_first_failure,
-    print_go_result,
-    print_operator_sdk_success,
-    print_report,
-)
-from opmkit.imagetools.hints import Hint
+from opmkit.cli.validation_report import print_results
+from opmkit.cli.validation_run import ValidationRun, combine_results
+from opmkit.imagetools.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.tags import SkippedTags
-    from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
-
-OPERATOR_SDK = "operator-sdk"
-"""The profile with the rules of operator-sdk."""
 
 
 def validate(
@@ -77,6 +68,7 @@ def validate(
             rich_help_panel=COMPATIBILITY_PANEL,
         ),
     ] = "none",
+    shard: ShardOption = "",
     verbose: Annotated[bool, typer.Option("--verbose", hidden=True)] = False,
 ) -> None:
     """Validate bundles and report each finding with file, line and a hint
@@ -97,6 +89,8 @@ def validate(
 
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
 
+      opm bundle validate @references.txt --shard 2/10 --output json > shard-2.json
+
       opm bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
     if verbose:
@@ -107,25 +101,35 @@ def validate(
     names = [*(targets or ()), *([tag] if tag else [])]
     report_format = report_flags.report_format()
     _check_count(names, report_format)
+    _check_shard(shard, report_format, tag=tag, writes_baseline=report_flags.write_baseline is not None)
     plan = ValidationPlan.from_flags(rule_flags, report_flags, as_opm=bool(tag))
     registry = call_once(registry_flags.tool)
     selection = _select(names, registry, tag_flags)
     _check_count(selection.sources or names, report_format)
+    part = _Part(Shard.parse(shard), selection) if shard else None
+    sources = part.sources if part else selection.sources
     tool = call_once(lambda: registry_flags.tool_named(image_builder))
-    results = _validate(tool, registry, selection.sources, plan, use_cache=not report_flags.no_cache)
-    if report_flags.write_baseline:
-        _write_baseline(report_flags.write_baseline, results)
-        return
-    print_report(results, report_format, plan.fail_on, selection.sources, selection.skipped)
-    failed = [result for result in results if not result.passes(plan.fail_on)]
-    if tag:
-        print_go_result(results[-1], image_builder, plan.fail_on)
-    elif failed:
-        print_first_failure(failed[0], plan.fail_on)
-    elif plan.profile.name == OPERATOR_SDK:
-        print_operator_sdk_success()
-    if failed:
+    raw = ValidationRun(tool, registry, plan, not report_flags.no_cache).results(sources)
+    if part:
+        passed = part.print(raw, report_format, plan.report_settings())
+    else:
+        results = combine_results(raw, sources, plan.report_settings())
+        if report_flags.write_baseline:
+            _write_baseline(report_flags.write_baseline, results)
+            return
+        passed = print_results(
+            results, report_format, plan.report_settings(), sources, selection.skipped, image_builder if tag else None
+        )
+    if not passed:
         ctx.exit(1)
+
+
+def _check_shard(shard: str, report_format: ReportFormat, *, tag: str, writes_baseline: bool) -> None:
+    """Raise UsageError for flags that exclude --shard."""
+    if shard and report_format is ReportFormat.JSON_ALPHA1:
+        raise UsageError("json-alpha1: unsupported with --shard", COMMAND)
+    if shard and (tag or writes_baseline):
+        raise conflicting_flags("--shard", "--tag" if tag else "--write-baseline", COMMAND)
 
 
 def _print_optional_validators(compat: Compat) -> None:
@@ -165,6 +169,36 @@ class _Selection:
     skipped: SkippedTags
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The bundles of one shard."""
+
+    shard: Shard
+    selection: _Selection
+
+    @property
+    def sources(self) -> list[Source]:
+        """The bundles of the shard, in their order."""
+        return [source for source in self.selection.sources if self.shard.contains(source.target)]
+
+    def print(self, results: Sequence[ValidationResult], report_format: ReportFormat, settings: ReportSettings) -> bool:
+        """Print the report of the shard with the data for a merge, and return whether its bundles passed."""
+        from opmkit.bundle.validation.shard_report import PlacedResult, Selection, ShardReport
+        from opmkit.cli.validation_run import apply_settings
+
+        skipped = self.selection.skipped
+        everything = enumerate(self.selection.sources)
+        placed = [(number, source) for number, source in everything if self.shard.contains(source.target)]
+        report = ShardReport(
+            self.shard,
+            Selection.from_sources(self.selection.sources, skipped),
+            settings,
+            tuple(PlacedResult(*place, result) for place, result in zip(placed, results, strict=True)),
+        )
+        applied = apply_settings(results, settings)
+        return print_results(applied, report_format, settings, self.sources, skipped, shard=report.encode())
+
+
 def _select(names: Sequence[str], registry: Callable[[], RegistryTool], tag_flags: TagFlags) -> _Selection:
     """Return the bundles that the targets name; raises NoMatchingTag and the errors of ``expand_targets``."""
     from opmkit.bundle.validation.sources import expand_targets
@@ -176,63 +210,3 @@ def _select(names: Sequence[str], registry: Callable[[], RegistryTool], tag_flag
     sources = tuple(expand_targets(names, selector))
     selector.check_patterns()
     return _Selection(sources, selector.skipped)
-
-
-def _validate(
-    tool: Callable[[], ContainerTool],
-    registry: Callable[[], RegistryTool],
-    sources: Sequence[Source],
-    plan: ValidationPlan,
-    *,
-    use_cache: bool,
-) -> list[ValidationResult]:
-    """Return the results in the order of ``sources``, without ignored and known findings."""
-    from opmkit.bundle.validation.baseline import exclude_known
-    from opmkit.bundle.validation.sources import read_files, read_labels
-    from opmkit.bundle.validation.validator import (
-        BundleValidator,
-        add_cross_bundle_findings,
-        cross_bundle_rules,
-    )
-
-    validation = BundleValidator(
-        tool,
-        plan.validator_config(lambda image: _find_platforms(registry(), image)),
-        read=read_labels if plan.labels_only else read_files,
-        cache=_open_cache(plan) if use_cache and plan.can_use_cache else None,
-        external=plan.external,
-    )
-    with progress() as bars:
-        results = list(validation.run(sources, progress=bars))
-    if len(results) > 1:
-        results = add_cross_bundle_findings(results, sources, cross_bundle_rules(plan.profile, plan.compat))
-    results = [plan.policy.apply(_format_hint(result)) for result in results]
-    return results if plan.known is None else [exclude_known(result, plan.known) for result in results]
-
-
-def _format_hint(result: ValidationResult) -> ValidationResult:
-    """Return the result with its hint in terms of the flags of this command."""
-    return replace(result, hint=Hint(format_hint(result.hint))) if result.hint else result
-
-
-def _find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
-    """Return the platforms of an image in its registry, None if it cannot be loaded."""
-    from opmkit.bundle.validation.platforms import ImagePlatforms
-    from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.imagetools.image import Image
-    from opmkit.imagetools.reference import parse_image_reference
-
-    try:
-        loaded = tool.load(parse_image_reference(image))
-    except ImageToolsError:
-        return None
-    if isinstance(loaded, Image):
-        return ImagePlatforms((loaded.config.platform,), is_index=False)
-    return ImagePlatforms(tuple(part.config.platform for part in loaded.images), is_index=True)
-
-
-def _open_cache(plan: ValidationPlan) -> ValidationCache:
-    from opmkit.bundle.validation.cache import ValidationCache
-    from opmkit.imagetools.store.directory import cache_directory
-
-    return ValidationCache.open(cache_directory("verdicts"), plan.cache_key())

@@ -20,6 +20,7 @@ from opmkit.cli.fbc_output import (
 )
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.scale_flags import ShardOption, expand_references
 from opmkit.index.fbc.compat import Change, Compat
 
 
@@ -29,7 +30,8 @@ def render(
     references: Annotated[
         list[str],
         typer.Argument(
-            metavar="REF", help="Index images, database files, catalog directories, bundle images or bundle directories"
+            metavar="REF",
+            help="Index images, database files, catalog directories, bundle images or directories, or @FILE for a list",
         ),
     ],
     output: CatalogOutput = CatalogFormat.JSON,
@@ -44,6 +46,7 @@ def render(
     ] = "",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
     compat: CompatOption = Compat.NEWEST,
+    shard: ShardOption = "",
     registry_flags: RegistryFlags,
 ) -> None:
     """Print bundles and indexes as a file-based catalog
@@ -56,6 +59,8 @@ def render(
       opm render quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0 >> catalog/lagoon/catalog.json
 
       opm render index.db -o yaml --migrate-level bundle-object-to-csv-metadata
+
+      opm render @bundles.txt --shard 2/10 > shards/2.json
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
@@ -76,5 +81,7 @@ def render(
         compat=compat,
     )
     with progress() as bars:
-        blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
+        blobs = render_references(
+            call_once(registry_flags.tool), expand_references(references, shard), options, progress=bars
+        )
     print_blobs(blobs, output)

@@ -1,0 +1,174 @@
+"""Results of one shard of a validation, as reports contain them, and their merge."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from opmkit._version import __version__
+from opmkit.bundle.errors import BundleError
+from opmkit.bundle.source import parse_location
+from opmkit.bundle.validation.cache import decode_result, encode_result
+from opmkit.bundle.validation.report_settings import ReportSettings
+from opmkit.bundle.validation.sources import Source
+from opmkit.bundle.validation.tags import SkippedTags
+from opmkit.imagetools.hints import Hint
+from opmkit.imagetools.shard import Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opmkit.bundle.validation.result import ValidationResult
+
+
+class InvalidReport(BundleError):
+    """Reports cannot be merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The bundles of all shards: their number, a digest of their names, and the skipped tags."""
+
+    total: int
+    digest: str
+    skipped: SkippedTags
+
+    @classmethod
+    def from_sources(cls, sources: Sequence[Source], skipped: SkippedTags) -> Self:
+        """Return the selection of these bundles."""
+        names = "\0".join(source.target for source in sources)
+        return cls(len(sources), hashlib.sha256(names.encode()).hexdigest(), skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedResult:
+    """The result of a bundle before the policy is applied, and the position of the bundle among those of all shards."""
+
+    position: int
+    source: Source
+    result: ValidationResult
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReport:
+    """The results of one shard, with all that a merge needs."""
+
+    shard: Shard
+    selection: Selection
+    settings: ReportSettings
+    results: tuple[PlacedResult, ...]
+
+    def encode(self) -> dict[str, Any]:
+        """Return the report in JSON types."""
+        selection = self.selection
+        return {
+            "release": __version__,
+            "index": self.shard.index,
+            "count": self.shard.count,
+            "total": selection.total,
+            "targets": selection.digest,
+            "skipped": [selection.skipped.attachments, selection.skipped.excluded],
+            "settings": self.settings.encode(),
+            "results": [_encode_placed(placed) for placed in self.results],
+        }
+
+    @classmethod
+    def decode(cls, value: Mapping[str, Any]) -> Self:
+        """Return the report that `encode` wrote; raise LookupError, TypeError or ValueError if it is damaged."""
+        return cls(
+            Shard(int(value["index"]), int(value["count"])),
+            Selection(int(value["total"]), value["targets"], SkippedTags(*map(int, value["skipped"]))),
+            ReportSettings.decode(value["settings"]),
+            tuple(map(_decode_placed, value["results"])),
+        )
+
+
+def merge_shards(reports: Sequence[tuple[str, ShardReport]]) -> list[PlacedResult]:
+    """Return the results of all shards in the order of one process.
+
+    Args:
+        reports: The names and contents of the reports.
+
+    Raises:
+        InvalidReport: A shard is missing or duplicate, or the reports belong to different runs.
+    """
+    (first_name, first), *others = reports
+    for name, report in others:
+        _check_same_run(first_name, first, name, report)
+    by_index: dict[int, str] = {}
+    for name, report in reports:
+        index = report.shard.index
+        if index in by_index:
+            raise InvalidReport(
+                f"{name}: shard {report.shard} is already in {by_index[index]}", hint="pass one report of each shard"
+            )
+        by_index[index] = name
+    missing = [index for index in range(1, first.shard.count + 1) if index not in by_index]
+    if missing:
+        shown = ", ".join(f"{index}/{first.shard.count}" for index in missing[:5])
+        raise InvalidReport(
+            f"reports of shards not found: {shown}{' and more' if len(missing) > 5 else ''}",
+            hint="run the missing shards again, and pass the reports of all shards",
+        )
+    merged = sorted(chain.from_iterable(report.results for _, report in reports), key=lambda placed: placed.position)
+    if [placed.position for placed in merged] != list(range(first.selection.total)):
+        raise InvalidReport("reports do not contain each bundle once", hint="run all shards again")
+    return merged
+
+
+def _check_same_run(first_name: str, first: ShardReport, name: str, report: ShardReport) -> None:
+    if report.shard.count != first.shard.count:
+        raise InvalidReport(
+            f"{name}: has one of {report.shard.count} shards, but {first_name} one of {first.shard.count}",
+            hint="pass the reports of one run",
+        )
+    if report.selection != first.selection:
+        raise InvalidReport(
+            f"{name}: its run had other targets than that of {first_name}",
+            hint="if tags are pushed meanwhile, list the references in a file and pass it to all shards as @FILE",
+        )
+    if report.settings != first.settings:
+        raise InvalidReport(
+            f"{name}: its run had other flags or another policy than that of {first_name}",
+            hint="run all shards with the same flags, policy and baseline",
+        )
+
+
+def decode_reports(encoded: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, ShardReport]]:
+    """Return the reports of shards by name; raise InvalidReport for those of other releases, and for damaged ones."""
+    reports = []
+    for name, value in encoded:
+        if value.get("release") != __version__:
+            raise InvalidReport(
+                f"{name}: written by release {value.get('release')}, but this is {__version__}",
+                hint="run all shards and the merge with the same release",
+            )
+        try:
+            reports.append((name, ShardReport.decode(value)))
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidReport(f"{name}: damaged report: {error}", hint="run this shard again") from error
+    return reports
+
+
+def _encode_placed(placed: PlacedResult) -> dict[str, Any]:
+    result, location = placed.result, placed.source.location
+    return {
+        "position": placed.position,
+        "target": result.target,
+        "directory": str(location) if isinstance(location, Path) else None,
+        "of_operator": placed.source.of_operator,
+        "error": result.error,
+        "hint": str(result.hint),
+        **encode_result(result),
+    }
+
+
+def _decode_placed(value: Mapping[str, Any]) -> PlacedResult:
+    target, directory = value["target"], value["directory"]
+    location = parse_location(target) if directory is None else Path(directory)
+    source = Source(target, location, of_operator=value["of_operator"])
+    hint = Hint(value["hint"]) if value["hint"] else Hint()
+    return PlacedResult(value["position"], source, decode_result(value, target, error=value["error"], hint=hint))

@@ -1,0 +1,107 @@
+"""Validation of bundles for ``opm bundle validate``, and the results of ``opm report merge``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from opmkit.cli.console import progress
+from opmkit.cli.hints import format_hint
+from opmkit.imagetools.hints import Hint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opmkit.bundle.validation.cache import ValidationCache
+    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.bundle.validation.report_settings import ReportSettings
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.validation.sources import Source
+    from opmkit.cli.validation_plan import ValidationPlan
+    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationRun:
+    """Validates bundles as a plan says.
+
+    Attributes:
+        tool: Returns the tool that reads images.
+        registry: Returns the tool that looks up platforms.
+        plan: Settings of the validation.
+        use_cache: Whether results of earlier runs are used.
+    """
+
+    tool: Callable[[], ContainerTool]
+    registry: Callable[[], RegistryTool]
+    plan: ValidationPlan
+    use_cache: bool
+
+    def results(self, sources: Sequence[Source]) -> list[ValidationResult]:
+        """Return the results in the order of ``sources``, each by itself and before the policy is applied."""
+        from opmkit.bundle.validation.sources import read_files, read_labels
+        from opmkit.bundle.validation.validator import BundleValidator
+
+        plan = self.plan
+        validator = BundleValidator(
+            self.tool,
+            plan.validator_config(lambda image: _find_platforms(self.registry(), image)),
+            read=read_labels if plan.labels_only else read_files,
+            cache=_open_cache(plan) if self.use_cache and plan.can_use_cache else None,
+            external=plan.external,
+        )
+        with progress() as bars:
+            return [_format_hint(result) for result in validator.run(sources, progress=bars)]
+
+
+def combine_results(
+    results: Sequence[ValidationResult], sources: Sequence[Source], settings: ReportSettings
+) -> list[ValidationResult]:
+    """Return the results of all bundles with those of cross-bundle rules, without ignored and known findings."""
+    if len(results) > 1:
+        from opmkit.bundle.validation.compat import Compat
+        from opmkit.bundle.validation.profiles import profile_named
+        from opmkit.bundle.validation.validator import add_cross_bundle_findings, cross_bundle_rules
+
+        rules = cross_bundle_rules(profile_named(settings.profile), Compat(settings.compat))
+        results = add_cross_bundle_findings(results, sources, rules)
+    return apply_settings(results, settings)
+
+
+def apply_settings(results: Sequence[ValidationResult], settings: ReportSettings) -> list[ValidationResult]:
+    """Return the results without ignored and known findings."""
+    results = [settings.policy.apply(result) for result in results]
+    if settings.known is None:
+        return results
+    from opmkit.bundle.validation.baseline import exclude_known
+
+    return [exclude_known(result, settings.known) for result in results]
+
+
+def _format_hint(result: ValidationResult) -> ValidationResult:
+    """Return the result with its hint in terms of the flags of this command."""
+    return replace(result, hint=Hint(format_hint(result.hint))) if result.hint else result
+
+
+def _find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
+    """Return the platforms of an image in its registry, None if it cannot be loaded."""
+    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.image import Image
+    from opmkit.imagetools.reference import parse_image_reference
+
+    try:
+        loaded = tool.load(parse_image_reference(image))
+    except ImageToolsError:
+        return None
+    if isinstance(loaded, Image):
+        return ImagePlatforms((loaded.config.platform,), is_index=False)
+    return ImagePlatforms(tuple(part.config.platform for part in loaded.images), is_index=True)
+
+
+def _open_cache(plan: ValidationPlan) -> ValidationCache:
+    from opmkit.bundle.validation.cache import ValidationCache
+    from opmkit.imagetools.store.directory import cache_directory
+
+    return ValidationCache.open(cache_directory("verdicts"), plan.cache_key())
