@@ -108,6 +108,23 @@ def test_a_bundle_directory_is_validated_without_the_modules_for_images(tmp_path
         assert done.stdout.splitlines()[-1] == "[]", cached
 
 
+def test_images_are_read_from_registries_without_the_modules_for_writing() -> None:
+    modules = {
+        "requests",
+        "tarfile",
+        *(f"opmkit.imagetools.{name}" for name in ("copy", "registry.uploads", "archive")),
+    }
+    program = (
+        f"import sys, opmkit.imagetools.tools.registry as tools; tools.RegistryTool; "
+        f"print(sorted(set(sys.modules).intersection({modules})))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+VERSION_NEEDS_NONE_OF = ("typer", "dataclasses", "opmkit.imagetools.hints", "opmkit.index", "opmkit.cli.commands")
+
+
 def test_version_imports_neither_typer_nor_other_commands() -> None:
     program = (
         "import atexit, sys; from opmkit.cli.entry import opm; atexit.register(lambda: print(*sys.modules)); opm()"
@@ -116,7 +133,7 @@ def test_version_imports_neither_typer_nor_other_commands() -> None:
     version, modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert "OpmVersion" in version
     assert "opmkit.cli.version" in modules.split()
-    assert not [name for name in modules.split() if name.startswith(("typer", "opmkit.index", "opmkit.cli.commands"))]
+    assert not [name for name in modules.split() if name.startswith(VERSION_NEEDS_NONE_OF)]
 
 
 def test_every_exception_from_a_security_rule_has_a_reason() -> None:

@@ -6,11 +6,13 @@ The names in ``__all__`` are the public API, which follows semantic versioning. 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from opmkit._version import __version__ as __version__
 
+TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from opmkit._api import Opm
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity

@@ -6,7 +6,6 @@ command line is rewritten to the form that typer parses. Errors have pflag's mes
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from typer.core import TyperOption
 
 from opmkit.cli.errors import UsageError, similar_names
-from opmkit.cli.registry_flags import GLOBAL_FLAGS
+from opmkit.cli.global_flags import GLOBAL_FLAGS
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -127,6 +126,8 @@ def parse_csv_record(value: str) -> list[str]:
     """
     if value in ("", '""'):
         return []
+    import csv  # slow to import: few command lines have lists
+
     try:
         return next(csv.reader([value]))
     except csv.Error as error:

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
 REGISTRY_PANEL = "Registry access"
 CA_FILE_HELP = "PEM file of additional certificate authorities to trust"
 
-GLOBAL_FLAGS = {
-    "--skip-tls": False,
-    "--skip-tls-verify": False,
-    "--use-http": False,
-    "--debug": False,
-    "--verbose": False,  # operator-sdk's name for it
-    "--ca-file": True,
-    "--cert-dir": True,
-    "--authfile": True,
-    "--progress": True,
-}
-"""Flags that are valid anywhere on the command line, and whether each takes a value."""
-
 
 @dataclass(frozen=True, slots=True)
 class RegistryFlags:

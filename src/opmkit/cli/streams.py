@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from opmkit.imagetools.errors import OpmkitError
+
+TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 class OutputError(OpmkitError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.hints import Hint, as_hint
-
+TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from opmkit.imagetools.hints import Hint
 
 
 class OpmkitError(Exception):
@@ -25,9 +26,11 @@ class OpmkitError(Exception):
 
     def __init__(self, message: str, *, hint: Hint | str = "", details: Iterable[str] = ()) -> None:
         """Create an error."""
+        from opmkit.imagetools.hints import as_hint  # slow to import: dataclasses
+
         self.lines = (message, *details)
         self.message = "\n".join(self.lines)
-        self.hint = as_hint(hint)
+        self.hint: Hint = as_hint(hint)
         super().__init__(self.message)
 
     def to_dict(self) -> dict[str, Any]:

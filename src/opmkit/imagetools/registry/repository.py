@@ -23,7 +23,6 @@ from opmkit.imagetools.referrers import (
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
-from opmkit.imagetools.registry.uploads import BlobUpload
 from opmkit.imagetools.repository import TAG_MOVE_WINDOW, check_tag, verify_stream
 from opmkit.imagetools.spec import (
     MAX_CONFIG_SIZE,
@@ -125,6 +124,8 @@ class RegistryRepository:
     def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
         """Upload a blob, unless it exists or can be mounted from ``mount_from``."""
         if not self._has_blob(descriptor, self._push):
+            from opmkit.imagetools.registry.uploads import BlobUpload  # slow to import: most commands only read
+
             repository = self._mountable_repository(mount_from)
             BlobUpload(self._transport, self._endpoint, self._push, descriptor, opener).run(repository)
 

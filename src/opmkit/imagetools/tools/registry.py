@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opmkit.imagetools import interrupts, layer
-from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     ImageToolsError,
@@ -22,7 +21,7 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.image_format import ImageFormat
-from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, FoundFile, LayerSource, Limits
+from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DockerArchiveReference,
@@ -34,8 +33,6 @@ from opmkit.imagetools.reference import (
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.imagetools.transports import open_local, put_local
-from opmkit.imagetools.uncompressed import compress_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import ImageIndex
+    from opmkit.imagetools.layer import FoundFile, LayerSource
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import ImageSource, Repository
@@ -180,7 +178,7 @@ class RegistryTool:
         layers = self._layers(image)
         with self._reading(image):
             found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
-        return found and FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
+        return found and layer.FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file to ``destination``; return whether it exists in the image."""
@@ -197,6 +195,8 @@ class RegistryTool:
         progress: Progress = NO_PROGRESS,
     ) -> str:
         """Build an image for every platform of ``base``, whose layers are not copied unless they must be pushed."""
+        from opmkit.imagetools.uncompressed import compress_layers  # slow to import: compression
+
         base_image = Image.scratch() if base is None else self.load(base)
         with ScratchDirectory("opm-build-") as scratch:
             base_image = compress_layers(base_image, Path(scratch)).in_format(self.image_format.manifest_type)
@@ -223,6 +223,8 @@ class RegistryTool:
     ) -> Descriptor:
         """Push an image to the registry, or write it to the other place, that the reference names."""
         if not isinstance(reference, Reference):
+            from opmkit.imagetools.transports import put_local  # slow to import: archives
+
             return put_local(
                 image, reference, self._store, replacing=replacing, workers=self._workers, progress=progress
             )
@@ -246,6 +248,8 @@ class RegistryTool:
         progress: Progress,
         replacing: str | None = None,
     ) -> Descriptor:
+        from opmkit.imagetools.copy import copy_image  # slow to import: compression
+
         tag = reference.tag if reference.digest else reference.identifier or None
         descriptor = copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
         if tag:
@@ -259,6 +263,8 @@ class RegistryTool:
 
     def _read_with_fallback(self, reference: ImageReference, read: Callable[[ImageSource, str], T]) -> T:
         if not isinstance(reference, Reference):
+            from opmkit.imagetools.transports import open_local  # slow to import: archives
+
             return read(*open_local(reference, self._store))
         try:
             return read(self._client.repository(reference), reference.identifier)
