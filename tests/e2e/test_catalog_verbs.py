@@ -164,5 +164,12 @@ def test_diff_of_catalogs_and_databases(site: Opm) -> None:
     )
     markdown = site("index", "diff", "index.db", "cat", "-o", "markdown")
     assert "| `olm.channel alpha` | added | `` Use `stable`. `` |" in markdown
-    missing = site.attempt("index", "diff", "missing.db", "cat")
+    page = site.attempt("index", "diff", "index.db", "cat", "-o", "html", "--fail-on", "changed,added-deprecation")
+    assert page.stdout.startswith("<!doctype html>")
+    assert "index.db → cat" in page.stdout
+    assert page.returncode == 1
+    assert "Error: " in page.stderr
+    assert site.attempt("index", "diff", "index.db", "cat", "-o", "html", "--fail-on", "removed").returncode == 0
+    missing = site.attempt("index", "diff", "missing.db", "cat", "-o", "html")
+    assert missing.stdout == ""
     assert (missing.returncode, "missing.db: no such file or directory" in missing.stderr) == (1, True)

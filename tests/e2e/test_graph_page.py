@@ -149,7 +149,8 @@ def browser(shared_browser: Browser) -> Iterator[Browser]:
     yield shared_browser
     shared_browser.evaluate("1")  # wait until earlier events have been recorded
     assert shared_browser.errors == []
-    assert {address.split("#")[0].rpartition("/")[2] for address in shared_browser.requested} <= {"catalog.html"}
+    files = {address.split("#")[0].rpartition("/")[2] for address in shared_browser.requested}
+    assert files <= {"catalog.html", "changes.html"}
 
 
 def selected(browser: Browser) -> str:
@@ -515,5 +516,93 @@ def test_phone_shows_graph_and_details_without_scrolling_sideways(browser: Brows
             assert box <= 844
         heights = "[...document.querySelectorAll('button:not(#skip)')].map((it) => it.getBoundingClientRect().height)"
         assert min(browser.evaluate(heights)) >= 24
+    finally:
+        browser.emulate_desktop()
+
+
+def changed_reef() -> list[dict[str, Any]]:
+    """Return the package reef with a new head, a removed entry, other edges and another image."""
+    name = "reef.v{}".format
+    old = {document["name"]: document for document in reef() if document["schema"] == "olm.bundle"}
+    return [
+        {"schema": "olm.package", "name": "reef", "defaultChannel": "stable", "description": "Grows reefs."},
+        channel("reef", "stable", {"name": name("1.0.0")}, {"name": name("1.2.0"), "replaces": name("1.0.0")}),
+        channel("reef", "fast", {"name": name("1.2.0")}),
+        {**old[name("1.0.0")], "image": f"quay.io/example/reef@sha256:{15:064x}"},
+        bundle("reef", "1.2.0", 9),
+    ]
+
+
+@pytest.fixture(scope="module")
+def changes_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("changes")
+    for catalog, documents in {"old": [*reef(), *shoals()], "new": [*changed_reef(), *shoals()[8:], *broken()]}.items():
+        (directory / catalog).mkdir()
+        (directory / catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
+    page = directory / "changes.html"
+    page.write_text(Opm(directory)("index", "diff", "old", "new", "--output", "html"))
+    return page
+
+
+def test_comparison_lists_the_changed_packages(browser: Browser, changes_page: Path) -> None:
+    browser.open(changes_page, "")
+    assert browser.text("#compared").startswith("3 of 32 packages changed from old to new.")
+    names = "[...document.querySelectorAll('#packages button')].map((it) => it.innerText.split('\\n'))"
+    listed = {name: remarks for name, *remarks in browser.evaluate(names)}
+    assert list(listed) == ["atoll", "reef", "shoal1"]
+    assert listed["atoll"][0] == "5 bundles, 4 problems"
+    assert listed["shoal1"][0] == "0 bundles"
+    assert "removed" in listed["shoal1"][1]
+    assert "added" not in listed["shoal1"][1]
+
+
+def test_comparison_marks_what_changed(browser: Browser, changes_page: Path) -> None:
+    browser.dark(on=False)
+    browser.open(changes_page, "#reef")
+    assert browser.text("#count") == "2 bundles, 1 removed"
+    signs = "[...document.querySelectorAll('#graph .row')].map((row) => row.querySelector('.sign')?.textContent ?? '')"
+    assert browser.evaluate(signs) == ["+", "−", "±"]
+    rows = browser.evaluate(ROWS)
+    assert rows[0].startswith("1.2.0, added, head of the default channel")
+    assert rows[1].startswith("1.1.0, removed")
+    assert "image changed" in rows[2]
+    edges = "[...document.querySelectorAll('#graph .edge path.%s')].map((edge) => getComputedStyle(edge).stroke)"
+    assert browser.evaluate(edges % "added") == ["rgb(21, 128, 61)"]
+    assert browser.evaluate(edges % "removed") == ["rgb(185, 28, 92)"]
+    browser.click("#row-2")
+    details = browser.text("#details")
+    for text in ("Image before", f"@sha256:{0:064x}", f"@sha256:{15:064x}", "No longer replaced by (1)", "reef.v1.1.0"):
+        assert text in details
+
+
+def test_difference_selects_its_bundle(browser: Browser, changes_page: Path) -> None:
+    browser.open(changes_page, "#reef/fast")
+    assert "added" in browser.text("#channel option:checked")
+    items = "[...document.querySelectorAll('#changes button')].map((it) => it.textContent)"
+    texts = browser.evaluate(items)
+    (number,) = (number for number, text in enumerate(texts) if text.startswith('removed entry: channel "stable"'))
+    browser.evaluate(f"document.querySelectorAll('#changes button')[{number}].click()")
+    assert browser.evaluate("location.hash") == "#reef/stable/reef.v1.1.0"
+    assert "Change removed" in " ".join(browser.text("#details").split())
+    for kind in ("added", "removed", "changed"):
+        assert browser.evaluate(f"document.querySelector('.legend [data-kind={kind}]').checkVisibility()")
+
+
+def test_search_finds_removed_bundles(browser: Browser, changes_page: Path) -> None:
+    browser.open(changes_page, "#atoll")
+    browser.press("/")
+    browser.type("reef 1.0.1")
+    browser.until("document.querySelectorAll('#results li').length === 1")
+    browser.press("Enter")
+    assert selected(browser) == "reef.v1.0.1"
+    assert "removed" in browser.text("#channel option:checked")
+
+
+def test_comparison_on_a_phone_shows_the_graph_first(browser: Browser, changes_page: Path) -> None:
+    browser.emulate_phone(390, 844)
+    try:
+        browser.open(changes_page, "#reef")
+        assert not browser.evaluate("document.getElementById('changes').open")
+        assert browser.evaluate("document.querySelector('#row-0').getBoundingClientRect().bottom < innerHeight * 0.74")
     finally:
         browser.emulate_desktop()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import format_count, print_json, print_report, print_text
+from opmkit.cli.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_to_stderr
 from opmkit.cli.index_flags import INDEX_HELP
@@ -16,7 +16,9 @@ from opmkit.cli.registry_flags import RegistryFlags
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.operations.diff.differences import Difference
+    from opmkit.index.operations.diff.model import IndexDiff
 
 
 class DiffFormat(StrEnum):
@@ -25,6 +27,7 @@ class DiffFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 def diff(
@@ -33,7 +36,10 @@ def diff(
     before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
     after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
     output: Annotated[
-        DiffFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
+        DiffFormat,
+        typer.Option(
+            "--output", "-o", help="Output format: text, json, markdown, or html (a page with the update graphs)"
+        ),
     ] = DiffFormat.TEXT,
     fail_on: Annotated[
         list[str] | None,
@@ -50,11 +56,15 @@ def diff(
     The exit code is 0, with or without differences, unless --fail-on selects one of them: then it is 1, as if an index
     cannot be read. JSON and Markdown list the selected differences, other formats print them to stderr.
 
+    The HTML page draws the update graphs of the changed packages, with what was added, removed and changed.
+
     [bold]Examples:[/]
 
       opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
 
       opm index diff old.db new.db --output markdown
+
+      opm index diff quay.io/me/catalog:1 ./catalog --output html > changes.html
 
       opm index diff quay.io/me/catalog:1 ./catalog --fail-on removed,changed-bundle
     """
@@ -65,7 +75,12 @@ def diff(
     kinds = list(filter(None, fail_on or ()))
     if unknown := find_unknown_kind(kinds):
         raise UsageError(f"invalid value of --fail-on: {unknown}", ctx.command_path)
-    difference = compare_indexes(registry_flags.tool_named(container_tool), before, after)
+    tool = registry_flags.tool_named(container_tool)
+    if output is DiffFormat.HTML:
+        page, difference = _render_page(tool, before, after)
+        print_bytes([page])
+    else:
+        difference = compare_indexes(tool, before, after)
     failures = select_differences(difference, kinds)
     if output is DiffFormat.JSON:
         fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
@@ -76,11 +91,34 @@ def diff(
             print_text(f"{gate_as_markdown(failures, kinds)}\n")
         if output is DiffFormat.MARKDOWN:
             print_text(diff_as_markdown(difference))
-        else:
+        elif output is DiffFormat.TEXT:
             print_report(diff_as_text(difference))
         _print_failures(failures, kinds)
     if failures:
         ctx.exit(1)
+
+
+def _render_page(tool: ContainerTool, before: str, after: str) -> tuple[bytes, IndexDiff]:
+    """Return the page of the update graphs, and the differences; databases are converted to file-based catalogs."""
+    from opmkit.index.drawing.problems import package_problems
+    from opmkit.index.drawing.view import package_views
+    from opmkit.index.graph_page.comparison import compare_catalogs
+    from opmkit.index.graph_page.page import render_comparison
+    from opmkit.index.image.source import INDEXES, IndexSource
+    from opmkit.index.operations.diff.fbc import diff_blobs
+
+    sources = [IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after)]
+    for source in sources:
+        source.require(INDEXES)
+    old, new = (source.blobs() for source in sources)
+    difference = diff_blobs(old, new)
+    comparisons = compare_catalogs(old, new, difference)
+    names = {comparison.package.name for comparison in comparisons}
+    views = package_views(new)
+    shown = [view for view in views if view.name in names]
+    total = len({view.name for view in (*views, *package_views(old))})
+    summary = f"{len(names)} of {format_count(total, 'package')} changed from {before} to {after}."
+    return render_comparison(f"{before} → {after}", summary, comparisons, package_problems(new, shown)), difference
 
 
 def _print_failures(failures: Sequence[Difference], kinds: Sequence[str]) -> None:

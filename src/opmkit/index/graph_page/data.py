@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
 from opmkit.imagetools.escape import escape_controls
 from opmkit.index.drawing.layout import merged_order
+from opmkit.index.fbc import blobs as schemas
+from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from opmkit.index.drawing.problems import PackageProblem
     from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, RelatedImage
+    from opmkit.index.graph_page.comparison import PackageComparison, RowChange
+    from opmkit.index.operations.diff.differences import Difference
 
 MAX_TEXT = 2000
 """Characters of a text of the catalog; longer texts are truncated."""
@@ -24,6 +29,8 @@ MAX_LABEL = 200
 """Characters of the label of a problem."""
 MAX_PROBLEMS = 100
 """Problems of a package; further ones are only counted."""
+MAX_CHANGES = 1000
+"""Changes of a package; further ones are only counted, and shown in the graph without a text."""
 
 
 def clean_text(text: str) -> str:
@@ -121,3 +128,67 @@ def _row_data(rows: Iterable[Row], numbers: Mapping[str, int]) -> Iterable[dict[
         if row.cycle is not None:
             data["cycle"] = row.cycle
         yield data | non_empty(skips=row.skips, range=clean_text(row.skip_range), within=row.in_range)
+
+
+def change_counts(differences: Iterable[Difference]) -> list[int]:
+    """Return the numbers of added, removed and changed objects."""
+    kinds = Counter(_change_kind(difference) for difference in differences)
+    return [kinds[kind] for kind in ChangeKind]
+
+
+def compared_search_data(comparison: PackageComparison, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+    """Return what `search_data` does for the package with the bundles of both catalogs, and the number of changes."""
+    data = search_data(comparison.package, problems)
+    for name, texts in zip(comparison.package.bundles, data["bundles"], strict=True):
+        if name in comparison.removed:
+            texts.append(ChangeKind.REMOVED)
+    return data | {"counts": change_counts(comparison.differences)}
+
+
+def compared_package_data(comparison: PackageComparison, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+    """Return what `package_data` does for the package with the graphs of both catalogs, and the changes."""
+    data = package_data(comparison.package, problems)
+    for name, bundle in zip(comparison.package.bundles, data["bundles"], strict=True):
+        if name in comparison.changed_bundles:
+            bundle["change"] = comparison.changed_bundles[name]
+        if name in comparison.old_images:
+            bundle["oldImage"] = clean_text(comparison.old_images[name])
+    for (channel, _, row_changes), values in zip(comparison.layouts(), data["channels"], strict=True):
+        if kind := comparison.channels[channel.name].kind:
+            values["change"] = kind
+        for change, row in zip(row_changes, values["rows"], strict=True):
+            _add_row_change(row, change)
+    shown = comparison.differences[:MAX_CHANGES]
+    changes = [_change_data(difference, comparison.describe(difference)) for difference in shown]
+    return data | {"changes": changes, "counts": change_counts(comparison.differences)}
+
+
+def _add_row_change(row: dict[str, Any], change: RowChange) -> None:
+    if not change.is_entry:
+        row.pop("rank", None)
+    row.pop("cycle", None)
+    row |= non_empty(change=change.kind or "", added=change.added, oldSkips=change.old_skips)
+    if change.old_replaces is not None:
+        row["oldReplaces"] = change.old_replaces
+    if change.cycle is not None:
+        row["cycle"] = change.cycle
+
+
+def _change_kind(difference: Difference) -> ChangeKind:
+    return ChangeKind(difference.kind.value.partition("-")[0])
+
+
+def _change_data(difference: Difference, label: str) -> dict[str, Any]:
+    channel, bundle = difference.channel, difference.bundle
+    schema, _, name = difference.details.partition(" ")
+    if difference.kind.value.endswith("-deprecation"):
+        channel, bundle = (name if schema == subject else "" for subject in (schemas.CHANNEL, schemas.BUNDLE))
+        label = str(difference.kind) if bundle else ""
+    parts = (("channel", difference.channel), ("bundle", difference.bundle))
+    subject = ", ".join(f'{noun} "{value}"' for noun, value in parts if value)
+    details = difference.details or (label if label not in ("", _change_kind(difference)) else "")
+    return {
+        "kind": _change_kind(difference),
+        "text": clean_text(": ".join(filter(None, (str(difference.kind), subject, details)))),
+        **non_empty(channel=clean_text(channel), bundle=clean_text(bundle), label=clean_text(label[:MAX_LABEL])),
+    }

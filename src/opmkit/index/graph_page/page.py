@@ -17,13 +17,22 @@ from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import CatalogError
 from opmkit.index.graph_page.assets import asset, script
-from opmkit.index.graph_page.data import MAX_TEXT, package_data, search_data
+from opmkit.index.graph_page.data import (
+    MAX_TEXT,
+    change_counts,
+    clean_text,
+    compared_package_data,
+    compared_search_data,
+    package_data,
+    search_data,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.index.drawing.problems import PackageProblem
     from opmkit.index.drawing.view import PackageView
+    from opmkit.index.graph_page.comparison import PackageComparison
 
 MAX_DATA = 96 << 20
 """Bytes of the embedded data."""
@@ -44,20 +53,45 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     """
     found = [problems.get(package.name, ()) for package in packages]
     catalog = {"packages": list(map(search_data, packages, found))}
-    return _join_page(title, catalog, map(package_data, packages, found))
+    hint = Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL))
+    return _join_page(title, catalog, map(package_data, packages, found), hint)
 
 
-def _join_page(title: str, catalog: Mapping[str, Any], packages: Iterable[Mapping[str, Any]]) -> bytes:
+def render_comparison(
+    title: str,
+    summary: str,
+    packages: Sequence[PackageComparison],
+    problems: Mapping[str, Sequence[PackageProblem]],
+) -> bytes:
+    """Return a page of packages with the update graphs of two catalogs.
+
+    Args:
+        title: The title of the page.
+        summary: A sentence about the comparison.
+        packages: The packages to draw.
+        problems: The problems of packages of the second catalog by name.
+
+    Raises:
+        CatalogError: The data is larger than `MAX_DATA` bytes.
+    """
+    found = [problems.get(comparison.package.name, ()) for comparison in packages]
+    counts = change_counts(difference for comparison in packages for difference in comparison.differences)
+    catalog = {
+        "compared": {"title": clean_text(summary), "counts": counts},
+        "packages": list(map(compared_search_data, packages, found)),
+    }
+    hint = Hint("compare catalogs with fewer packages")
+    return _join_page(title, catalog, map(compared_package_data, packages, found), hint)
+
+
+def _join_page(title: str, catalog: Mapping[str, Any], packages: Iterable[Mapping[str, Any]], hint: Hint) -> bytes:
     data = [_data_element("catalog", catalog)]
     size = len(data[0])
     for number, package in enumerate(packages):
         data.append(_data_element(f"package-{number}", package))
         size += len(data[-1])
         if size > MAX_DATA:
-            raise CatalogError(
-                f"the data of the page would be larger than {MAX_DATA} bytes",
-                hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
-            )
+            raise CatalogError(f"the data of the page would be larger than {MAX_DATA} bytes", hint=hint)
     style, code = asset("page.css"), script()
     sources = f"script-src '{_hash(code)}'; style-src '{_hash(style)}'"
     parts = {

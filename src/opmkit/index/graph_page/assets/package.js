@@ -31,7 +31,7 @@ function remarksOfChannel(shown, channel) {
 
 function showList(box, title, items, omitted) {
   box.hidden = items.length === 0;
-  box.open = true;
+  box.open = box.id === "problems" || matchMedia("(min-width: 761px)").matches; // a phone shows the graph first
   box.querySelector("summary").textContent = title;
   if (omitted) items.push(element("li", {}, `and ${omitted} more`));
   box.querySelector("ul").replaceChildren(...items);
@@ -50,7 +50,10 @@ function showChanges({ changes = [], counts = [0, 0, 0] }) {
   showList(byId("changes"), countChanges(counts), items, counts.reduce((sum, count) => sum + count, 0) - changes.length);
 }
 
-const countChanges = ([added, removed, changed]) => `${plural(added + removed + changed, "difference")}: ${added} added, ${removed} removed, ${changed} changed`;
+function countChanges(counts) {
+  const parts = ["added", "removed", "changed"].map((kind, index) => counts[index] && `${counts[index]} ${kind}`);
+  return `${plural(counts.reduce((sum, count) => sum + count, 0), "difference")}: ${parts.filter(Boolean).join(", ")}`;
+}
 
 // A problem or change of a channel or a bundle is a button that selects it.
 function linkedText({ text, channel: name }, bundles) {
@@ -101,9 +104,10 @@ function setView(view) {
 }
 
 function countRows(rows) {
-  const cellsOf = (row) => [...row.cells.values()], missing = rows.filter((row) => row.name !== undefined).length;
-  const entries = rows.filter((row) => row.name === undefined && cellsOf(row).some((cell) => isEntry(cell) && !isRemoved(cell))).length;
-  const removed = rows.filter((row) => changeOf(row) === "removed").length, outside = rows.length - entries - missing - removed;
+  const kindOf = (row) => changeOf(row) === "removed" ? "removed" : row.name !== undefined ? "missing"
+    : [...row.cells.values()].some((cell) => isEntry(cell) && !isRemoved(cell)) ? "entry" : "outside";
+  const kinds = rows.map(kindOf), count = (kind) => kinds.filter((other) => other === kind).length;
+  const [entries, removed, missing, outside] = ["entry", "removed", "missing", "outside"].map(count);
   return [plural(entries, "bundle"), ...(removed ? [`${removed} removed`] : []), ...(missing ? [`${missing} missing`] : []),
     ...(outside ? [`${outside} not in the channel`] : [])].join(", ");
 }
@@ -128,7 +132,8 @@ function scrollToRow(number) {
 
 function listPackages() {
   byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated, problems, counts }, number) => {
-    const remark = element("small", {}, plural(bundles.length, "bundle") + (deprecated ? ", deprecated" : ""));
+    const present = bundles.filter(([, , change]) => change !== "removed").length;
+    const remark = element("small", {}, plural(present, "bundle") + (deprecated ? ", deprecated" : ""));
     if (problems) remark.append(", ", element("span", { class: "problem" }, plural(problems, "problem")));
     if (counts) remark.append(element("br"), countChanges(counts));
     return element("li", {}, element("button", { type: "button", "data-number": number }, name, remark));
