@@ -27,8 +27,8 @@ except ImportError:  # only the extra "fast" installs it, since it has no wheels
 _MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of documents that ryaml decodes: it needs several copies of them."""
 
-_MAX_BRACKETS = 200
-"""Maximum number of opening brackets and braces: the time of ryaml is quadratic in the nesting of flow collections."""
+_MAX_FLOW_WORK = 200 * _MAX_BYTES
+"""Maximum product of the size and the number of flow collections: for each token, ryaml visits all open collections."""
 _MAX_SEARCHES = 16
 """Maximum number of different strings that are searched in a document."""
 
@@ -37,6 +37,9 @@ _BEFORE_TOKENS = frozenset(b" \n\r\t[{,:\x85\xa8\xa9\xbf")
 
 The last ones are the ends of Unicode's line breaks and of the byte order mark in UTF-8.
 """
+_FLOW_START = re.compile(rb"(?:\A|(?<=[ \n\r\t\[{,:\x85\xa8\xa9\xbf]))[\[{]")
+_BEFORE_SPACE = frozenset(b"\n\r-:?[{,\x85\xa8\xa9\xbf")
+"""Bytes that precede the space before a tag, unless the document is invalid or has an anchor."""
 _ANCHOR_NAME = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _NUMBER_START = frozenset(b".0123456789")
 _DIFFERENT_IN_GO = re.compile(
@@ -73,7 +76,7 @@ def _load_fast(content: bytes) -> tuple[JsonValue] | None:
     """Decode a document that ryaml and Go decode equally, and that has no duplicate keys; return None for others."""
     if _ryaml_loads is None or len(content) > _MAX_BYTES or _has_indicators(content):
         return None
-    if content.count(b"[") + content.count(b"{") > _MAX_BRACKETS:
+    if _flow_work(content) > _MAX_FLOW_WORK:
         return None
     try:
         value = _ryaml_loads(content.decode())
@@ -91,19 +94,38 @@ def _has_indicators(content: bytes) -> bool:
     return (
         content.startswith(b"%")
         or b"\n%" in content
-        or _starts_token(b"!", None, content)
+        or _has_tags(content)
         or _starts_token(b"&", _ANCHOR_NAME, content)
         or _starts_token(b"+", _NUMBER_START, content)
     )
 
 
-def _starts_token(indicator: bytes, following: frozenset[int] | None, content: bytes) -> bool:
-    """Report whether the indicator is where a token can start, and one of the bytes follows, if any are given."""
-    position, size = content.find(indicator), len(content)
+def _flow_work(content: bytes) -> int:
+    """Return an upper bound of the steps in which ryaml visits open flow collections."""
+    brackets = content.count(b"[") + content.count(b"{")
+    if brackets * len(content) > _MAX_FLOW_WORK:  # most are in strings: count those where a token can start
+        brackets = len(_FLOW_START.findall(content))
+    return brackets * len(content)
+
+
+def _has_tags(content: bytes) -> bool:
+    """Report whether the document may contain tags: exclamation marks that are not inside of a line of text."""
+    position = content.find(b"!")
     while position >= 0:
-        if (not position or content[position - 1] in _BEFORE_TOKENS) and (
-            following is None or (position + 1 < size and content[position + 1] in following)
-        ):
+        before = position
+        while before and content[before - 1] in b" \t":
+            before -= 1
+        if not before or content[before - 1] in (_BEFORE_TOKENS if before == position else _BEFORE_SPACE):
+            return True
+        position = content.find(b"!", position + 1)
+    return False
+
+
+def _starts_token(indicator: bytes, following: frozenset[int], content: bytes) -> bool:
+    """Report whether the indicator is where a token can start, and one of the bytes follows."""
+    position, last = content.find(indicator), len(content) - 1
+    while 0 <= position < last:
+        if (not position or content[position - 1] in _BEFORE_TOKENS) and content[position + 1] in following:
             return True
         position = content.find(indicator, position + 1)
     return False
