@@ -9,7 +9,7 @@ from importlib import import_module
 
 from opmkit._version import __version__ as __version__
 
-TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
+TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
     from typing import Any
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from opmkit.imagetools.errors import OpmkitError
 
-TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
+TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-TYPE_CHECKING = False  # `opm version` imports this module, and importing typing takes longer than the rest
+TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
