@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
-from opmkit.bundle.worker_process import WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.cli.console import progress
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.sources import Source
+    from opmkit.cli.executor_flags import CommandExecutor
     from opmkit.cli.validation_plan import ValidationPlan
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -31,12 +33,14 @@ class ValidationRun:
         registry: Returns the tool that looks up platforms.
         plan: Settings of the validation.
         use_cache: Whether results of earlier runs are used.
+        executor: Workers that read and validate the bundles, None for this process.
     """
 
     tool: Callable[[], ContainerTool]
     registry: Callable[[], RegistryTool]
     plan: ValidationPlan
     use_cache: bool
+    executor: CommandExecutor | None = None
 
     def results(self, sources: Sequence[Source]) -> list[ValidationResult]:
         """Return the results in the order of ``sources``, each by itself and before the policy is applied."""
@@ -44,15 +48,36 @@ class ValidationRun:
         from opmkit.bundle.validation.validator import BundleValidator
 
         plan = self.plan
+        if self.executor is not None:
+            return self._distributed(self.executor, sources)
         validator = BundleValidator(
             self.tool,
-            plan.validator_config(lambda image: _find_platforms(self.registry(), image)),
+            plan.validator_config(self._find_platforms),
             read=read_labels if plan.labels_only else read_files,
             cache=_open_cache(plan) if self.use_cache and plan.can_use_cache else None,
             external=plan.external,
         )
         with progress() as bars:
             return [_format_hint(result) for result in validator.run(sources, progress=bars)]
+
+    def _distributed(self, executor: CommandExecutor, sources: Sequence[Source]) -> list[ValidationResult]:
+        from opmkit.bundle.validation.batch import ValidationTask
+
+        plan = self.plan
+        executor.check_paths(source.target for source in sources if isinstance(source.location, Path))
+        task = ValidationTask(
+            executor.worker,
+            replace(plan.validator_config(self._find_platforms), inspect=None),
+            plan.labels_only,
+            plan.cache_key() if self.use_cache and plan.can_use_cache else None,
+            plan.needs_registries,
+        )
+        return [_format_hint(result) for result in executor.map("Validating", task, sources, "bundles")]
+
+    def _find_platforms(self, image: str) -> ImagePlatforms | None:
+        from opmkit.bundle.validation.platforms import find_platforms
+
+        return find_platforms(self.registry(), image)
 
 
 def combine_results(
@@ -82,22 +107,6 @@ def apply_settings(results: Sequence[ValidationResult], settings: ReportSettings
 def _format_hint(result: ValidationResult) -> ValidationResult:
     """Return the result with its hint in terms of the flags of this command."""
     return replace(result, hint=Hint(format_hint(result.hint))) if result.hint else result
-
-
-def _find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
-    """Return the platforms of an image in its registry, None if it cannot be loaded."""
-    from opmkit.bundle.validation.platforms import ImagePlatforms
-    from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.imagetools.image import Image
-    from opmkit.imagetools.reference import parse_image_reference
-
-    try:
-        loaded = tool.load(parse_image_reference(image))
-    except ImageToolsError:
-        return None
-    if isinstance(loaded, Image):
-        return ImagePlatforms((loaded.config.platform,), is_index=False)
-    return ImagePlatforms(tuple(part.config.platform for part in loaded.images), is_index=True)
 
 
 def _open_cache(plan: ValidationPlan) -> ValidationCache:

@@ -17,7 +17,7 @@ from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.bundle.worker_process import WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:

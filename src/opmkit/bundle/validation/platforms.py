@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.imagetools.spec import Platform
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 _UNKNOWN = ("", "unknown")
 
@@ -35,3 +36,18 @@ class ImagePlatforms:
 
 Inspect: TypeAlias = "Callable[[str], ImagePlatforms | None]"
 """Function that returns the platforms of an image by its reference, or None if they are unknown."""
+
+
+def find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
+    """Return the platforms of an image in its registry, None if it cannot be loaded."""
+    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.image import Image
+    from opmkit.imagetools.reference import parse_image_reference
+
+    try:
+        loaded = tool.load(parse_image_reference(image))
+    except ImageToolsError:
+        return None
+    if isinstance(loaded, Image):
+        return ImagePlatforms((loaded.config.platform,), is_index=False)
+    return ImagePlatforms(tuple(part.config.platform for part in loaded.images), is_index=True)

@@ -11,6 +11,7 @@ import typer
 from opmkit.cli.console import print_line, print_table
 from opmkit.cli.container_tools import PULL_TOOL_HELP
 from opmkit.cli.errors import UsageError, conflicting_flags
+from opmkit.cli.executor_flags import ExecutorFlags
 from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.lazy import call_once
 from opmkit.cli.logs import configure_logs
@@ -40,6 +41,7 @@ def validate(
     rule_flags: RuleFlags,
     tag_flags: TagFlags,
     report_flags: ReportFlags,
+    executor_flags: ExecutorFlags,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -91,6 +93,8 @@ def validate(
 
       opm bundle validate @references.txt --shard 2/10 --output json > shard-2.json
 
+      opm bundle validate @references.txt --executor dask://scheduler:8786
+
       opm bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
     if verbose:
@@ -103,13 +107,18 @@ def validate(
     _check_count(names, report_format)
     _check_shard(shard, report_format, tag=tag, writes_baseline=report_flags.write_baseline is not None)
     plan = ValidationPlan.from_flags(rule_flags, report_flags, as_opm=bool(tag))
+    executor = executor_flags.parse(registry_flags)
+    if executor and (plan.external or image_builder != "none"):
+        raise conflicting_flags(
+            "--executor", "--alpha-select-external" if plan.external else "--image-builder", COMMAND
+        )
     registry = call_once(registry_flags.tool)
     selection = _select(names, registry, tag_flags)
     _check_count(selection.sources or names, report_format)
     part = _Part(Shard.parse(shard), selection) if shard else None
     sources = part.sources if part else selection.sources
     tool = call_once(lambda: registry_flags.tool_named(image_builder))
-    raw = ValidationRun(tool, registry, plan, not report_flags.no_cache).results(sources)
+    raw = ValidationRun(tool, registry, plan, not report_flags.no_cache, executor).results(sources)
     if part:
         passed = part.print(raw, report_format, plan.report_settings())
     else:

@@ -1,0 +1,73 @@
+"""Access to registries from worker processes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from opmkit._version import __version__
+from opmkit.imagetools.executors import ExecutorError
+from opmkit.imagetools.progress import NO_TRANSFERS
+from opmkit.imagetools.scratch import ScratchDirectory
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.registry.options import RegistryOptions
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Options of access to registries from workers.
+
+    Attributes:
+        registry: Options of their registry clients.
+        credentials: Content of a credentials file to use instead of those of the worker, or empty.
+        release: Release of this program, which workers must have, too.
+    """
+
+    registry: RegistryOptions
+    credentials: bytes = field(default=b"", repr=False)
+    release: str = __version__
+
+    @classmethod
+    def create(cls, registry: RegistryOptions, credentials: bytes = b"", *, is_remote: bool) -> Self:
+        """Return the options for workers; remote ones have another file system, and thus their own credentials file."""
+        authfile = None if is_remote or credentials else registry.authfile
+        return cls(replace(registry, authfile=authfile, transfers=NO_TRANSFERS), credentials)
+
+    def tool(self) -> RegistryTool:
+        """Return the tool of this process; raise ExecutorError if this program is another release than the caller."""
+        if self.release != __version__:
+            raise ExecutorError(
+                f"a worker has release {__version__} of opmkit, but the command is {self.release}",
+                hint="install the same release on all workers",
+            )
+        return _open_tool(self)
+
+
+@lru_cache(maxsize=8)
+def _open_tool(options: WorkerOptions) -> RegistryTool:
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+    registry = options.registry
+    if options.credentials:
+        path = Path(_directory(), f"{os.urandom(8).hex()}.json")
+        path.touch(mode=0o600)
+        path.write_bytes(options.credentials)
+        registry = replace(registry, authfile=path)
+    return RegistryTool(RegistryClient(registry), ImageStore.open())
+
+
+@lru_cache(maxsize=1)
+def _directory() -> str:
+    """Return a private directory that is removed when this process ends."""
+    import atexit
+
+    directory = ScratchDirectory("opm-worker-")
+    atexit.register(directory.__exit__, None, None, None)
+    return str(directory.__enter__())

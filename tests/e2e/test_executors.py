@@ -1,0 +1,150 @@
+"""``--executor``: the results of workers are those of one process, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from tests.kit.bundles import bundle_image, push_image
+from tests.kit.dask_cluster import DaskCluster
+from tests.kit.faults import Delay, Fault, FaultProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
+
+VERSIONS = 12
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with DaskCluster(tmp_path_factory.mktemp("dask")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def repository(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Push bundles, and a tag that is not a bundle; return their repository."""
+    repository = f"{registry.host}/executors/lagoon"
+    for patch in range(VERSIONS):
+        image = bundle_image("lagoon", f"0.1.{patch}", tmp_path_factory.mktemp("bundle"))
+        push_image(f"{repository}:v0.1.{patch}", image)
+    return repository
+
+
+def start(opm: Opm, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command as a shell starts it in the foreground."""
+
+    def default_handlers() -> None:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    return subprocess.Popen(
+        opm.argv(*arguments),
+        cwd=opm.directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=default_handlers,
+        env={**os.environ, **opm.env},
+    )
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["dask", "processes:2"])
+def test_validation_by_workers_equals_that_of_one_process(
+    opm_http: Opm, cluster: DaskCluster, repository: str, kind: str
+) -> None:
+    executor = cluster.executor if kind == "dask" else kind
+    command = ("bundle", "validate", repository, f"{repository}:missing", "--output", "json", "--no-cache")
+    expected = opm_http.attempt(*command)
+    done = opm_http.attempt(*command, "--executor", executor)
+    assert expected.stdout.count('"target"') == VERSIONS + 1
+    assert (done.stdout, done.stderr, done.returncode) == (expected.stdout, expected.stderr, expected.returncode)
+
+
+def test_killed_worker_loses_nothing(opm_http: Opm, cluster: DaskCluster, repository: str, registry: Registry) -> None:
+    victim = cluster.start_worker()
+    cluster.workers.append(victim)
+    fault = Fault("GET", ".*/blobs/", Delay(0.5), times=99)
+    with FaultProxy(registry.host, fault) as proxy:
+        through_proxy = repository.replace(registry.host, proxy.host)
+        command = ("bundle", "validate", through_proxy, "--output", "json", "--no-cache")
+        process = start(opm_http, *command, "--executor", cluster.executor)
+        wait_for(lambda: fault.matched > 2)
+        cluster.workers[0].kill()
+        victim.kill()
+        output, errors = process.communicate(timeout=60)
+        fault.times = 0
+        expected = opm_http.attempt(*command)
+    assert (output, errors, process.returncode) == (expected.stdout, expected.stderr, expected.returncode)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("dask", signal.SIGINT), ("processes:2", signal.SIGTERM)])
+def test_signal_cancels(
+    opm_http: Opm, cluster: DaskCluster, repository: str, registry: Registry, kind: str, number: signal.Signals
+) -> None:
+    fault = Fault("GET", ".*/blobs/", Delay(2), times=99)
+    executor = cluster.executor if kind == "dask" else kind
+    with FaultProxy(registry.host, fault) as proxy:
+        through_proxy = repository.replace(registry.host, proxy.host)
+        process = start(opm_http, "bundle", "validate", through_proxy, "--no-cache", "--executor", executor)
+        wait_for(lambda: fault.matched)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert (output, errors, process.returncode) == ("", f"Error: interrupted by {number.name}\n", 128 + number)
+
+
+def test_credentials_are_only_sent_if_told(
+    opm_http: Opm, cluster: DaskCluster, basic_registry: Registry, repository: str
+) -> None:
+    authfile = opm_http.directory / "auth.json"
+    authfile.write_text(json.dumps({"auths": {basic_registry.host: {"auth": "dGVzdGVyOnNlY3JldA=="}}}))
+    image = f"{basic_registry.host}/executors/lagoon:1"
+    assert opm_http.attempt("image", "copy", f"{repository}:v0.1.0", image, "--authfile", str(authfile)).returncode == 0
+    command = ("bundle", "validate", image, "--no-cache", "--output", "json", "--executor", cluster.executor)
+    denied = opm_http.attempt(*command, "--authfile", str(authfile))
+    assert "the registry requires credentials" in denied.stderr
+    sent = opm_http.attempt(*command, "--executor-credentials", str(authfile))
+    alone = opm_http.attempt("bundle", "validate", image, "--output", "json", "--authfile", str(authfile))
+    assert (sent.stdout, sent.stderr) == (alone.stdout, alone.stderr)
+
+
+def test_invalid_executors(opm: Opm, cluster: DaskCluster) -> None:
+    expected = {
+        "slurm": "Error: invalid executor 'slurm'\n  hint: write processes, ",
+        cluster.executor: "Error: .: files on this machine cannot be sent to dask://",
+    }
+    for executor, error in expected.items():
+        done = opm.attempt("bundle", "validate", ".", "--executor", executor)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(error)
+
+
+def test_missing_library(opm: Opm) -> None:
+    code = "import sys; sys.modules['distributed'] = None; from opmkit.cli.entry import opm; opm()"
+    argv = [sys.executable, "-c", code, "bundle", "validate", "example.com/a:1", "--executor", "dask://localhost:8786"]
+    done = subprocess.run(argv, cwd=opm.directory, capture_output=True, text=True, check=False)
+    expected = (
+        "Error: dask://localhost:8786: distributed is not installed\n"
+        "  hint: install it with 'pip install opmkit[dask]'\n"
+    )
+    assert (done.returncode, done.stderr) == (1, expected)
