@@ -46,6 +46,12 @@ _AT_STATUS_ROOT = frozenset(
 _KEYWORDS = _AT_STATUS_ROOT.union(
     _JUNCTORS, _NOT_NESTED, _UNSUPPORTED, ("not", "enum", "maxProperties", "minProperties")
 )
+_LEAF_TYPES = frozenset(("boolean", "integer", "number", "object", "string"))
+_LEAF_KEYWORDS = frozenset(
+    ("type", "description", "title", "format", "required", "enum", "maximum", "minimum", "maxLength", "minLength")
+).union(("maxItems", "minItems", "maxProperties", "minProperties", "nullable", "example"))
+"""Keywords without a rule in fields and items, and without schemas in their values."""
+_PLAIN_KEYWORDS = _LEAF_KEYWORDS.union(("properties", "items", "additionalProperties"))
 _BEYOND_RE2 = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])")
 _CLASS_OR_ESCAPE = re.compile(r"\\[^1-9]|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
 
@@ -103,6 +109,22 @@ class _SchemaChecker:
         """
         if self._limit_reached(path):
             return
+        if level is _Level.ROOT or not _is_plain(schema):  # most are plain
+            self._check_restrictions(schema, path, level, defaults=defaults)
+        for name, member in mapping(schema.get("properties")).items():
+            if _is_leaf(member):  # most are: skip the call
+                self._count += 1
+                continue
+            allowed = defaults and not (level is _Level.ROOT and name in _META)
+            self.check_structural(mapping(member), (*path, "properties", name), _Level.FIELD, defaults=allowed)
+        if isinstance(schema.get("items"), dict):
+            self.check_structural(schema["items"], (*path, "items"), _Level.ITEM, defaults=defaults)
+        if isinstance(schema.get("additionalProperties"), dict):
+            others_path = (*path, "additionalProperties")
+            self.check_structural(schema["additionalProperties"], others_path, _Level.FIELD, defaults=defaults)
+
+    def _check_restrictions(self, schema: Schema, path: FieldPath, level: _Level, *, defaults: bool) -> None:
+        """Check a schema without the schemas of its fields and items."""
         self._check_type(schema, path, level)
         self._check_keywords(schema, path)
         self._check_metadata(schema, path, level)
@@ -111,14 +133,6 @@ class _SchemaChecker:
         elif "additionalProperties" not in path and (problem := default_problem(schema)):
             self._add(SchemaRule.DEFAULT, (*path, "default"), problem)
         self._check_junctors(schema, path)
-        for name, member in mapping(schema.get("properties")).items():
-            allowed = defaults and not (level is _Level.ROOT and name in _META)
-            self.check_structural(mapping(member), (*path, "properties", name), _Level.FIELD, defaults=allowed)
-        if isinstance(schema.get("items"), dict):
-            self.check_structural(schema["items"], (*path, "items"), _Level.ITEM, defaults=defaults)
-        if isinstance(schema.get("additionalProperties"), dict):
-            others_path = (*path, "additionalProperties")
-            self.check_structural(schema["additionalProperties"], others_path, _Level.FIELD, defaults=defaults)
 
     def _check_type(self, schema: Schema, path: FieldPath, level: _Level) -> None:
         kind, embedded = text(schema.get("type")), schema.get(_EMBEDDED) is True
@@ -231,6 +245,21 @@ class _SchemaChecker:
         for keyword in _used_keywords(schema) - _AT_STATUS_ROOT:
             problem = "must not be used at the root of the schema of a resource with the status subresource"
             self._add(SchemaRule.UNSUPPORTED, (keyword,), problem)
+
+
+def _is_leaf(schema: object) -> bool:
+    """Return True if a schema of a field has a valid type and no keywords with a rule or a schema."""
+    return isinstance(schema, dict) and schema.keys() <= _LEAF_KEYWORDS and text(schema.get("type")) in _LEAF_TYPES
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Return True if a schema of a field or item has a valid type and no keywords with a rule that it can break."""
+    kind = text(schema.get("type"))
+    if kind not in TYPES or not schema.keys() <= _PLAIN_KEYWORDS:
+        return False
+    if "additionalProperties" in schema and "properties" in schema:
+        return False
+    return isinstance(schema["items"], dict) if "items" in schema else kind != "array"
 
 
 def _used_keywords(schema: Schema) -> set[str]:
