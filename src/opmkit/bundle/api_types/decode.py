@@ -104,12 +104,13 @@ def decode_cached(
 class FieldType:
     """The type of a field: a list or map of ``name``, the struct ``name``, an alternative, or a scalar.
 
-    ``keeps_zero`` is True if a zero value is not the same as an absent one.
+    ``keeps_zero`` is True if a zero value is not the same as an absent one, ``is_text`` if it is a string.
     """
 
     kind: str
     name: str
     keeps_zero: bool
+    is_text: bool = False
 
 
 @cache
@@ -121,7 +122,7 @@ def parse_type(text: str) -> FieldType:
     if "|" in name:
         return FieldType("|", name, keeps_zero=True)
     kind = "scalar" if name in SCALARS else "struct"
-    return FieldType(kind, name, keeps_zero=name != text or name == "any")
+    return FieldType(kind, name, keeps_zero=name != text or name == "any", is_text=name == "string")
 
 
 def field_types(struct: str, tables: Tables) -> Mapping[str, FieldType]:
@@ -170,8 +171,12 @@ class _Decoder:
                 self.same_in_all_modes = self.same_in_all_modes and not field
                 if not field or self._mode is DecodeMode.OBJECT:
                     continue
-            member = self._member(key, value[key], fields[field])
-            if member or (member is not None and fields[field].keeps_zero):
+            member, field_type = value[key], fields[field]
+            if member.__class__ is str and field_type.is_text and self._values_left > 0:
+                self._values_left -= 1  # most fields: skip the call
+            else:
+                member = self._member(key, member, field_type)
+            if member or (member is not None and field_type.keeps_zero):
                 decoded[field] = member
         return decoded
 
@@ -214,7 +219,7 @@ class _Decoder:
             if self._values_left == -1:
                 self.mismatches.append(TypeMismatch((*self._path, step), f"is beyond the first {MAX_VALUES} values"))
             return None
-        if field_type.name == "string" and field_type.kind == "scalar" and value.__class__ is str:
+        if field_type.is_text and value.__class__ is str:
             return value  # most values: skip the calls below
         self._path.append(step)
         decoded = self._decode[field_type.kind](value, field_type.name)
