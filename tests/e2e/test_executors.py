@@ -81,6 +81,22 @@ def test_validation_by_workers_equals_that_of_one_process(
     assert (done.stdout, done.stderr, done.returncode) == (expected.stdout, expected.stderr, expected.returncode)
 
 
+@pytest.mark.parametrize("kind", ["dask", "processes:2"])
+def test_rendering_by_workers_equals_that_of_one_process(
+    opm_http: Opm, cluster: DaskCluster, repository: str, kind: str
+) -> None:
+    executor = cluster.executor if kind == "dask" else kind
+    references = [f"{repository}:v0.1.{patch}" for patch in range(VERSIONS)]
+    (opm_http.directory / "list").write_text("\n".join(references))
+    expected = opm_http.attempt("render", "@list", "--no-cache")
+    assert expected.stdout.count('"schema": "olm.bundle"') == VERSIONS
+    done = opm_http.attempt("render", "@list", "--executor", executor)
+    assert (done.stdout, done.stderr, done.returncode) == (expected.stdout, expected.stderr, 0)
+    missing = ("render", "@list", f"{repository}:missing")
+    failed, by_workers = opm_http.attempt(*missing), opm_http.attempt(*missing, "--executor", executor)
+    assert (by_workers.stdout, by_workers.stderr, by_workers.returncode) == ("", failed.stderr, 1)
+
+
 def test_killed_worker_loses_nothing(opm_http: Opm, cluster: DaskCluster, repository: str, registry: Registry) -> None:
     victim = cluster.start_worker()
     cluster.workers.append(victim)

@@ -14,7 +14,7 @@ from opmkit.cli.errors import UsageError
 from opmkit.cli.help_flags import SCALE_PANEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
     from opmkit.imagetools.executors import ExecutorLocation
@@ -40,7 +40,9 @@ class CommandExecutor:
                 hint="pass images, or use --executor processes",
             )
 
-    def map(self, title: str, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T], unit: str) -> Iterator[R]:
+    def map(
+        self, title: str, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T], unit: str
+    ) -> Generator[R, None, None]:
         """Yield the result of each item in order, and report the progress; see `TaskPool.map`."""
         with progress() as bars, self.location.open() as pool:
             bars.begin(title, len(items), unit=unit)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.console import progress
 from opmkit.cli.errors import conflicting_flags, print_warning
+from opmkit.cli.executor_flags import CommandExecutor, ExecutorFlags
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
@@ -22,6 +25,12 @@ from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.scale_flags import ShardOption, expand_references
 from opmkit.index.fbc.compat import Change, Compat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.render import RenderOptions
 
 
 def render(
@@ -47,6 +56,7 @@ def render(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
     compat: CompatOption = Compat.NEWEST,
     shard: ShardOption = "",
+    executor_flags: ExecutorFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Print bundles and indexes as a file-based catalog
@@ -61,6 +71,8 @@ def render(
       opm render index.db -o yaml --migrate-level bundle-object-to-csv-metadata
 
       opm render @bundles.txt --shard 2/10 > shards/2.json
+
+      opm render @bundles.txt --executor dask://scheduler:8786
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
@@ -80,8 +92,30 @@ def render(
         warn=print_warning,
         compat=compat,
     )
+    references = expand_references(references, shard)
+    if executor := executor_flags.parse(registry_flags):
+        print_blobs(_render_by_workers(executor, references, options), output)
+        return
     with progress() as bars:
-        blobs = render_references(
-            call_once(registry_flags.tool), expand_references(references, shard), options, progress=bars
-        )
+        blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
     print_blobs(blobs, output)
+
+
+def _render_by_workers(executor: CommandExecutor, references: Sequence[str], options: RenderOptions) -> Blobs:
+    """Return the blobs of all references, and print the warnings; raise the first error."""
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.render_batch import RenderTask
+
+    executor.check_paths(reference for reference in references if Path(reference).exists())
+    task = RenderTask(
+        executor.worker, options.level, options.image_template, options.compat, use_cache=options.cache is not None
+    )
+    blobs: list[Blobs] = []
+    with closing(executor.map("Rendering", task, references, "references")) as rendered:
+        for one in rendered:
+            for warning in one.warnings:
+                options.warn(warning)
+            if isinstance(one.result, Exception):
+                raise one.result
+            blobs.append(one.result)
+    return Blobs.from_blobs(blob for part in blobs for blob in part)
