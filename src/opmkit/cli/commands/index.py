@@ -69,7 +69,7 @@ def add(
 
       opm index add -b ./lagoon/0.2.0=quay.io/me/lagoon:0.2.0 -t oci-archive:catalog.tar:2
 
-      opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon.v0.1.0
+      opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon-operator.v0.1.0
     """
     from opmkit.index.image.build import build_index
     from opmkit.index.operations.add.change import AddBundles
@@ -170,7 +170,7 @@ def deprecatetruncate(
 ) -> None:
     """Deprecate bundles, remove the bundles that they replace, and build a new index image
 
-    [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
+    [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.1.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
     from opmkit.index.operations.truncate.change import TruncateBundles
 

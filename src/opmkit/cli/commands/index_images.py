@@ -59,7 +59,7 @@ def images(
 
       opm index images ./catalog lagoon-operator:stable "other-operator@>=1.2.0" --output json
 
-      opm index images quay.io/me/catalog:1 --only related -o name | xargs -n1 skopeo inspect
+      opm index images quay.io/me/catalog:1 --only related -o name | xargs -I% skopeo inspect docker://%
 
       opm index images quay.io/me/lagoon-bundle:1 --recursive --only bundle
     """

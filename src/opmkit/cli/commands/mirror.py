@@ -151,7 +151,7 @@ def mirror(
 
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
 
-      opm mirror quay.io/me/catalog:1 "lagoon-operator@>=1.2.0" --to ./mirror --platform linux/amd64 --continue
+      opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.locations import find_layout_source

@@ -115,7 +115,7 @@ def deprecatetruncate(
 ) -> None:
     """Deprecate bundles in an index database and remove the bundles that they replace
 
-    [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
+    [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.1.0
     """
     from opmkit.index.operations.truncate.change import TruncateBundles
 
