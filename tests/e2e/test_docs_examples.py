@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ALIASES = ("opm alpha bundle ", "opm image cp ", "opm index pin ", "opm run pm ")
 """Second names of commands, whose examples differ from the others by that name alone."""
+LAGOONS = "quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0"
+SHARDS = f"for k in 1 2 3; do opm bundle validate {LAGOONS} --shard $k/3 --output {{1}} > {{0}}; done"
 BEFORE = {
     "opm image push": "opm image pull quay.io/me/lagoon:0.1.0",
     "opm bundle push": "opm image pull quay.io/me/lagoon:0.1.0",
@@ -35,6 +37,10 @@ BEFORE = {
     "opm registry add": "rm index.db",
     "opm render quay.io/me/lagoon:0.1.0 quay.io": "mkdir catalog/lagoon",
     "opm bundle pin ./bundle --check": "opm bundle pin ./bundle",
+    "opm render @bundles.txt": "mkdir shards; printf 'quay.io/me/lagoon:0.%d.0\\n' 1 2 3 > bundles.txt",
+    "opm bundle validate @references.txt": "printf 'quay.io/me/lagoon:0.%d.0\\n' 1 2 3 > references.txt",
+    "opm report merge shard-1.json": SHARDS.format("shard-$k.json", "json"),
+    "opm report merge reports": f"mkdir reports; {SHARDS.format('reports/$k.sarif', 'sarif')}",
 }
 """Commands that prepare examples, by their beginnings."""
 CLUSTER = "requires a cluster"
