@@ -58,7 +58,7 @@ def test_indexes_are_merged(site: Command, registry: Registry, tmp_path: Path) -
     built = api.merge_indexes(["a", "b"], IndexPlan(tags=()), prefer=["last"], output=tmp_path / "merged", progress=bar)
     printed = site("index", "merge", "a", "b", "--prefer", "last", "--dry-run", "--output", "json")
     assert built.to_dict() == json.loads(printed)
-    assert bar.begun == ["read indexes"]
+    assert bar.begun == ["Reading indexes"]
     assert bar.ended == 1
     tag = f"{registry.host}/api/merged:1"
     plan = IndexPlan(tags=(tag,), binary_image="scratch", push=True)

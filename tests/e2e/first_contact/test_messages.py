@@ -63,7 +63,7 @@ MISTAKES = [
     Mistake(f"index add -b {OLD} -f index.db", "quay.io/me/lagoon:0.1.0", "already exists", "--skip-present", 2),
     Mistake(f"index add -b {OLD} -f catalog", "quay.io/me/lagoon:0.1.0", "already exists", "--skip-present", 2),
     Mistake(f"registry add -b {OLD} -d index.db", "quay.io/me/lagoon:0.1.0", "already exists", "--skip-present", 2),
-    Mistake("index add -f catalog", "bundles", "not set", "--help"),
+    Mistake("index add -f catalog", "bundles", "not set", "opm index build"),
     Mistake("index add -b nonexist -f catalog", "nonexist:", NO_PATH, "check the path"),
     Mistake("index add -b ./nonexist -f catalog", "./nonexist", "manifests", "director"),
     Mistake("index add -b bundle -f catalog", "bundle:", "not found as an image", "./bundle"),
