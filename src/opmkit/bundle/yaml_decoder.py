@@ -27,8 +27,8 @@ except ImportError:  # only the extra "fast" installs it, since it has no wheels
 _MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of documents that ryaml decodes: it needs several copies of them."""
 
-_MAX_FLOW_WORK = 200 * _MAX_BYTES
-"""Maximum product of the size and the number of flow collections: for each token, ryaml visits all open collections."""
+_MAX_FLOW_COLLECTIONS = 1000
+"""Maximum number of flow collections: for each token, ryaml visits all open ones, which ``go_yaml`` limits to 200."""
 _MAX_SEARCHES = 16
 """Maximum number of different strings that are searched in a document."""
 
@@ -76,7 +76,7 @@ def _load_fast(content: bytes) -> tuple[JsonValue] | None:
     """Decode a document that ryaml and Go decode equally, and that has no duplicate keys; return None for others."""
     if _ryaml_loads is None or len(content) > _MAX_BYTES or _has_indicators(content):
         return None
-    if _flow_work(content) > _MAX_FLOW_WORK:
+    if _has_many_flow_collections(content):
         return None
     try:
         value = _ryaml_loads(content.decode())
@@ -100,12 +100,11 @@ def _has_indicators(content: bytes) -> bool:
     )
 
 
-def _flow_work(content: bytes) -> int:
-    """Return an upper bound of the steps in which ryaml visits open flow collections."""
-    brackets = content.count(b"[") + content.count(b"{")
-    if brackets * len(content) > _MAX_FLOW_WORK:  # most are in strings: count those where a token can start
-        brackets = len(_FLOW_START.findall(content))
-    return brackets * len(content)
+def _has_many_flow_collections(content: bytes) -> bool:
+    """Report whether the document may contain more flow collections than ryaml is given."""
+    if content.count(b"[") + content.count(b"{") <= _MAX_FLOW_COLLECTIONS:
+        return False
+    return len(_FLOW_START.findall(content)) > _MAX_FLOW_COLLECTIONS  # without those within words
 
 
 def _has_tags(content: bytes) -> bool:
