@@ -44,6 +44,7 @@ BEFORE = {
 }
 """Commands that prepare examples, by their beginnings."""
 CLUSTER = "requires a cluster"
+SCHEDULER = "requires a scheduler; tests/e2e/test_executors.py has one"
 SERVER = "runs until it is stopped, or calls such a server; tests/e2e/test_serve_catalog.py and others do"
 TEMPLATES = "tests/e2e/test_template_edit.py and test_templates.py run the command with other names"
 PACKAGES = "names packages or versions that the sample catalog does not contain"
@@ -53,6 +54,7 @@ NOT_RUN = {
     "opm alpha render-template": TEMPLATES,
     "opm bundle extract": CLUSTER,
     "opm bundle generate --input": "requires one version in deploy/; tests/e2e/test_generate_bundle.py runs it",
+    "opm bundle validate @references.txt --executor": SCHEDULER,
     "opm bundle validate deploy/0.1.0": "requires annotations in the directories; tests/e2e/test_validate.py has some",
     "opm bundle validate operators/lagoon": "requires a clone of a community repository",
     "opm bundle validate quay.io/me/lagoon --tags": PACKAGES,
@@ -75,6 +77,7 @@ NOT_RUN = {
     "opm index update --add quay.io/me/lagoon:0.3.0 --rm": PACKAGES,
     "opm olm": CLUSTER,
     "opm registry serve": SERVER,
+    "opm render @bundles.txt --executor": SCHEDULER,
     "opm run": CLUSTER,
     "opm serve": SERVER,
     "opm template": TEMPLATES,

@@ -30,8 +30,8 @@ def merge(
 ) -> None:
     """Merge the reports of all shards of a validation into the report of one process
 
-    The reports are those of 'opm bundle validate --shard'. Rules over several bundles are applied here, since a shard
-    has only some of the bundles. The exit code is that of one process.
+    The reports are those of 'opm bundle validate' for shards. Rules over several bundles are applied here, since a
+    shard has only some of the bundles. The exit code is that of one process.
 
     [bold]Examples:[/]
 
