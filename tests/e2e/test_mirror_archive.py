@@ -145,7 +145,7 @@ def test_incremental_archives(network: Network, target: Registry) -> None:
     assert {"fish", "reef-bundle"}.isdisjoint(names)
     assert description["omitted"]
     assert not {f"blobs/{digest.replace(':', '/')}" for digest in description["omitted"]} & blobs
-    early = network.opm.attempt("mirror", "2.tar", "--to", f"{network.carried}/early")
+    early = network.opm.attempt("mirror", "2.tar", "--to", f"{target.host}/early")
     assert early.returncode == 1, early.stderr
     assert "load the earlier archives into the same target first" in early.stderr
     network.opm("mirror", "1.tar", "--to", network.carried)

@@ -30,12 +30,14 @@ def update_tag(
     """Move a tag to what ``change`` returns for its current target, None if it does not exist.
 
     ``change`` must return its argument if it contains the change already. Registries cannot compare and move a tag in
-    one request. After moving it, this function waits for about as long as a competing writer needs, reads the tag, and
-    starts again if the change was overwritten.
+    one request. After moving it, this function waits for longer than a competing writer probably needs from reading the
+    tag to moving it, two to three times its own longest try, reads the tag, and starts again if the change was
+    overwritten.
 
     Raises:
         TagMoved: Other writers keep moving the tag.
     """
+    longest = 0.0
     for _ in range(_MAX_ATTEMPTS):
         started = clock()
         current = _read(repository, tag)
@@ -47,8 +49,9 @@ def update_tag(
         except TagMoved:
             wait = random.random()  # noqa: S311 (not a secret)
         else:
-            wait = 1 + random.random()  # noqa: S311 (not a secret)
-        sleep(min(wait * (clock() - started), _MAX_WAIT))
+            wait = 2 + random.random()  # noqa: S311 (not a secret)
+        longest = max(longest, clock() - started)
+        sleep(min(wait * longest, _MAX_WAIT))
     raise TagMoved(f"tag {tag}: other writers moved it {_MAX_ATTEMPTS} times", hint="try again")
 
 
