@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 DIRECTORY = "reference"
+OVERVIEW = "commands.md"
+OVERVIEW_ROW = re.compile(r"^\| `([a-z -]+)` \|", re.MULTILINE)
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """Script of the offline plugin, of which docs/assets contains a copy."""
 
@@ -42,6 +44,22 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the generated pages to the site."""
     for path, (_, text) in reference_pages().items():
         files.append(File.generated(config, path, content=text))
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link the commands in the overview to their pages, which exist in the site alone."""
+    return link_commands(markdown) if page.file.src_path == OVERVIEW else markdown
+
+
+def link_commands(overview: str) -> str:
+    """Return the overview with a link in each row of a command."""
+
+    def link(row: re.Match[str]) -> str:
+        path = f"{DIRECTORY}/{row[1].replace(' ', '-')}.md"
+        return f"| [{row[1]}]({path}) |" if path in known else row[0]
+
+    known = reference_pages()
+    return OVERVIEW_ROW.sub(link, overview)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

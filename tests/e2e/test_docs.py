@@ -7,32 +7,40 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.main import get_command
 
+from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.help_content import canonical_path
 from opmkit.cli.help_text import split_help
 from opmkit.cli.main import build_app
-from tests.kit.command_lines import ROOT, console_script
+from tests.kit.command_lines import ROOT, console_script, pages
 from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from types import ModuleType
 
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9-]*")
-PROGRAMS: dict[str, list[str | Path]] = {
-    "registry-server": [PROGRAM.parent / "registry-server"],
-    "initializer": [PROGRAM.parent / "initializer"],
-    "configmap-server": [PROGRAM.parent / "configmap-server"],
-    "scripts/build-runtime": [sys.executable, ROOT / "scripts" / "build_runtime.py"],
+OTHER_FLAGS: dict[str, set[str]] = {
+    "commands.md": {"--flag", "--switch", "--chmod", "--chown"},
+    "development.md": {"--reference", "--images", "--small", "--crane", "--regsync", "--seconds", "--only-opmkit"},
+    "engines.md": {"--tls-verify"},
+    "first-catalog.md": {"--detach", "--publish"},
+    "installation.md": {"--strict"},
+    "pre-commit.md": {"--all-files"},
+    "registries.md": {"--tls-verify"},
+    "signing.md": {"--insecure-ignore-tlog"},
 }
-"""Programs with their own section in commands.md."""
+"""Flags of other programs, and examples of flags, by the page that names them."""
 
 
 @pytest.mark.parametrize(
@@ -69,26 +77,53 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         yield path, command
 
 
-def test_every_command_and_flag_is_documented_and_has_help() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text()
-    for path, command in commands(build_app()):
-        assert re.search(rf"\b{path[-1]}\b", text), f"{path} is not documented"
-        assert command.help, f"{path} has no help"
-        assert "opm " in command.help, f"the help of {path} has no example"
-        for param in command.params:
-            for flag in param.opts:
-                if flag.startswith("--") and not param.hidden:
-                    assert f"`{flag}" in text, f"{flag} of {path} is not documented"
+@cache
+def site_hook() -> ModuleType:
+    """Return the module that generates pages of the site."""
+    path = ROOT / "scripts" / "docs_site.py"
+    spec = spec_from_file_location(path.stem, path)
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_overview_links_each_command_with_its_summary() -> None:
-    section = (ROOT / "docs" / "commands.md").read_text().split("## All commands\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| \[(opm .*)\]\(reference/(.*)\.md\) \| (.*) \|$", section, re.MULTILINE)
+def documented_commands() -> dict[str, Any]:
+    """Return the commands by path, without hidden ones and without second names."""
     paths = {" ".join(("opm", *path)): command for path, command in commands(build_app())}
-    documented = {path for path, command in paths.items() if not command.hidden and canonical_path(path) == path}
-    assert {path for path, _, _ in rows} == documented
-    for path, page, summary in rows:
-        assert (page, summary) == (path.replace(" ", "-"), split_help(paths[path].help)[0])
+    return {path: found for path, found in paths.items() if not found.hidden and canonical_path(path) == path}
+
+
+def reference_gaps(pages: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the generated pages lack: commands, flags and examples."""
+    for path, command in documented_commands().items():
+        page = pages.get(f"reference/{path.replace(' ', '-')}.md", "")
+        flags = set(FLAG.findall(" ".join(re.findall(r"^\| `([^`]*)` \|", page, re.MULTILINE))))
+        names = {flag for param in command.params if not param.hidden for flag in param.opts if flag.startswith("--")}
+        yield from (f"{path} {flag}" for flag in sorted(names - flags))
+        if not re.search(rf"\b{path}\b", page.partition("\n## Examples\n")[2].partition("\n## ")[0]):
+            yield f"{path}: example"
+
+
+def test_reference_has_each_command_and_flag_with_examples() -> None:
+    pages = {path: text for path, (_, text) in site_hook().reference_pages().items()}
+    assert list(reference_gaps(pages)) == []
+
+    pages["reference/opm-index-add.md"] = re.sub("(?m)^.*--on-conflict.*$", "", pages["reference/opm-index-add.md"])
+    pages["reference/opm-render.md"] = pages["reference/opm-render.md"].replace("opm render", "")
+    del pages["reference/opm-version.md"]
+    assert list(reference_gaps(pages)) == ["opm render: example", "opm version: example", "opm index add --on-conflict"]
+
+
+def test_overview_has_each_command_with_its_summary() -> None:
+    overview = (ROOT / "docs" / "commands.md").read_text()
+    rows = re.findall(r"^\| `(opm [a-z -]+)` \| (.*) \|$", overview, re.MULTILINE)
+    assert dict(rows) == {path: split_help(command.help)[0] for path, command in documented_commands().items()}
+    assert len(rows) == len(dict(rows))
+    for path, summary in rows:
+        page = path.replace(" ", "-")
+        assert f"| [{path}](reference/{page}.md) | {summary} |" in site_hook().link_commands(overview)
 
 
 def test_help_names_only_flags_of_the_command() -> None:
@@ -100,58 +135,28 @@ def test_help_names_only_flags_of_the_command() -> None:
 
 
 @cache
-def flags_of_commands() -> dict[tuple[str, ...], dict[str, str]]:
-    """Return the flags of each command of opm, with their help, by its path."""
-    return {
-        path: {flag: getattr(param, "help", "") or "" for param in command.params for flag in param.opts}
-        for path, command in commands(build_app())
-    }
+def flags_of_programs() -> frozenset[str]:
+    """Return the flags of all commands and programs of this project, with second names and ``--no-`` forms."""
+    programs = [build_app(), *(get_command(build_program(name)) for name in PROGRAMS)]
+    params = [param for program in programs for _, command in commands(program) for param in command.params]
+    help_of_build = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "build_runtime.py", "--help"],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    found = {flag for param in params for flag in (*param.opts, *param.secondary_opts)}
+    return frozenset({*found, *FLAG.findall(help_of_build), "--help", "--help-all"})
 
 
-def flags_of_section(heading: str) -> set[str]:
-    """Return the flags of the commands in a heading of commands.md; of all commands if it contains none."""
-    if heading in PROGRAMS:
-        done = subprocess.run(
-            [*PROGRAMS[heading], "--help"],
-            env={**os.environ, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return set(FLAG.findall(done.stdout))
-    words = {word for word in heading.replace(",", "").split() if word.islower()} - {"opm"}
-    if heading.startswith("opm "):
-        found = [flags for path, flags in flags_of_commands().items() if words <= set(path) or set(path) <= words]
-        assert found, f"no command for the heading {heading!r}"
-        return {flag for flags in found for flag in flags}
-    return {flag for flags in flags_of_commands().values() for flag in flags}
-
-
-def test_flags_in_the_tables_of_commands_exist() -> None:
-    sections = re.split(r"^##+ ", (ROOT / "docs" / "commands.md").read_text(), flags=re.MULTILINE)[1:]
-    for section in sections:
-        heading = section.splitlines()[0]
-        rows = [line for line in section.splitlines() if line.startswith("|")]
-        documented = set(FLAG.findall(" ".join(span for row in rows for span in re.findall(r"`[^`]*`", row))))
-        if documented:
-            assert documented <= flags_of_section(heading), f"the table of {heading!r} has unknown flags"
-
-
-@pytest.mark.parametrize(
-    ("heading", "group"), [("opm index", "index"), ("opm bundle generate, build, unpack", "bundle")]
-)
-def test_columns_of_commands_tick_the_flags_that_they_have(heading: str, group: str) -> None:
-    section = (ROOT / "docs" / "commands.md").read_text().split(f"## {heading}\n")[1]
-    table = re.findall(r"^\|.*\|$", section.split("\n##")[0], re.MULTILINE)
-    rows = [re.split(r"(?<!\\)\|", row)[1:-1] for row in table]
-    for first, *ticks, _ in rows[2:]:
-        documented = {name.strip(): bool(tick.strip()) for name, tick in zip(rows[0][1:-1], ticks, strict=True)}
-        for flag in FLAG.findall(first):
-            helps = {name: flags_of_commands()[group, name].get(flag) for name in documented}
-            meanings = {helps[name] for name, ticked in documented.items() if ticked}
-            assert None not in meanings, f"a command without {flag} is ticked"
-            # Flags of other commands with the same name and another meaning are described elsewhere.
-            assert documented == {name: text in meanings for name, text in helps.items()}, flag
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_flags_in_text_exist(page: Path) -> None:
+    text = FENCED.sub("", page.read_text())
+    found = {flag for span in re.findall(r"`([^`\n]+)`", text) for flag in FLAG.findall(span)}
+    others = OTHER_FLAGS.get(page.name, set())
+    assert found - others <= flags_of_programs()
+    assert others <= found - flags_of_programs(), "not the flags of other programs any more"
 
 
 @cache
@@ -164,8 +169,6 @@ def anchors(document: Path) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
 def test_relative_links_resolve(document: Path) -> None:
     for target, anchor in LINK.findall(document.read_text()):
-        if target.startswith("reference/"):  # a page that the site generates; mkdocs checks these links
-            continue
         linked = document.parent / target if target else document
         assert linked.exists(), f"{target} does not exist"
         assert not anchor or anchor in anchors(linked), f"{target}#{anchor} does not exist"

@@ -44,6 +44,7 @@ def test_site_has_a_page_per_command_and_search_without_a_network(tmp_path: Path
     headings = re.findall(r'<h2 id="([^"]+)"', page)
     assert "result" in headings
     assert "result_1" not in headings
+    assert 'href="reference/opm-index-add.html"' in (site / "commands.html").read_text()
     assert "CSV-REPLACES-FORMAT" in (site / "reference" / "rules.html").read_text()
 
     with Browser() as browser:
