@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_files_and_memory_do_not_grow(tmp_path: Path) -> None:
     write_library(tmp_path / "library.db")
     with Server("-d", str(tmp_path / "library.db")) as server:
-        result = soak(server.address, server.process.pid, tmp_path / "library.db", seconds=10)
+        result = soak(server.address, server.process.pid, tmp_path / "library.db", seconds=6)
         assert server.stop() == 0
     assert result.problems == []
     assert result.calls > 100

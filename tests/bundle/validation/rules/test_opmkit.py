@@ -274,6 +274,7 @@ def test_icons_that_match_their_media_type(data: bytes, media_type: str) -> None
         (b"<svg>" + b" " * 1024 * 1024 + b"</svg>", "image/svg+xml", "bytes"),
         (b"PNG", "image/gif", "does not start"),
     ],
+    ids=["svg", "png", "html", "unclosed", "encoding", "large", "gif"],
 )
 def test_icons_that_do_not_match_their_media_type(data: bytes, media_type: str, problem: str) -> None:
     (message,) = icon(data, media_type)

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 TIMES = int(os.environ.get("OPMKIT_FUZZ", "1"))
 SEED = int(os.environ.get("OPMKIT_FUZZ_SEED", "0"))
-CONNECTIONS = 15_000
-BLOCKS = 200_000
+CONNECTIONS = 5_000
+BLOCKS = 60_000
 MAX_OUTPUT = 3_000_000
 
 
