@@ -31,7 +31,8 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9-]*")
 OTHER_FLAGS: dict[str, set[str]] = {
-    "commands.md": {"--flag", "--switch", "--chmod", "--chown"},
+    "bundles.md": {"--chmod", "--chown"},
+    "commands.md": {"--flag", "--switch"},
     "development.md": {"--reference", "--images", "--small", "--crane", "--regsync", "--seconds", "--only-opmkit"},
     "engines.md": {"--tls-verify"},
     "first-catalog.md": {"--detach", "--publish"},
