@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ import pytest
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.help_content import canonical_path
+from opmkit.cli.global_flags import GLOBAL_FLAGS
+from opmkit.cli.help_content import ALIASES, canonical_path
 from opmkit.cli.help_text import split_help
 from opmkit.cli.main import build_app
 from tests.kit.command_lines import ROOT, console_script, pages
@@ -122,9 +124,21 @@ def test_overview_has_each_command_with_its_summary() -> None:
     rows = re.findall(r"^\| `(opm [a-z -]+)` \| (.*) \|$", overview, re.MULTILINE)
     assert dict(rows) == {path: split_help(command.help)[0] for path, command in documented_commands().items()}
     assert len(rows) == len(dict(rows))
+    assert [
+        other for other, name in ALIASES.items() if f"`{other}` is `{name}`" not in " ".join(overview.split())
+    ] == []
     linked = site_hook().link_commands(overview)
     links = [f"| [{path}](reference/{path.replace(' ', '-')}.md) | {summary} |" for path, summary in rows]
     assert [link for link in links if link not in linked] == []
+
+
+def test_shared_flags_of_the_overview_are_flags_of_several_commands() -> None:
+    section = (ROOT / "docs" / "commands.md").read_text().split("\n## Shared flags\n")[1].split("\n#")[0]
+    documented = {flag for cell in re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE) for flag in FLAG.findall(cell)}
+    uses = Counter(flag for _, command in commands(build_app()) for param in command.params for flag in param.opts)
+    assert len(documented) > 20
+    assert {flag: uses[flag] for flag in documented - GLOBAL_FLAGS.keys() if uses[flag] < 3} == {}
+    assert [flag for flag in GLOBAL_FLAGS if f"`{flag}" not in section] == []
 
 
 def test_help_names_only_flags_of_the_command() -> None:
