@@ -181,6 +181,11 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_home_page_links_each_page() -> None:
+    linked = {target for target, _ in LINK.findall((ROOT / "docs" / "index.md").read_text())}
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name not in {*linked, "index.md"}] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
 def test_relative_links_resolve(document: Path) -> None:
     for target, anchor in LINK.findall(document.read_text()):
