@@ -75,6 +75,7 @@ NOT_RUN = {
     "opm index images quay.io/me/catalog:1 --only related -o name": "skopeo refuses the redirected registry",
     "opm index manifests quay.io/me/catalog:1 --olm v1": PACKAGES,
     "opm index update --add quay.io/me/lagoon:0.3.0 --rm": PACKAGES,
+    "opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --executor": SCHEDULER,
     "opm olm": CLUSTER,
     "opm registry serve": SERVER,
     "opm render @bundles.txt --executor": SCHEDULER,

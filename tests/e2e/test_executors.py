@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,23 +13,15 @@ import pytest
 pytest.importorskip("distributed")
 
 from tests.kit.bundles import bundle_image, push_image
-from tests.kit.dask_cluster import DaskCluster
 from tests.kit.faults import Delay, Fault, FaultProxy
+from tests.kit.foreground import start_command, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+    from tests.kit.dask_cluster import DaskCluster
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
 VERSIONS = 12
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    with DaskCluster(tmp_path_factory.mktemp("dask")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -44,36 +34,11 @@ def repository(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> 
     return repository
 
 
-def start(opm: Opm, *arguments: str) -> subprocess.Popen[str]:
-    """Start the command as a shell starts it in the foreground."""
-
-    def default_handlers() -> None:
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-
-    return subprocess.Popen(
-        opm.argv(*arguments),
-        cwd=opm.directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=default_handlers,
-        env={**os.environ, **opm.env},
-    )
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("kind", ["dask", "processes:2"])
 def test_validation_by_workers_equals_that_of_one_process(
-    opm_http: Opm, cluster: DaskCluster, repository: str, kind: str
+    opm_http: Opm, dask_cluster: DaskCluster, repository: str, kind: str
 ) -> None:
-    executor = cluster.executor if kind == "dask" else kind
+    executor = dask_cluster.executor if kind == "dask" else kind
     command = ("bundle", "validate", repository, f"{repository}:missing", "--output", "json", "--no-cache")
     expected = opm_http.attempt(*command)
     done = opm_http.attempt(*command, "--executor", executor)
@@ -83,9 +48,9 @@ def test_validation_by_workers_equals_that_of_one_process(
 
 @pytest.mark.parametrize("kind", ["dask", "processes:2"])
 def test_rendering_by_workers_equals_that_of_one_process(
-    opm_http: Opm, cluster: DaskCluster, repository: str, kind: str
+    opm_http: Opm, dask_cluster: DaskCluster, repository: str, kind: str
 ) -> None:
-    executor = cluster.executor if kind == "dask" else kind
+    executor = dask_cluster.executor if kind == "dask" else kind
     references = [f"{repository}:v0.1.{patch}" for patch in range(VERSIONS)]
     (opm_http.directory / "list").write_text("\n".join(references))
     expected = opm_http.attempt("render", "@list", "--no-cache")
@@ -97,32 +62,31 @@ def test_rendering_by_workers_equals_that_of_one_process(
     assert (by_workers.stdout, by_workers.stderr, by_workers.returncode) == ("", failed.stderr, 1)
 
 
-def test_killed_worker_loses_nothing(opm_http: Opm, cluster: DaskCluster, repository: str, registry: Registry) -> None:
-    victim = cluster.start_worker()
-    cluster.workers.append(victim)
+def test_killed_worker_loses_nothing(
+    opm_http: Opm, dask_cluster: DaskCluster, repository: str, registry: Registry
+) -> None:
     fault = Fault("GET", ".*/blobs/", Delay(0.5), times=99)
     with FaultProxy(registry.host, fault) as proxy:
         through_proxy = repository.replace(registry.host, proxy.host)
         command = ("bundle", "validate", through_proxy, "--output", "json", "--no-cache")
-        process = start(opm_http, *command, "--executor", cluster.executor)
+        process = start_command(opm_http, *command, "--executor", dask_cluster.executor)
         wait_for(lambda: fault.matched > 2)
-        cluster.workers[0].kill()
-        victim.kill()
-        output, errors = process.communicate(timeout=60)
+        dask_cluster.replace_workers()
         fault.times = 0
+        output, errors = process.communicate(timeout=60)
         expected = opm_http.attempt(*command)
     assert (output, errors, process.returncode) == (expected.stdout, expected.stderr, expected.returncode)
 
 
 @pytest.mark.parametrize(("kind", "number"), [("dask", signal.SIGINT), ("processes:2", signal.SIGTERM)])
 def test_signal_cancels(
-    opm_http: Opm, cluster: DaskCluster, repository: str, registry: Registry, kind: str, number: signal.Signals
+    opm_http: Opm, dask_cluster: DaskCluster, repository: str, registry: Registry, kind: str, number: signal.Signals
 ) -> None:
     fault = Fault("GET", ".*/blobs/", Delay(2), times=99)
-    executor = cluster.executor if kind == "dask" else kind
+    executor = dask_cluster.executor if kind == "dask" else kind
     with FaultProxy(registry.host, fault) as proxy:
         through_proxy = repository.replace(registry.host, proxy.host)
-        process = start(opm_http, "bundle", "validate", through_proxy, "--no-cache", "--executor", executor)
+        process = start_command(opm_http, "bundle", "validate", through_proxy, "--no-cache", "--executor", executor)
         wait_for(lambda: fault.matched)
         process.send_signal(number)
         output, errors = process.communicate(timeout=60)
@@ -130,13 +94,13 @@ def test_signal_cancels(
 
 
 def test_credentials_are_only_sent_if_told(
-    opm_http: Opm, cluster: DaskCluster, basic_registry: Registry, repository: str
+    opm_http: Opm, dask_cluster: DaskCluster, basic_registry: Registry, repository: str
 ) -> None:
     authfile = opm_http.directory / "auth.json"
     authfile.write_text(json.dumps({"auths": {basic_registry.host: {"auth": "dGVzdGVyOnNlY3JldA=="}}}))
     image = f"{basic_registry.host}/executors/lagoon:1"
     assert opm_http.attempt("image", "copy", f"{repository}:v0.1.0", image, "--authfile", str(authfile)).returncode == 0
-    command = ("bundle", "validate", image, "--no-cache", "--output", "json", "--executor", cluster.executor)
+    command = ("bundle", "validate", image, "--no-cache", "--output", "json", "--executor", dask_cluster.executor)
     denied = opm_http.attempt(*command, "--authfile", str(authfile))
     assert "the registry requires credentials" in denied.stderr
     sent = opm_http.attempt(*command, "--executor-credentials", str(authfile))
@@ -144,10 +108,10 @@ def test_credentials_are_only_sent_if_told(
     assert (sent.stdout, sent.stderr) == (alone.stdout, alone.stderr)
 
 
-def test_invalid_executors(opm: Opm, cluster: DaskCluster) -> None:
+def test_invalid_executors(opm: Opm, dask_cluster: DaskCluster) -> None:
     expected = {
         "slurm": "Error: invalid executor 'slurm'\n  hint: write processes, ",
-        cluster.executor: "Error: .: files on this machine cannot be sent to dask://",
+        dask_cluster.executor: "Error: .: files on this machine cannot be sent to dask://",
     }
     for executor, error in expected.items():
         done = opm.attempt("bundle", "validate", ".", "--executor", executor)

@@ -47,6 +47,14 @@ class DaskCluster:
         options = ("--nthreads", "2", "--no-nanny", "--no-dashboard", "--local-directory", str(self._directory / name))
         return self._start("worker", *options, name=name)
 
+    def replace_workers(self) -> None:
+        """Kill the workers, and start others."""
+        killed, self.workers = self.workers, [self.start_worker() for _ in self.workers]
+        for worker in killed:
+            worker.kill()
+        for worker in killed:
+            worker.wait()
+
     def _start(self, kind: str, *options: str, name: str) -> subprocess.Popen[bytes]:
         module = f"distributed.cli.dask_{kind}"
         with (self._directory / f"{name}.log").open("wb") as log:

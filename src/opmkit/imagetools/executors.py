@@ -91,7 +91,7 @@ class TaskPool:
     name: str
 
     def map(self, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T]) -> Generator[R, None, None]:
-        """Call ``task`` for batches of items, and yield the results of all items in their order.
+        """Call ``task`` for batches of items, and yield the results of all batches in their order.
 
         A batch is run again if its worker ends. Close the generator to cancel the pending batches.
 
@@ -101,7 +101,7 @@ class TaskPool:
         size = max(1, min(MAX_BATCH, len(items) // (_BATCHES_PER_SLOT * max(1, self.slots))))
         pending: deque[Future[Sequence[R]]] = deque()
         try:
-            for batch in _batches(items, size):
+            for batch in split_batches(items, size):
                 pending.append(self.executor.submit(task, batch))
                 if len(pending) > LOOKAHEAD:
                     yield from self._result(pending.popleft())
@@ -123,7 +123,8 @@ class TaskPool:
             raise ExecutorError(f"{self.name}: task failed: {type(error).__name__}: {error}", hint=hint) from error
 
 
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def split_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of up to ``size`` items."""
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch

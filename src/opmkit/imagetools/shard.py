@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -41,6 +40,8 @@ class Shard:
 
     def contains(self, reference: str) -> bool:
         """Return whether a reference belongs to this part."""
+        import hashlib  # needs several MiB for OpenSSL
+
         number = int.from_bytes(hashlib.sha256(reference.encode(errors="surrogateescape")).digest()[:8], "big")
         return number % self.count == self.index - 1
 

@@ -14,6 +14,7 @@ from opmkit.imagetools.progress import NO_TRANSFERS
 from opmkit.imagetools.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.tools.registry import RegistryTool
 
@@ -40,19 +41,33 @@ class WorkerOptions:
 
     def tool(self) -> RegistryTool:
         """Return the tool of this process; raise ExecutorError if this program is another release than the caller."""
+        self._check_release()
+        return _open_tool(self)
+
+    def client(self) -> RegistryClient:
+        """Return the client of this process; raise ExecutorError if this program is another release than the caller."""
+        self._check_release()
+        return _open_client(self)
+
+    def _check_release(self) -> None:
         if self.release != __version__:
             raise ExecutorError(
                 f"a worker has release {__version__} of opmkit, but the command is {self.release}",
                 hint="install the same release on all workers",
             )
-        return _open_tool(self)
 
 
 @lru_cache(maxsize=8)
 def _open_tool(options: WorkerOptions) -> RegistryTool:
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
+
+    return RegistryTool(_open_client(options), ImageStore.open())
+
+
+@lru_cache(maxsize=8)
+def _open_client(options: WorkerOptions) -> RegistryClient:
+    from opmkit.imagetools.registry import RegistryClient
 
     registry = options.registry
     if options.credentials:
@@ -60,7 +75,7 @@ def _open_tool(options: WorkerOptions) -> RegistryTool:
         path.touch(mode=0o600)
         path.write_bytes(options.credentials)
         registry = replace(registry, authfile=path)
-    return RegistryTool(RegistryClient(registry), ImageStore.open())
+    return RegistryClient(registry)
 
 
 @lru_cache(maxsize=1)

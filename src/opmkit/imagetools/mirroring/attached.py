@@ -47,27 +47,41 @@ def attached_requests(
     Returns:
         The requests, and a failure for each image whose artifacts cannot be listed.
     """
-    groups: dict[str, list[PlannedImage]] = defaultdict(list)
-    for image in images:
-        groups[image.request.reference.name].append(image)
-    requests: dict[tuple[str, str], MirrorRequest] = {}
-    failures: list[MirrorFailure] = []
+    groups = group_by_repository(images)
     progress.begin("Looking for signatures", len(groups), "repositories")
+    found = []
     try:
         with WorkerPool(workers, "attached") as pool:
             apis: dict[str, bool] = {}
-            futures = [pool.submit(_search, group, source, apis) for group in groups.values()]
-            for future in futures:
-                found, failed = future.result()
-                requests.update({(str(each.reference), str(each.target_name)): each for each in found})
-                failures += failed
+            for future in [pool.submit(search_repository, group, source, apis) for group in groups]:
+                found.append(future.result())
                 progress.advance(1)
     finally:
         progress.end()
+    return combine_attached(found)
+
+
+def group_by_repository(images: Iterable[PlannedImage]) -> list[list[PlannedImage]]:
+    """Return the images of each source repository."""
+    groups: dict[str, list[PlannedImage]] = defaultdict(list)
+    for image in images:
+        groups[image.request.reference.name].append(image)
+    return list(groups.values())
+
+
+def combine_attached(
+    found: Iterable[tuple[Sequence[MirrorRequest], Sequence[MirrorFailure]]],
+) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+    """Return the requests of all repositories, each once, and the failures."""
+    requests: dict[tuple[str, str], MirrorRequest] = {}
+    failures: list[MirrorFailure] = []
+    for wanted, failed in found:
+        requests.update({(str(each.reference), str(each.target_name)): each for each in wanted})
+        failures += failed
     return list(requests.values()), failures
 
 
-def _search(
+def search_repository(
     images: Sequence[PlannedImage], source: MirrorSource, apis: dict[str, bool]
 ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
     """Return the requests for the artifacts of images in one repository.

@@ -125,7 +125,8 @@ class MirrorCopy:
                 try:
                     if not self._target.shares_blobs:
                         found = find_mount_sources(self._plan.present, self._target, blobs, self._pool)
-                        self._mount_sources = {**self._mount_sources, **found}
+                        mounts = {digest: self._target.repository(name) for digest, name in found.items()}
+                        self._mount_sources = {**self._mount_sources, **mounts}
                     self._progress.begin("Copying", sum(blobs.values()))
                     self._copy(image for image in absent if not image.request.last)
                     self._copy(image for image in absent if image.request.last)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.imagetools.repository import Repository
+    from opmkit.imagetools.reference import Reference
 
 _MAX_MANIFESTS = 16
 """Manifests of an index that are read."""
@@ -21,8 +21,8 @@ _MAX_MANIFESTS = 16
 
 def find_mount_sources(
     present: Sequence[PlannedImage], target: MirrorTarget, wanted: Collection[str], pool: ThreadPoolExecutor
-) -> dict[str, Repository]:
-    """Return repositories of a target that have some of the ``wanted`` blobs, by digest.
+) -> dict[str, Reference]:
+    """Return repositories of a target that have some of the ``wanted`` blobs, by digest, as names for the target.
 
     Only one image of each repository is read, since images of a repository usually share layers; a blob that is not
     found is transferred.
@@ -30,18 +30,17 @@ def find_mount_sources(
     if not wanted:
         return {}
     chosen = {image.target: image for image in present}.values()
-    futures = [pool.submit(_wanted_blobs, target.repository(each.request.target_name), each, wanted) for each in chosen]
-    return {digest: repository for future in futures for repository, digests in [future.result()] for digest in digests}
+    futures = [(each, pool.submit(_wanted_blobs, target, each, wanted)) for each in chosen]
+    return {digest: each.request.target_name for each, future in futures for digest in future.result()}
 
 
-def _wanted_blobs(
-    repository: Repository, image: PlannedImage, wanted: Collection[str]
-) -> tuple[Repository, frozenset[str]]:
+def _wanted_blobs(target: MirrorTarget, image: PlannedImage, wanted: Collection[str]) -> frozenset[str]:
+    repository = target.repository(image.request.target_name)
     try:
         manifest = repository.get_manifest(image.digest)
         manifests = [manifest]
         if isinstance(manifest, IndexManifest):
             manifests = [repository.get_manifest(child.digest) for child in manifest.images[:_MAX_MANIFESTS]]
     except ImageToolsError:  # the images are only read to save transfers
-        return repository, frozenset()
-    return repository, frozenset(blob.digest for each in manifests for blob in each.children if blob.digest in wanted)
+        return frozenset()
+    return frozenset(blob.digest for each in manifests for blob in each.children if blob.digest in wanted)

@@ -83,10 +83,28 @@ def plan_mirror(
     Raises:
         ImageToolsError: The target cannot be read.
     """
-    planner = _Planner(source, target, spool, options or PlanOptions())
+    options = options or PlanOptions()
+    return combine_planned(plan_requests(requests, source, target, spool, options, progress=progress))
+
+
+def plan_requests(
+    requests: Sequence[MirrorRequest],
+    source: MirrorSource,
+    target: MirrorTarget,
+    spool: ManifestSpool,
+    options: PlanOptions,
+    *,
+    progress: Progress = NO_PROGRESS,
+) -> list[PlannedImage | MirrorFailure]:
+    """Return the planned image or the failure of each request, in their order; see `plan_mirror`.
+
+    Raises:
+        ImageToolsError: The target cannot be read.
+    """
+    planner = _Planner(source, target, spool, options)
     progress.begin("Reading manifests", len(requests), "images")
     try:
-        with WorkerPool(planner.options.workers, "plan") as pool:
+        with WorkerPool(options.workers, "plan") as pool:
             results = []
             for future in [pool.submit(planner.plan, request) for request in requests]:
                 results.append(future.result())
@@ -95,7 +113,7 @@ def plan_mirror(
         raise error.error from error
     finally:
         progress.end()
-    return _combine(results)
+    return results
 
 
 class _TargetError(Exception):
@@ -238,7 +256,7 @@ def _failure(request: MirrorRequest, error: ImageToolsError) -> MirrorFailure:
     return MirrorFailure(str(request.reference), error, request.needed_by)
 
 
-def _combine(results: Iterable[PlannedImage | MirrorFailure]) -> MirrorPlan:
+def combine_planned(results: Iterable[PlannedImage | MirrorFailure]) -> MirrorPlan:
     """Return the plan, with a failure for each image that has the name of another one in the target."""
     named: dict[tuple[str, str], PlannedImage] = {}
     images: list[PlannedImage] = []

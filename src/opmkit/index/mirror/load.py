@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.mirroring.description import MirroredImage
     from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.target import MirrorTarget
+    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.spec import Platform
 
 
@@ -82,6 +83,7 @@ def open_mirror_load(
     *,
     measure: bool = False,
     workers: int = DEFAULT_WORKERS,
+    shard: Shard | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[MirrorLoad]:
     """Plan to copy the images of a directory or archive; `MirrorLoad.run` within the block does so.
@@ -93,10 +95,13 @@ def open_mirror_load(
         target: The registry.
         measure: Whether to determine how many bytes of each image the target lacks.
         workers: The number of images that are read at the same time.
+        shard: The part of the images to copy, without catalogs, since the target may lack the images of other parts.
         progress: A receiver of progress reports.
     """
     groups: dict[tuple[Platform, ...], list[MirrorRequest]] = defaultdict(list)
     for image in source.description.images.values():
+        if shard and (image.is_catalog or not shard.contains(image.name)):
+            continue
         groups[image.platforms].append(_request(image))
     with ManifestSpool() as spool:
         plans = [

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.mirroring.attached import attached_requests
-from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
 from opmkit.imagetools.mirroring.description import MirroredImage
+from opmkit.imagetools.mirroring.engine import LocalEngine
 from opmkit.imagetools.mirroring.errors import MirrorFailed
 from opmkit.imagetools.mirroring.model import MirrorPlan, MirrorReport
 from opmkit.imagetools.mirroring.names import is_digest_tag
-from opmkit.imagetools.mirroring.plan import PlanOptions, plan_mirror
+from opmkit.imagetools.mirroring.plan import PlanOptions
 from opmkit.imagetools.mirroring.spool import ManifestSpool
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
@@ -25,7 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.image import Image, ImageIndex
+    from opmkit.imagetools.mirroring.copy import CopyOptions
+    from opmkit.imagetools.mirroring.engine import MirrorEngine, PlannedCopy
     from opmkit.imagetools.mirroring.target import MirrorSource, MirrorTarget
+    from opmkit.imagetools.mirroring.worker_engine import MirrorWorkers
+    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
 
@@ -63,27 +66,28 @@ class IndexMirror:
     Attributes:
         catalog: The catalog image with the images that its bundles use.
         plan: What is to be copied.
-        target_catalog: The catalog image in the target, before anything is copied.
+        target_catalog: The catalog image in the target, before anything is copied; None for a shard, which does not
+            copy it.
     """
 
     def __init__(
         self,
         catalog: MirrorCatalog,
         plan: MirrorPlan,
-        source: MirrorSource,
+        engine: MirrorEngine,
         target: MirrorTarget,
-        spool: ManifestSpool,
         platforms: tuple[Platform, ...] = (),
+        *,
+        is_shard: bool = False,
     ) -> None:
-        """Use the plan for an opened catalog; ``platforms`` are the selected ones."""
+        """Use the plan of the engine for an opened catalog; ``platforms`` are the selected ones."""
         self.catalog = catalog
         self.plan = plan
-        self._source = source
+        self._engine = engine
         self._target = target
-        self._spool = spool
         self._platforms = platforms
-        self._copy: MirrorCopy | None = None
-        self.target_catalog = self._find_catalog()
+        self._copy: PlannedCopy | None = None
+        self.target_catalog = None if is_shard else self._find_catalog()
 
     @property
     def report(self) -> MirrorReport:
@@ -93,12 +97,14 @@ class IndexMirror:
     @property
     def catalogs(self) -> list[MirroredCatalog]:
         """The catalog in the target."""
-        return [self.target_catalog]
+        return [self.target_catalog] if self.target_catalog else []
 
     @property
     def local_catalogs(self) -> list[tuple[MirroredCatalog, Reference]]:
         """The catalog, with its source, if its image is built or read on this machine and thus not in the plan."""
-        return [(self.target_catalog, self.catalog.name)] if self.catalog.image is not None else []
+        if self.target_catalog is None or self.catalog.image is None:
+            return []
+        return [(self.target_catalog, self.catalog.name)]
 
     def described_images(self) -> list[MirroredImage]:
         """Return the images that the target has, including the catalog, for its description."""
@@ -114,7 +120,7 @@ class IndexMirror:
             for image in (*report.copied, *report.present)
         ]
         found = self.target_catalog
-        if self.catalog.image is not None:
+        if found and self.catalog.image is not None:
             images.append(MirroredImage(f"{found.name}:{found.tag}", found.digest, is_catalog=True))
         return images
 
@@ -127,9 +133,10 @@ class IndexMirror:
         """
         if self.plan.failures and not options.continue_on_errors:
             raise MirrorFailed(self.plan.failures, len(self.plan.images) + len(self.plan.failures))
-        self._copy = MirrorCopy(self.plan, self._source, self._target, self._spool, options, progress=progress)
+        self._copy = self._engine.prepare_copy(self.plan, options, progress)
         report = self._copy.run()
-        if self.catalog.image is not None and not self.target_catalog.is_present:
+        found = self.target_catalog
+        if found and not found.is_present and self.catalog.image is not None:
             repository = self._target.repository(self.catalog.name)
             try:
                 copy_image(self.catalog.image, repository, self.catalog.tag, workers=options.workers, progress=progress)
@@ -154,6 +161,25 @@ class IndexMirror:
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorDistribution:
+    """The distribution of a mirror: its workers, None for this process, and the part of the images to mirror.
+
+    A shard does not copy the catalog, since the target may lack the images of the others.
+    """
+
+    workers: MirrorWorkers | None = None
+    shard: Shard | None = None
+
+    def engine(self, local: LocalEngine) -> MirrorEngine:
+        """Return the engine for the workers."""
+        if self.workers is None:
+            return local
+        from opmkit.imagetools.mirroring.worker_engine import WorkerEngine
+
+        return WorkerEngine(self.workers, local)
+
+
 @contextmanager
 def open_mirror(
     tool: RegistryTool,
@@ -164,6 +190,7 @@ def open_mirror(
     options: PlanOptions | None = None,
     *,
     signatures: bool = True,
+    distribution: MirrorDistribution | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[IndexMirror]:
     """Read an index, and plan to mirror it; `IndexMirror.run` within the block does so.
@@ -176,6 +203,7 @@ def open_mirror(
         selection: The part of the index, by default all of it.
         options: Platforms and concurrency.
         signatures: Whether to mirror the signatures, attestations and other artifacts of the images as well.
+        distribution: The workers that plan and copy the images, and the part of them to mirror.
         progress: A receiver of progress reports.
 
     Raises:
@@ -183,18 +211,22 @@ def open_mirror(
         ImageToolsError: The index cannot be read.
     """
     selection, options = selection or CatalogSelection(), options or PlanOptions()
+    distribution = distribution or MirrorDistribution()
     with open_catalog(tool, text, selection) as catalog, ManifestSpool() as spool:
         requests, failures = bundle_image_requests(catalog.uses)
-        if catalog.request:
+        if shard := distribution.shard:
+            requests = [request for request in requests if shard.contains(str(request.reference))]
+            failures = [failure for failure in failures if shard.contains(failure.image)]
+        elif catalog.request:
             requests.append(catalog.request)
-        plan = plan_mirror(requests, source, target, spool, options, progress=progress)
+        engine = distribution.engine(LocalEngine(source, target, spool, options))
+        plan = engine.plan(requests, progress)
         if signatures:
-            attached, unreadable = attached_requests(plan.images, source, workers=options.workers, progress=progress)
-            attached_plan = plan_mirror(attached, source, target, spool, options, progress=progress)
+            attached, unreadable = engine.attached(plan.images, progress)
             failures += unreadable
-            plan = plan.merge(attached_plan)
+            plan = plan.merge(engine.plan(attached, progress))
         plan = MirrorPlan(plan.images, (*failures, *plan.failures))
-        yield IndexMirror(catalog, plan, source, target, spool, options.platforms)
+        yield IndexMirror(catalog, plan, engine, target, options.platforms, is_shard=shard is not None)
 
 
 def _size(image: Image | ImageIndex) -> int:
