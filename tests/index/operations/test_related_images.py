@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.load import iter_blobs, parse_blobs
+from opmkit.index.fbc.load import parse_blobs, stream_blobs
 from opmkit.index.image.related_images import index_images
 from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.filter.package_filter import PackageFilter
@@ -108,7 +108,7 @@ def test_catalog_is_read_file_by_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidCatalog, match=r"b\.json:1"):
         list(uses)
     (tmp_path / "b.json").unlink()
-    assert len(list(iter_blobs(tmp_path))) == len(DOCUMENTS)
+    assert len(list(stream_blobs(tmp_path))) == len(DOCUMENTS)
 
 
 def test_database_has_the_images_of_its_catalog(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import binascii
 
 def decode_base64(text: str) -> bytes | None:
     """Decode base64 text, which may contain line breaks; return None if it is invalid."""
+    if "\n" in text or "\r" in text:
+        text = text.replace("\n", "").replace("\r", "")
     try:
-        return binascii.a2b_base64(text.replace("\n", "").replace("\r", ""), strict_mode=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         return None
 

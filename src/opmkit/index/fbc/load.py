@@ -66,19 +66,6 @@ def read_blobs(root: FilePath) -> Blobs:
     return loaded.blobs
 
 
-def iter_blobs(root: FilePath) -> Iterator[Blob]:
-    """Yield the blobs of a catalog directory, of which only one file is in memory at a time.
-
-    Raises:
-        InvalidCatalog: After the last blob, if documents are invalid; the error lists all findings.
-        StoreError: A file can't be read.
-    """
-    loader = _Loader()
-    for name, path in iter_catalog_files(root):
-        yield from loader.load_path(name, path)
-    raise_findings(loader.errors)
-
-
 def stream_blobs(root: FilePath) -> Iterator[Blob]:
     """Yield the blobs of a catalog directory one at a time, in the order of its files and their documents.
 

@@ -52,14 +52,14 @@ def index_images(source: IndexSource, filters: Sequence[PackageFilter] = ()) -> 
             [_read_bundle(source.tool(), BundleSource(source.text, source.location, image))], filters
         )
         return
-    from opmkit.index.fbc.load import iter_blobs
+    from opmkit.index.fbc.load import stream_blobs
 
     with source.open() as content:
         if isinstance(content, DatabaseContent):
             with content.open() as database:
                 yield from images_in_database(database, filters)
         else:
-            yield from images_in_catalog(iter_blobs(content.path), filters)
+            yield from images_in_catalog(stream_blobs(content.path), filters)
 
 
 def follow_bundles(

@@ -16,6 +16,7 @@ from opmkit.index.server.supervisor import run_workers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.index.server.json_cache.cache import JsonCache
     from opmkit.index.server.service import LoadedBackend
     from opmkit.index.server.settings import ServerSettings
     from opmkit.index.sqlite.serving import ServedDatabase
@@ -71,15 +72,12 @@ def serve_catalog(
         StoreError: a file cannot be read or written.
         ServerError: the port or the certificate cannot be used, or a worker has ended.
     """
-    from opmkit.index.server.json_cache.cache import load_cache
-
     with ExitStack() as stack:
         readable_cache = _readable_cache(cache)
-        directory = readable_cache or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
         port = stack.enter_context(ReservedPort(settings.port))
         http = settings.http
         http_port = stack.enter_context(ReservedPort(http.port, Setting.HTTP_PORT)) if http else None
-        json_cache = load_cache(root, directory, enforce=enforce and readable_cache is not None)
+        json_cache = stack.enter_context(_opened_cache(root, readable_cache, enforce=enforce))
         from opmkit.index.api.messages import parse_request
         from opmkit.index.server.catalog_backend import CatalogBackend, count_records
         from opmkit.index.server.service import LoadedBackend
@@ -111,10 +109,9 @@ def build_cache(root: Path, cache: Path | None, *, enforce: bool, http: bool = F
     A cache in operator-registry's other format is replaced, since its servers would prefer it. With ``http`` the
     documents for the web API are stored as well.
     """
-    from opmkit.index.server.json_cache.cache import load_cache, remove_unreadable
+    from opmkit.index.server.json_cache.cache import remove_unreadable
 
-    with ScratchDirectory("opm-serve-cache-") as scratch:
-        json_cache = load_cache(root, cache or Path(scratch, _CACHE), enforce=enforce)
+    with _opened_cache(root, cache, enforce=enforce) as json_cache:
         if http:
             from opmkit.index.server.http_api.stored import open_content
 
@@ -122,6 +119,18 @@ def build_cache(root: Path, cache: Path | None, *, enforce: bool, http: bool = F
                 pass
     if cache is not None:
         remove_unreadable(cache)
+
+
+@contextmanager
+def _opened_cache(root: Path, directory: Path | None, *, enforce: bool) -> Iterator[JsonCache]:
+    """Provide the cache in ``directory``, or one in a temporary directory for None, where nothing is enforced."""
+    from opmkit.index.server.json_cache.cache import build_private_cache, load_cache
+
+    if directory is not None:
+        yield load_cache(root, directory, enforce=enforce)
+        return
+    with ScratchDirectory("opm-serve-cache-") as scratch:
+        yield build_private_cache(root, Path(scratch, _CACHE))
 
 
 def _readable_cache(cache: Path | None) -> Path | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.server.json_cache.cache import InvalidCache, load_cache, unreadable_format
+from opmkit.index.server.json_cache.cache import InvalidCache, build_private_cache, load_cache, unreadable_format
 from opmkit.index.server.json_cache.layout import bundle_file
 from tests.kit.cachedcatalog import BLOBS, DIGEST, FILES, write_catalog, write_file
 
@@ -35,6 +35,21 @@ def is_valid(catalog: Path, cache: Path) -> bool:
     except InvalidCache:
         return False
     return True
+
+
+def test_private_cache_has_the_same_files_without_a_digest(catalog: Path, tmp_path: Path) -> None:
+    shared = load_cache(catalog, tmp_path / "shared", enforce=False)
+    private = build_private_cache(catalog, tmp_path / "private")
+    assert private.packages == shared.packages
+    names = files(shared.directory)
+    assert files(private.directory) == names != []
+    assert all((private.directory / name).read_bytes() == (shared.directory / name).read_bytes() for name in names)
+
+
+def test_unsupported_files_are_rejected_without_a_digest(catalog: Path, tmp_path: Path) -> None:
+    os.mkfifo(catalog / "pipe")
+    with pytest.raises(InvalidCatalog, match="pipe: unsupported file type"):
+        build_private_cache(catalog, tmp_path / "private")
 
 
 def start_child(function: Callable[[], object]) -> int:

@@ -20,7 +20,7 @@ from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.json_cache.digest import hash_tree
+from opmkit.index.server.json_cache.digest import check_file_types, hash_tree
 from opmkit.index.server.json_cache.layout import (
     CONTENT,
     DIGEST,
@@ -46,7 +46,7 @@ class InvalidCache(CatalogError):
 class JsonCache:
     """A valid cache: the index of packages, and the directory with a file for each bundle in each channel.
 
-    ``digest`` covers the cache and the catalog.
+    ``digest`` covers the cache and the catalog; it is empty for a private cache.
     """
 
     packages: dict[str, Any]
@@ -82,6 +82,23 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
             ),
         )
     return _build(root, catalog, directory)
+
+
+def build_private_cache(root: Path, directory: Path) -> JsonCache:
+    """Build a cache of the catalog in ``root`` for this process alone, which needs no digest.
+
+    Raises:
+        InvalidCatalog: the catalog is not valid; the error lists all findings.
+        StoreError: a file cannot be read or written.
+    """
+    from opmkit.index.server.json_cache.build import load_catalog, write_content
+
+    check_file_types(root)
+    loaded = load_catalog(root)
+    with disk_errors(directory):
+        (directory / CONTENT).mkdir(parents=True)
+        write_content(loaded, directory / CONTENT)
+        return _load(directory, "")
 
 
 def is_current(root: Path, directory: Path, digest: str) -> bool:

@@ -93,6 +93,13 @@ def hash_tree(root: Path, value: int = _BASIS) -> int:
     return hasher.value()
 
 
+def check_file_types(root: Path) -> None:
+    """Raise what `hash_tree` raises for files that are neither regular, directories nor symbolic links."""
+    with disk_errors(root):
+        for _ in _walk(root):
+            pass
+
+
 def _hash_file(hasher: Fnv1a, path: Path) -> None:
     size = 0
     with path.open("rb", buffering=0) as file:
