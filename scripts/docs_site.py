@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DIRECTORY = "reference"
 OVERVIEW = "commands.md"
 OVERVIEW_ROW = re.compile(r"^\| `([a-z -]+)` \|", re.MULTILINE)
+TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+CODE = re.compile(r"`[^`]+`")
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """Script of the offline plugin, of which docs/assets contains a copy."""
 
@@ -47,12 +49,13 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link the commands in the overview to their pages, which exist in the site alone."""
-    return link_commands(markdown) if page.file.src_path == OVERVIEW else markdown
+    """Link the commands in the overview, and remove backslashes that only GitHub requires in the code of tables."""
+    text = link_commands(markdown) if page.file.src_path == OVERVIEW else markdown
+    return TABLE_ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), text)
 
 
 def link_commands(overview: str) -> str:
-    """Return the overview with a link in each row of a command."""
+    """Return the overview with links to the pages of commands, which exist in the site alone."""
 
     def link(row: re.Match[str]) -> str:
         path = f"{DIRECTORY}/{row[1].replace(' ', '-')}.md"
@@ -107,7 +110,7 @@ def _command(content: HelpContent) -> Iterator[str]:
 def _table(heading: str, rows: list[tuple[str, str]]) -> Iterator[str]:
     yield from (f"| {heading} | meaning |", "|---|---|")
     for name, meaning in rows:
-        yield f"| `{name.replace('|', chr(92) + '|')}` | {escape(meaning)} |"
+        yield f"| `{name}` | {escape(meaning)} |"
 
 
 def _rules() -> Iterator[str]:

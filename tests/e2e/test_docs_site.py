@@ -36,6 +36,7 @@ def test_site_has_a_page_per_command_and_search_without_a_network(tmp_path: Path
 
     pages = list(site.rglob("*.html"))
     assert {url for page in pages for url in LOADED.findall(page.read_text())} == set()
+    assert [page.name for page in pages if re.search(r"<code>[^<]*\\\|", page.read_text())] == []
     names = list(names_of_commands())
     assert len(names) > 50
     assert [name for name in names if not (site / "reference" / f"{name}.html").exists()] == []
