@@ -15,6 +15,7 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
+    from opmkit.bundle.block_locator import BlockLocator
     from opmkit.bundle.errors import DuplicateKey
     from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
@@ -62,10 +63,19 @@ class Content:
         if self.error is not None:  # it could be nested too deeply for libyaml
             return 0, 0
         if path not in self._locations:
-            from opmkit.bundle.source_location import locate  # slow to import: PyYAML
-
-            self._locations[path] = locate(self.raw, path)
+            self._locations[path] = self._locator.locate(path) or self._parse_location(path)
         return self._locations[path]
+
+    def _parse_location(self, path: FieldPath) -> tuple[int, int]:
+        from opmkit.bundle.source_location import locate  # slow to import: PyYAML
+
+        return locate(self.raw, path)
+
+    @cached_property
+    def _locator(self) -> BlockLocator:
+        from opmkit.bundle.block_locator import BlockLocator  # slow to import: not needed without findings
+
+        return BlockLocator(self.raw, self.value)
 
     @cached_property
     def _locations(self) -> dict[FieldPath, tuple[int, int]]:
