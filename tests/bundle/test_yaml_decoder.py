@@ -28,7 +28,7 @@ FRAGMENTS = [
     *("\n", "\r\n", "\r", "\t", " ", "\n  ", "\n- ", "&a", "*a", "!", "!!str ", "!!int ", "<<", "~", "null", "=", "%"),
     *("---", "\n---\n", "\n...\n", "%TAG ! x\n", "\ufeff", "\x85", "\u2028", "\u2029", "\0", "\x07", "\x7f", "😀"),
     *("\\x41", "\\u0041", "\\ud800", "\\0", "\\N", "\\_", "\\L", "\\/", "\\\n", "`", "@", "%YAML 1.1\n"),
-    *(" !", " ! ", "- !", ": !a ", "|| !b(", "\t!c"),
+    *(" !", " ! ", "- !", ": !a ", "|| !b(", "\t!c", "&a !b ", "\\x21", "\n!", '"!', "# !\n"),
     *("? a\n: b\n", "[a, b]: c\n", "1: x\n", "true: x\n", "~: x\n", "1.5: x", '{"a":yes}', '{"a":!!str 1}', '{"a":+1}'),
     "a: 1\na: 2\n",
 ]
@@ -112,6 +112,7 @@ def test_mutated_bundles(files: dict[str, bytes]) -> None:
 @needs_ryaml
 def test_usual_manifests_are_decoded_by_ryaml() -> None:
     contents = [*manifests(), b"", b"# comment", b'{"a": ["yes", "0644"]}', b"a: 'y'\nb: \"1_000\"\nc: 1 + x & y! +z"]
+    contents += [b"a: |\n  !b\n  &c\nd: &e f", b"a: >-\n  b || c(d,\n  !e)\nf: '!g'\nh: \"\n  !i\""]
     assert [content for content in contents if not assert_equal(content)] == []
 
 
@@ -123,6 +124,9 @@ def test_usual_manifests_are_decoded_by_ryaml() -> None:
         (b"1: a\ntrue: b\n1.5: c", {"1": "a", "true": "b", "1.5": "c"}),
         (b"a: !!str 1\nb: +9223372036854775808", {"a": "1", "b": 9223372036854775808.0}),
         (b"a:   !!str 1\nb: [ !!str 2]\nc: !!int\n  3", {"a": "1", "b": ["2"], "c": 3}),
+        (b"a: ! b\nc: &d !e f", {"a": "b", "c": "f"}),
+        (b'a: !b c\nd: "\\x21"\ne: !f', {"a": "c", "d": "!", "e": ""}),
+        (b"a: &x '& * !'\nb: *x", {"a": "& * !", "b": "& * !"}),
         (b"[" * 150 + b"]" * 150, None),
         (b"a: 1\n---\nb: 2", {"a": 1}),
         (b"%YAML 1.1\n---\na: 1", {"a": 1}),

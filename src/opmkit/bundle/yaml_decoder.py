@@ -38,6 +38,7 @@ _BEFORE_TOKENS = frozenset(b" \n\r\t[{,:\x85\xa8\xa9\xbf")
 The last ones are the ends of Unicode's line breaks and of the byte order mark in UTF-8.
 """
 _FLOW_START = re.compile(rb"(?:\A|(?<=[ \n\r\t\[{,:\x85\xa8\xa9\xbf]))[\[{]")
+_ESCAPED_TAG = (b"\\x21", b"\\u0021", b"\\U00000021")
 _BEFORE_SPACE = frozenset(b"\n\r-:?[{,\x85\xa8\xa9\xbf")
 """Bytes that precede the space before a tag, unless the document is invalid or has an anchor."""
 _ANCHOR_NAME = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
@@ -76,12 +77,15 @@ def _load_fast(content: bytes) -> tuple[JsonValue] | None:
     """Decode a document that ryaml and Go decode equally, and that has no duplicate keys; return None for others."""
     if _ryaml_loads is None or len(content) > _MAX_BYTES or _has_indicators(content):
         return None
-    if _has_many_flow_collections(content):
+    may_have_tags = _may_have_tags(content)
+    if _has_many_flow_collections(content) or (may_have_tags and any(escape in content for escape in _ESCAPED_TAG)):
         return None
     try:
         value = _ryaml_loads(content.decode())
         text = orjson.dumps(value)
     except Exception:  # noqa: BLE001 - ryaml documents no errors; go_yaml reports those of the document
+        return None
+    if may_have_tags and _has_tag(text, content):
         return None
     differing = set(_DIFFERENT_IN_GO.findall(text))
     if len(differing) > _MAX_SEARCHES or any(_is_plain(scalar[1:-1], content) for scalar in differing):
@@ -90,12 +94,11 @@ def _load_fast(content: bytes) -> tuple[JsonValue] | None:
 
 
 def _has_indicators(content: bytes) -> bool:
-    """Report whether the document may contain directives, tags, anchors, or numbers with a plus sign."""
+    """Report whether the document may contain directives, aliases, or numbers with a plus sign."""
     return (
         content.startswith(b"%")
         or b"\n%" in content
-        or _has_tags(content)
-        or _starts_token(b"&", _ANCHOR_NAME, content)
+        or (_may_have_anchors(content) and _starts_token(b"*", _ANCHOR_NAME, content))
         or _starts_token(b"+", _NUMBER_START, content)
     )
 
@@ -107,8 +110,14 @@ def _has_many_flow_collections(content: bytes) -> bool:
     return len(_FLOW_START.findall(content)) > _MAX_FLOW_COLLECTIONS  # without those within words
 
 
-def _has_tags(content: bytes) -> bool:
+def _may_have_anchors(content: bytes) -> bool:
+    return _starts_token(b"&", _ANCHOR_NAME, content)
+
+
+def _may_have_tags(content: bytes) -> bool:
     """Report whether the document may contain tags: exclamation marks that are not inside of a line of text."""
+    if _may_have_anchors(content):  # tags can follow them
+        return b"!" in content
     position = content.find(b"!")
     while position >= 0:
         before = position
@@ -118,6 +127,14 @@ def _has_tags(content: bytes) -> bool:
             return True
         position = content.find(b"!", position + 1)
     return False
+
+
+def _has_tag(text: bytes, content: bytes) -> bool:
+    """Report whether a document without aliases and escaped exclamation marks contains a tag, by its value in JSON.
+
+    ryaml returns tags as mappings with one key, except standard ones, which are missing then.
+    """
+    return text.count(b"!") != content.count(b"!") or b'{"!' in text
 
 
 def _starts_token(indicator: bytes, following: frozenset[int], content: bytes) -> bool:
