@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.cli.tables import fit_table, shorten_digests
+from opmkit.cli.tables import fit_table, shorten, shorten_digests
 from tests.kit.opm import PROGRAM, run
 from tests.kit.screen import run_on_terminal
 
@@ -49,8 +49,23 @@ def test_texts_are_shortened_in_the_middle_and_less_important_columns_are_omitte
     rows, omitted = fit_table(table, 110, ("IMAGE",))
     assert omitted == []
     assert widest([list(row) for row in rows]) == 110
-    assert rows[1][-1].startswith("quay.io/")
-    assert rows[1][-1].endswith("@sha256:0123456789ab…")
+    assert rows[1][-1].startswith("…")
+    assert rows[1][-1].endswith("-operator-bundle@sha256:0123456…")
+
+
+def test_images_keep_the_end_of_their_name_and_the_start_of_their_digest() -> None:
+    image = shorten_digests(f"registry.redhat.io/rhacm2/multiclusterhub-rhel9-operator@{DIGEST}")
+    assert shorten(image, 64) == "registry.redha…lticlusterhub-rhel9-operator@sha256:0123456789ab…"
+    assert shorten(image, 40) == "…usterhub-rhel9-operator@sha256:0123456…"
+    assert shorten(f"a@{DIGEST[:19]}…", 22) == "a@sha256:0123456789ab…"
+
+
+def test_plans_of_mirrors_keep_the_source() -> None:
+    source = f"registry.redhat.io/rhacm2/multiclusterhub-rhel9-operator@{DIGEST}"
+    row = (source, "412.3 MB", "98.1 MB", "registry.example.com/mirror/rhacm2/multiclusterhub-rhel9-operator:0123")
+    rows, omitted = fit_table([("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), row], 80, ("TARGET",))
+    assert omitted == ["TARGET"]
+    assert rows[1][0].endswith("hub-rhel9-operator@sha256:0123456789ab…")
 
 
 def test_very_narrow_terminals_keep_a_part_of_each_column() -> None:
@@ -129,7 +144,10 @@ def test_differences_fit_a_terminal(tmp_path: Path) -> None:
     assert screen.status == 0
     assert "@sha256:f123456789ab…" in screen.output
     assert changed_digest not in screen.output
-    assert changed_digest in subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True).stdout
+    assert max(map(len, screen.lines)) <= 80
+    piped = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True)
+    assert changed_digest in piped.stdout
+    assert len(piped.stdout.splitlines()) == 4
 
 
 def write_long_names(directory: Path) -> None:

@@ -85,11 +85,11 @@ def print_text(text: str) -> None:
 
 
 def print_report(text: str) -> None:
-    """Print text of several lines; digests in lines that are wider than the terminal are shortened."""
+    """Print text of several lines; on a terminal, wider ones are wrapped between words, with short digests."""
     if width := _terminal_width():
-        from opmkit.cli.tables import shorten_digests
+        from opmkit.cli.tables import wrap_line
 
-        text = "\n".join(line if len(line) <= width else shorten_digests(line) for line in text.split("\n"))
+        text = "\n".join(wrap_line(line, width) for line in text.split("\n"))
     print_text(text)
 
 

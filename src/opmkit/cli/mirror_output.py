@@ -57,7 +57,7 @@ def _print_plan(opened: IndexMirror | MirrorLoad) -> None:
     for catalog, source in opened.local_catalogs:
         size = "present" if catalog.is_present else format_size(catalog.size)
         rows.append((f"{source.name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
-    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows)
+    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows, optional=("TARGET",))
     plan = opened.plan
     print_line(
         f"{format_count(len(plan.absent), 'image')} to copy, {len(plan.present)} present, {len(plan.failures)} failed; "

@@ -66,4 +66,4 @@ def cleanup(
             print_json({"package": package, "namespace": cluster.namespace, "objects": removals})
         elif removals:
             rows = [(each.kind, each.namespace or "-", each.name, each.result, each.reason) for each in removals]
-            print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows)
+            print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows, optional=("NAMESPACE",))

@@ -182,4 +182,4 @@ def _print(release: Release, objects: Sequence[ObjectStatus], output: OutputForm
         print_json({"version": release.version, "namespace": release.namespace, "objects": entries})
     else:
         rows = [(each.name, each.namespace or "-", each.kind, each.status) for each in objects]
-        print_table(("NAME", "NAMESPACE", "KIND", "STATUS"), rows)
+        print_table(("NAME", "NAMESPACE", "KIND", "STATUS"), rows, optional=("NAMESPACE",))
