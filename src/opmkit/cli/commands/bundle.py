@@ -152,13 +152,16 @@ def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: Ge
 
     [bold]Examples:[/]
 
-      kustomize build config/default | opm bundle generate -p lagoon --version 0.1.0 -c alpha --base-csv base.yaml
+      kustomize build config/default | opm bundle generate -p lagoon-operator --version 0.1.0 -c alpha
+        --base-csv base.yaml
 
-      opm bundle generate --input deploy/ --package lagoon --version 0.1.0 --channels alpha,stable --default stable
+      opm bundle generate --input deploy/ --package lagoon-operator --version 0.1.0 --channels alpha,stable
+        --default stable
 
-      opm bundle generate --directory deploy/0.1.0/manifests --package lagoon --channels alpha,stable --default stable
+      opm bundle generate --directory deploy/0.1.0/manifests --package lagoon-operator --channels alpha,stable
+        --default stable
 
-      opm bundle generate -d deploy/0.1.0/manifests -p lagoon -c alpha --output-dir bundle
+      opm bundle generate -d deploy/0.1.0/manifests -p lagoon-operator -c alpha --output-dir bundle
     """
     given = given_flags(ctx)
     if "directory" not in given:
@@ -196,9 +199,10 @@ def build(
 
     [bold]Examples:[/]
 
-      opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha,stable -e stable -t quay.io/me/lagoon:0.1.0 --push
+      opm bundle build -d deploy/0.1.0/manifests -p lagoon-operator -c alpha,stable -e stable
+        -t quay.io/me/lagoon:0.1.0 --push
 
-      opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha -t oci:bundles/lagoon:0.1.0
+      opm bundle build -d deploy/0.1.0/manifests -p lagoon-operator -c alpha -t oci:bundles/lagoon:0.1.0
 
       opm bundle build -f bundle.Dockerfile -t quay.io/me/lagoon:0.1.0 --push .
     """

@@ -61,7 +61,7 @@ def copy(
 
       opm index copy lagoon-operator --from quay.io/me/test:1 --to quay.io/me/prod:1 --tag quay.io/me/prod:2 --push
 
-      opm index copy lagoon-operator:stable reef --from quay.io/me/catalog:1 --output-dir catalog
+      opm index copy lagoon-operator:stable other-operator --from quay.io/me/catalog:1 --output-dir catalog
 
       opm index copy lagoon-operator --from quay.io/me/test:1 --to ./catalog --prefer last --dry-run
     """
@@ -87,7 +87,7 @@ def copy(
     plan = target_flags.plan(to, output_flags)
     if to is None:
         plan = replace(plan, to_catalog=True)
-    with progress("Copying packages") as bars:
+    with progress() as bars:
         if output_dir:
             built = BuiltIndex((), "", change.write(tools.pull, to, output_dir, dry_run=output_flags.dry_run))
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import print_json, print_yaml, waiting
+from opmkit.cli.console import print_json, print_yaml
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
@@ -214,7 +214,7 @@ def manifests(
 
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
 
-      opm index manifests quay.io/me/catalog:1 --olm v1 --package lagoon-operator --version '>=1.2, <2'
+      opm index manifests quay.io/me/catalog:1 --olm v1 --package lagoon-operator --version '>=0.1, <1'
     """
     olm_v1_flags.check_flags(ctx, install_flags.package)
     if not reference and not catalog_source_flags.address:
@@ -298,8 +298,7 @@ def _resolve(
 
     try:
         tool = registry_flags.tool_named(container_tool)
-        found = IndexSource.find(lambda: tool, index, build_context=True)
-        with waiting(f"Loading {index}"), found.open() as content:
+        with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
             if not isinstance(content, DatabaseContent):
                 return resolve_in_catalog(installation, content.blobs())
             source.check_database(index)

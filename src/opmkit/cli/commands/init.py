@@ -30,7 +30,7 @@ def init(
 ) -> None:
     """Create the first document of a package in a file-based catalog
 
-    [bold]Example:[/] opm init lagoon -c stable -d README.md -i lagoon.svg -o yaml > catalog/lagoon.yaml
+    [bold]Example:[/] opm init lagoon-operator -c stable -d README.md -i lagoon.svg -o yaml > catalog/package.yaml
     """
     from opmkit.bundle.kubernetes_names import dns1123_label
     from opmkit.index.fbc.blobs import Blobs

@@ -66,7 +66,7 @@ def render(
 
     [bold]Examples:[/]
 
-      opm render quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0 >> catalog/lagoon/catalog.json
+      opm render quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0 >> catalog/lagoon-operator/catalog.json
 
       opm render index.db -o yaml --migrate-level bundle-object-to-csv-metadata
 
@@ -96,7 +96,7 @@ def render(
     if executor := executor_flags.parse(registry_flags):
         print_blobs(_render_by_workers(executor, references, options), output)
         return
-    with progress("Rendering") as bars:
+    with progress() as bars:
         blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
     print_blobs(blobs, output)
 

@@ -65,7 +65,7 @@ def add(
 
       opm template add lagoon.yaml ./0.3.0=quay.io/me/lagoon-bundle:0.3.0 --channel alpha,stable --dry-run
 
-      opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1 --channel stable --after lagoon.v0.2.0
+      opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1 --channel stable --after lagoon-operator.v0.2.0
 
       opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
@@ -119,7 +119,7 @@ def promote(
 
     [bold]Examples:[/]
 
-      opm template promote lagoon.yaml lagoon.v0.3.0 --from-channel candidate --to-channel stable
+      opm template promote lagoon.yaml lagoon-operator.v0.3.0 --from-channel candidate --to-channel stable
 
       opm template promote semver.yaml quay.io/me/lagoon-bundle:0.3.0 --to stable
     """
@@ -161,7 +161,7 @@ def deprecate(
 
     [bold]Examples:[/]
 
-      opm template deprecate lagoon.yaml lagoon.v0.1.0 -m "Has a security problem. Update to 0.2.0."
+      opm template deprecate lagoon.yaml lagoon-operator.v0.1.0 -m "Has a security problem. Update to 0.2.0."
 
       opm template deprecate lagoon.yaml --channel alpha -m "Use the channel stable."
 

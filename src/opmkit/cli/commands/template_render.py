@@ -127,7 +127,7 @@ def render(
 
       opm template render --check --frozen
 
-      opm template render --update-image quay.io/me/lagoon:0.2.0
+      opm template render --update-image quay.io/me/lagoon-bundle:0.2.0
     """
     from opmkit.index.template_rendering.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
     from opmkit.index.template_rendering.discovery import find_templates
@@ -155,7 +155,7 @@ def render(
     )
     options = RunOptions(plan_options, images, None if no_lock else lock, validate=not no_validate, check=check)
     plan = find_templates(templates or [Path()], plan_options)
-    with progress("Rendering templates") as bars:
+    with progress() as bars:
         result = render_plan(call_once(registry_flags.tool), plan, options, progress=bars)
     _print_result(result, options.lock, output)
     if result.is_stale:

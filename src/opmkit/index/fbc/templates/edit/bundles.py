@@ -112,8 +112,8 @@ def _skip_range(blob: BundleBlob) -> str:
 class BundleVersions:
     """The versions of bundles by name.
 
-    A version that is not known otherwise is that at the end of the name, such as ``lagoon.v0.1.0``; if the name does
-    not end with one, the bundles of the template are read.
+    A version that is not known otherwise is that at the end of the name, such as ``lagoon-operator.v0.1.0``; if the
+    name does not end with one, the bundles of the template are read.
 
     Attributes:
         known: Known versions.
@@ -162,7 +162,7 @@ def name_version(name: str) -> VersionKey | None:
 def version_in_name(name: str) -> str:
     """Return the version at the end of a name, "" if there is none.
 
-    >>> version_in_name("lagoon.v0.1.0")
+    >>> version_in_name("lagoon-operator.v0.1.0")
     '0.1.0'
     """
     for match in _VERSION_START.finditer(name):
