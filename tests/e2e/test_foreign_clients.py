@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from opmkit.index.api.methods import METHODS
 from opmkit.index.client import Api, Bundle, CatalogClient, ChannelEntry, Package
 from tests.kit import golang
 from tests.kit.catalogs import write_library
+from tests.kit.command_lines import ROOT, executable_lines
+from tests.kit.opm import PROGRAM
 from tests.kit.server import Server
 
 if TYPE_CHECKING:
@@ -184,6 +187,27 @@ def test_grpcurl_gets_the_responses_of_opm_catalog(
     with CatalogClient.connect(address) as registry:
         assert [value_of(ParseDict(one, answer())) for one in responses] == ours(registry, method)
     assert [MessageToDict(ParseDict(one, answer())) for one in responses] == responses
+
+
+def test_documented_calls_of_grpcurl(grpcurl: Path, tmp_path: Path) -> None:
+    """The catalog has the package and the documents that the page names."""
+    package, bundle = "lagoon-operator", "lagoon-operator.v0.1.0"
+    version = {"type": "olm.package", "value": {"packageName": package, "version": "0.1.0"}}
+    catalog = [
+        {"schema": "olm.package", "name": package, "defaultChannel": "stable"},
+        {"schema": "olm.channel", "package": package, "name": "stable", "entries": [{"name": bundle}]},
+        {"schema": "olm.bundle", "package": package, "name": bundle, "image": "a/b:1", "properties": [version]},
+        {"schema": "example.com.note", "package": package, "text": "Deep."},
+    ]
+    (tmp_path / "catalog.json").write_text("\n".join(map(json.dumps, catalog)))
+    lines = [line.text for line in executable_lines(ROOT / "docs" / "serving.md") if line.text.startswith("grpcurl ")]
+    with Server(str(tmp_path), program=[str(PROGRAM), "serve"]) as server:
+        printed = [ask(grpcurl, *shlex.split(line.replace("localhost:50051", server.address))[2:]) for line in lines]
+    assert len(printed) == 3
+    assert all(line.split()[1] == "-plaintext" for line in lines)
+    assert "api.Registry" in printed[0].split()
+    assert '"defaultChannelName": "stable"' in printed[1]
+    assert '"Deep."' in printed[2]
 
 
 def ours(registry: CatalogClient, method: str) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,7 @@ import pytest
 from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import sha256_digest
-from tests.kit.command_lines import console_script
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
-from tests.kit.opm import FIXTURES
 from tests.kit.registry import Registry
 from tests.kit.requirements import require
 
@@ -184,20 +181,3 @@ def test_hostile_references_and_names_are_reported(mirror: Mirror, target: Regis
     assert done.returncode == 5
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr.count("Error: ") == 5
-
-
-def test_examples_of_the_documentation_run(mirror: Mirror, target: Registry) -> None:
-    to = f"{target.host}/{mirror.site.prefix}"
-    script = console_script(FIXTURES.parent / "docs" / "mirroring.md")
-    commands = [line.removeprefix("opm ") for line in script.splitlines() if line.startswith("opm mirror ")]
-    assert len(commands) > 1
-    names = {
-        "quay.io/me/catalog:1": mirror.catalog,
-        "registry.example.com/mirror": to,
-        "lagoon-operator:stable": "reef:stable-1.0.0",
-        "other-operator@>=1.2.0": "atoll@>=0.1.0",
-    }
-    for command in commands:
-        for name, actual in names.items():
-            command = command.replace(name, actual)
-        mirror.opm(*shlex.split(command))

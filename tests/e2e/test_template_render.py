@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import signal
 import subprocess
 from dataclasses import replace
@@ -17,7 +15,6 @@ from tests.e2e.test_kill import KillingProxy
 from tests.kit.blobs import read_stream
 from tests.kit.bundles import resolve_digest
 from tests.kit.faults import Answer, Fault, FaultProxy
-from tests.kit.opm import FIXTURES
 from tests.kit.registry import Registry
 from tests.kit.template_repository import (
     basic_template,
@@ -332,24 +329,6 @@ def test_names_that_are_not_text(opm_http: Opm, images: dict[str, str]) -> None:
     (work.directory / name / "catalog-templates" / "a.yaml").write_text("schema: olm.template.basic\nentries: 1\n")
     failed = work.attempt(*RENDER)
     assert r"Error: reef\udcff\x1b[31m/catalog-templates/a.yaml:2: entries is a number" in failed.stderr
-
-
-def test_examples_of_the_documentation(opm_http: Opm, images: dict[str, str], registry: Registry) -> None:
-    text = (FIXTURES.parent / "docs" / "templates.md").read_text().partition("\n## Render ")[2]
-    work = opm_http
-    templates = {"basic.yaml": basic_template(images), "semver.yaml": semver_template(list(images.values()))}
-    directory = write_operator(work.directory / "operators" / "lagoon", templates, None)
-    (directory / "ci.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
-    documented = [line.strip(" -|`") for line in re.findall(r"^.*opm template render.*$", text, re.MULTILINE)]
-    commands = [line.partition("opm template render")[2].partition("`")[0] for line in documented]
-    commands = [command for command in commands if command]
-    assert len(commands) > 5
-    for command in commands:
-        words = shlex.split(command.replace("quay.io/me/lagoon:0.2.0", images["1.1.0"]))
-        work(*RENDER, *words)
-    assert {path.split("/")[0] for path in tree(work.directory / "catalogs")} == {
-        f"v4.{minor}" for minor in range(15, 19)
-    }
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,21 @@ _SUBSTITUTION = re.compile(r"\$\(([^()]*)\)")
 _KEYWORDS = {"!", "do", "done", "else", "fi", "if", "then", "time", "until", "while"}
 
 
+_FOREIGN = re.compile(
+    r"(?:sudo|apt-get|pip|pipx|uv|python3?|pre-commit|pytest|make|tkn|just|mkdocs|git"
+    r"|podman|docker|buildah|skopeo|cosign|kubectl|oc|kustomize|curl|grpcurl|jq|scripts/[a-z-]+) \S+ ."
+)
+"""Other programs with at least two arguments; shorter texts are names, such as that of ``podman push``."""
+_PLACEHOLDER = re.compile(r"(?<![\w$-])(?!API)[A-Z][A-Z_]+(?![\w=-])|\.\.\.|…|\b[ABN]\b|\w\|\w")
+
+
 @dataclass(frozen=True)
 class CommandLine:
     """A command line of a page.
 
     ``kind`` is ``console`` for commands behind ``$``, ``block`` for those of other blocks, ``file`` for those in
-    examples of YAML files and Dockerfiles, ``inline`` for those in the text, which may be incomplete, and ``unmarked``
-    for those in blocks without a language, which are for output.
+    examples of YAML files and Dockerfiles, ``inline`` and ``foreign`` for those of our and of other programs in the
+    text, which may be incomplete, and ``unmarked`` for those in blocks without a language, which are for output.
     """
 
     page: str
@@ -72,6 +80,11 @@ def console_script(page: Path, *headings: str) -> str:
     return "\n".join(["set -euo pipefail", *commands])
 
 
+def console_commands(page: Path) -> list[str]:
+    """Return the commands behind prompts in a page."""
+    return [command for _, command in _console_commands(page.read_text())]
+
+
 def _console_commands(text: str) -> Iterator[tuple[int, str]]:
     """Yield the offset and the text of each command behind ``$``."""
     for block in _CONSOLE.finditer(text):
@@ -90,9 +103,36 @@ def command_lines(page: Path) -> tuple[CommandLine, ...]:
     for block in _INDENTED.finditer(text):
         found += [("block", block.start(), line) for line in _joined(dedent(block[0]))]
     text = _INDENTED.sub(_blank, text)
-    found += [("inline", span.start(), span[1]) for span in _INLINE.finditer(text) if _OURS.match(span[1])]
+    for span in _INLINE.finditer(text):
+        if _OURS.match(span[1]) or _FOREIGN.match(span[1]):
+            kind = "inline" if _OURS.match(span[1]) else "foreign"
+            found.append((kind, span.start(), span[1].replace("\\|", "|")))  # as in cells of tables
     name = str(page.relative_to(ROOT))
     return tuple(CommandLine(name, text.count("\n", 0, offset) + 1, line, kind) for kind, offset, line in found)
+
+
+def executable_lines(page: Path) -> list[CommandLine]:
+    """Return the complete command lines of a page in the order of the page."""
+    return sorted(filter(_is_complete, command_lines(page)), key=lambda line: line.number)
+
+
+def _is_complete(line: CommandLine) -> bool:
+    """Return whether a line is not only the name of a command, or a text with placeholders."""
+    if line.kind not in ("inline", "foreign"):
+        return line.kind != "unmarked"
+    if _PLACEHOLDER.search(line.text):
+        return False
+    if line.kind == "foreign":
+        return True
+    words = simple_commands(line.text)[0]
+    _, _, rest = resolve(words)
+    if set(rest) & {"--help", "--help-all"}:
+        return True
+    try:
+        parse(line.text)
+    except ValueError:
+        return False
+    return bool(rest)
 
 
 def _blank(block: re.Match[str]) -> str:

@@ -34,9 +34,9 @@ class Guide:
         """The headings of the numbered sections."""
         return re.findall(r"^## (\d\. .*)$", self.page.read_text(), re.MULTILINE)
 
-    def commands(self, number: int) -> str:
-        """Return the commands of a section."""
-        script = console_script(self.page, self.sections[number - 1])
+    def commands(self, *numbers: int) -> str:
+        """Return the commands of sections."""
+        script = console_script(self.page, *(self.sections[number - 1] for number in numbers))
         for placeholder, value in self.placeholders.items():
             script = script.replace(placeholder, value)
         return script

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import signal
 import struct
 import subprocess
 import termios
@@ -38,12 +37,10 @@ def run_on_terminal(
     directory: Path | None = None,
     env: Mapping[str, str] | None = None,
     on_output: Callable[[str], object] | None = None,
-    interrupt_at: str = "",
 ) -> Screen:
     """Run ``opm`` with stdout and stderr on a terminal; ``COLUMNS`` is not set.
 
-    ``on_output`` is called with the whole output so far, from another thread. The program gets SIGINT when the output
-    contains ``interrupt_at``.
+    ``on_output`` is called with the whole output so far, from another thread.
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -55,14 +52,7 @@ def run_on_terminal(
     )
     os.close(follower)
     chunks: list[bytes] = []
-
-    def react(output: str) -> None:
-        if on_output is not None:
-            on_output(output)
-        if interrupt_at and interrupt_at in output:
-            process.send_signal(signal.SIGINT)
-
-    reader = threading.Thread(target=_read, args=(leader, chunks, react))
+    reader = threading.Thread(target=_read, args=(leader, chunks, on_output))
     reader.start()
     status = process.wait(timeout=60)
     reader.join()
@@ -70,7 +60,7 @@ def run_on_terminal(
     return Screen(status, b"".join(chunks).decode())
 
 
-def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object]) -> None:
+def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object] | None) -> None:
     """Read until the last writer closes the terminal, which Linux reports as an error."""
     while True:
         try:
@@ -80,4 +70,5 @@ def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object]) 
         if not chunk:
             return
         chunks.append(chunk)
-        on_output(b"".join(chunks).decode(errors="replace"))
+        if on_output is not None:
+            on_output(b"".join(chunks).decode(errors="replace"))

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.kit.bundles import push_image
+from tests.kit.command_lines import console_script
 from tests.kit.guides import Guide, with_opm
 from tests.kit.images import small_image
 from tests.kit.installed import ROOT
@@ -84,6 +85,8 @@ def begin(runner: Runner, registry: str, page: str, account: str) -> Guide:
 def test_pages_have_the_same_commands_in_common_sections(machine: Runner) -> None:
     """Only the test of GitHub's page installs opm, since that takes long."""
     guides = [Guide(machine, ROOT / "docs" / f"{name}.md", {}) for name in ("github-actions", "gitlab", "tekton")]
+    for guide in guides:
+        assert guide.commands(*range(1, 10)) == console_script(guide.page), "commands outside of the numbered sections"
     for number in (1, 3, 4, 6, 7, 8, 9):
         assert len({guide.commands(number) for guide in guides}) == 1
 
