@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +14,13 @@ import pytest
 pytest.importorskip("distributed")
 
 from tests.kit.bundles import bundle_image, push_image
+from tests.kit.dask_cluster import DaskCluster
 from tests.kit.faults import Delay, Fault, FaultProxy
 from tests.kit.foreground import start_command, wait_for
 
 if TYPE_CHECKING:
-    from tests.kit.dask_cluster import DaskCluster
+    from pathlib import Path
+
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -106,6 +109,17 @@ def test_credentials_are_only_sent_if_told(
     sent = opm_http.attempt(*command, "--executor-credentials", str(authfile))
     alone = opm_http.attempt("bundle", "validate", image, "--output", "json", "--authfile", str(authfile))
     assert (sent.stdout, sent.stderr) == (alone.stdout, alone.stderr)
+
+
+def test_tls_requires_certificates_of_both_sides(opm_http: Opm, tmp_path: Path, repository: str) -> None:
+    with DaskCluster(tmp_path, 1, tls=True) as cluster:
+        assert cluster.executor.startswith("dask+tls://")
+        command = ("render", f"{repository}:v0.1.0", "--no-cache", "--executor", cluster.executor)
+        denied = opm_http.attempt(*command)
+        done = replace(opm_http, env=cluster.env).attempt(*command)
+    assert (denied.returncode, denied.stdout) == (1, "")
+    assert denied.stderr.startswith(f"Error: {cluster.executor}: connection to the scheduler failed: no cert")
+    assert done.stdout == opm_http("render", f"{repository}:v0.1.0")
 
 
 def test_invalid_executors(opm: Opm, dask_cluster: DaskCluster) -> None:

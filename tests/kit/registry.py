@@ -80,6 +80,11 @@ class Registry:
         return Path(self._directory.name)
 
     @property
+    def pid(self) -> int:
+        """The process id while it runs, else 0."""
+        return self._process.pid if self._process else 0
+
+    @property
     def host(self) -> str:
         """``127.0.0.1:PORT``, as in an image reference."""
         return f"127.0.0.1:{self._port}"

@@ -146,6 +146,11 @@ def _open_client(location: ExecutorLocation) -> Iterator[Any]:
             f"{location.text}: connection to the scheduler failed: {error}",
             hint="check its address, and that both sides use TLS or neither does",
         ) from error
+    except TypeError as error:  # there is no SSL context
+        raise ExecutorError(
+            f"{location.text}: connection to the scheduler failed: no certificates configured",
+            hint="set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and the certificate and key of the client",
+        ) from error
     try:
         yield client
     finally:
