@@ -14,7 +14,7 @@ def main() -> int:
     """Print one requirement per dependency and development tool."""
     project = tomllib.loads(PROJECT.read_text())["project"]
     extras = project["optional-dependencies"]
-    for requirement in [*project["dependencies"], *extras["build"], *extras["dev"]]:
+    for requirement in [*project["dependencies"], *extras["build"], *extras["dask"], *extras["dev"]]:
         if not requirement.startswith(f"{project['name']}["):
             print(re.sub(r">=", "==", requirement, count=1))
     return 0
