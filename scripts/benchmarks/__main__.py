@@ -16,6 +16,7 @@ from .add import bench_add, bench_scale
 from .gate import bench_gate
 from .mirror import bench_mirror
 from .render import bench_catalog, bench_render
+from .scale_out import bench_scale_out
 from .serve import bench_serve
 from .serve_catalog import bench_serve_catalog
 from .soak import bench_soak
@@ -35,6 +36,7 @@ class Benchmark:
     runs: int = 0
     seconds: float = 0
     images: int = 0
+    programs: bool = False
 
 
 BENCHMARKS = {
@@ -46,7 +48,8 @@ BENCHMARKS = {
     "catalog": Benchmark(bench_catalog, runs=5),
     "gate": Benchmark(bench_gate, runs=3),
     "transfer": Benchmark(bench_transfer, bundles=False, reference=False, runs=3),
-    "mirror": Benchmark(bench_mirror, bundles=False, reference=False, runs=3, images=300),
+    "mirror": Benchmark(bench_mirror, bundles=False, reference=False, runs=3, images=300, programs=True),
+    "scale-out": Benchmark(bench_scale_out, reference=False, images=100),
     "serve": Benchmark(bench_serve, runs=5),
     "serve-catalog": Benchmark(bench_serve_catalog, runs=5),
     "soak": Benchmark(bench_soak, reference=False, seconds=1800),
@@ -83,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--runs", type=int, default=benchmark.runs, metavar="N", help="number of runs")
         if benchmark.images:
             command.add_argument("--images", type=int, default=benchmark.images, metavar="N", help="number of images")
+        if benchmark.programs:
             command.add_argument(
                 "--small", type=int, default=0, metavar="BYTES", help="size of the only layer of each image"
             )

@@ -80,9 +80,9 @@ def _run_steps(program: Program, images: ImageSet, work: Path, target: Registry)
         (all_but_one, images.catalog),
         (images.tags, images.larger_catalog),
     ):
-        before, requests = _stored(target), len(target.requests())
+        before, requests = stored_bytes(target), len(target.requests())
         run = bench.run(program.argv(work, tags, catalog, target.host))
-        sent = (_stored(target) - before) / 1e6
+        sent = (stored_bytes(target) - before) / 1e6
         steps.append(replace(run, read=float(len(target.requests()) - requests), written=sent))
     _check(target, len(images.tags))
     return steps
@@ -190,7 +190,7 @@ def _opener(content: bytes) -> Callable[[], BinaryIO]:
     return lambda: io.BytesIO(content)
 
 
-def _stored(registry: Registry) -> int:
+def stored_bytes(registry: Registry) -> int:
     """Return the bytes of the blobs that a registry has."""
     blobs = registry.path / "data" / "docker" / "registry" / "v2" / "blobs"
     return sum(path.stat().st_size for path in blobs.rglob("data")) if blobs.exists() else 0
