@@ -123,3 +123,13 @@ def test_small_manifests_start_no_process(monkeypatch: pytest.MonkeyPatch) -> No
         prefetcher.submit([CRD])
         assert cache.read(CRD) == read_manifest(CRD)
         assert prefetcher._idle[0]._process is None
+
+
+def test_contents_of_earlier_bundles_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    with ManifestPrefetcher(ManifestCache(), 1) as prefetcher:
+        monkeypatch.setattr(prefetcher._threads, "submit", calls.append)  # the worker is busy
+        for number in range(1000):
+            prefetcher.submit([b"kind: %d" % number])
+    assert list(prefetcher._pending) == [[b"kind: %d" % number] for number in range(968, 1000)]
+    assert len(calls) == 32

@@ -99,7 +99,7 @@ class ManifestCache:
     Safe for concurrent use: one thread parses a content, and others wait for it.
     """
 
-    def __init__(self, max_bytes: int = 128 * 1024 * 1024) -> None:
+    def __init__(self, max_bytes: int = 32 * 1024 * 1024) -> None:
         """Create an empty cache for up to ``max_bytes`` of JSON."""
         self._max_bytes = max_bytes
         self._bytes = 0

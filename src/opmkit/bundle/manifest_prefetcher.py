@@ -7,9 +7,11 @@ parses contents and responds with the manifests.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
+from opmkit.bundle.parallel import LOOKAHEAD
 from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 
@@ -23,6 +25,8 @@ MIN_TOTAL_BYTES = 2 << 20
 """Bytes of manifests that are parsed in less time than a process takes to start."""
 _MIN_BYTES = 1 << 14
 _MAX_PROCESSES = 4
+_MAX_PENDING = 2 * LOOKAHEAD
+"""Bundles that wait for a worker. The consumer has parsed the earlier ones, which would only use memory."""
 
 
 class ManifestPrefetcher:
@@ -37,7 +41,7 @@ class ManifestPrefetcher:
         count = spare_cpu_count(_MAX_PROCESSES) if processes is None else processes
         self._cache = cache
         self._submitted_bytes = 0
-        self._pending: list[list[bytes]] = []
+        self._pending: deque[list[bytes]] = deque(maxlen=_MAX_PENDING)
         self._idle = [WorkerProcess(__name__) for _ in range(count)]
         self._threads = WorkerPool(count, "prefetch") if count > 0 else None
 
@@ -50,14 +54,17 @@ class ManifestPrefetcher:
         large = [content for content in contents if len(content) > _MIN_BYTES]
         self._submitted_bytes += sum(map(len, large))
         if self._threads is not None and self._submitted_bytes > MIN_TOTAL_BYTES:
+            is_full = len(self._pending) == _MAX_PENDING
             self._pending.append(large)
-            with contextlib.suppress(RuntimeError):  # after shutdown
-                self._threads.submit(self._prefetch)
+            if not is_full:  # otherwise the call for the dropped bundle is for this one
+                with contextlib.suppress(RuntimeError):  # after shutdown
+                    self._threads.submit(self._prefetch)
 
     def _prefetch(self) -> None:
         process = self._idle.pop()
         try:
-            claims = [claim for content in self._pending.pop() if (claim := self._cache.claim(content)).mine]
+            pending = self._pending.pop() if self._pending else ()
+            claims = [claim for content in pending if (claim := self._cache.claim(content)).mine]
             contents = [claim.content for claim in claims]
             self._cache.settle(claims, (contents and process.request(contents)) or map(try_manifest, contents))
         finally:
