@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,14 +13,28 @@ if TYPE_CHECKING:
 _INSERT_BUNDLE = """
 INSERT INTO operatorbundle (name, csv, bundle, bundlepath, version, skiprange, replaces, skips, substitutesfor)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-# Other tables refer to a bundle by name, version and image, with NULL for empty texts.
-_SELECT_KEY = "SELECT {0}, name, nullif(version, ''), nullif(bundlepath, '') FROM operatorbundle WHERE name = ?"
+# With BETWEEN instead of =, SQLite reads the covering index "pk" alone, not the row behind its large manifests.
+_SELECT_KEY = """
+SELECT name, nullif(version, ''), nullif(bundlepath, '') FROM operatorbundle WHERE name BETWEEN ?1 AND ?1"""
+
+
+class BundleKey(NamedTuple):
+    """The key by which other tables refer to a bundle, with NULL for empty texts."""
+
+    name: str
+    version: str | None
+    image: str | None
+
+    @classmethod
+    def from_texts(cls, name: str, version: str, image: str) -> Self:
+        """Return the key of a bundle with a version and an image, each of which may be ""."""
+        return cls(name, version or None, image or None)
 
 
 def bundle_image(database: IndexDatabase, name: str) -> str | None:
     """Return the image of a bundle, "" if it has none; None if the bundle does not exist."""
-    row = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0] or ""
+    row = database.connection.execute(_SELECT_KEY, (name,)).fetchone()
+    return None if row is None else BundleKey._make(row).image or ""
 
 
 def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
@@ -39,11 +53,14 @@ def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
         "INSERT INTO related_image (image, operatorbundle_name) VALUES (?, ?)",
         [(image, csv.name) for image in bundle.related_images],
     )
+    key = BundleKey.from_texts(csv.name, csv.version, bundle.image)
     connection.executemany(
-        f"INSERT INTO dependencies {_SELECT_KEY.format('?, ?')}",
-        [(dependency.type, dependency.value.encode() or None, csv.name) for dependency in bundle.dependencies],
+        "INSERT INTO dependencies VALUES (?, ?, ?, ?, ?)",
+        [(dependency.type, dependency.value.encode() or None, *key) for dependency in bundle.dependencies],
     )
-    insert_properties(database, csv.name, [(prop.type, prop.value) for prop in bundle.properties])
+    connection.executemany(
+        "INSERT INTO properties VALUES (?, ?, ?, ?, ?)", [(prop.type, prop.value, *key) for prop in bundle.properties]
+    )
     connection.execute(
         "INSERT INTO properties SELECT 'olm.deprecated', '{}', name, nullif(version, ''), nullif(bundlepath, '') "
         "FROM operatorbundle JOIN deprecated ON operatorbundle_name = name WHERE name = ?",
@@ -52,20 +69,25 @@ def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
 
 
 def insert_properties(database: IndexDatabase, bundle: str, properties: Iterable[tuple[str, str]]) -> None:
-    """Insert (type, JSON text) properties of a bundle, without removing duplicates."""
-    database.connection.executemany(
-        f"INSERT INTO properties {_SELECT_KEY.format('?, ?')}", [(*prop, bundle) for prop in properties]
-    )
+    """Insert (type, JSON text) properties of an existing bundle, without removing duplicates."""
+    key = database.connection.execute(_SELECT_KEY, (bundle,)).fetchone()
+    if key is not None:
+        database.connection.executemany(
+            "INSERT INTO properties VALUES (?, ?, ?, ?, ?)", [(*prop, *key) for prop in properties]
+        )
 
 
-def insert_apis(database: IndexDatabase, bundle: str, provided: Iterable[ApiKey], required: Iterable[ApiKey]) -> None:
+def insert_apis(
+    database: IndexDatabase, bundle: BundleKey, provided: Iterable[ApiKey], required: Iterable[ApiKey]
+) -> None:
     """Insert the APIs of a bundle. An API that exists retains its plural name."""
-    connection = database.connection
     for table, apis in (("api_provider", provided), ("api_requirer", required)):
-        for api in apis:
-            key = (api.group, api.version, api.kind)
-            connection.execute("INSERT OR IGNORE INTO api VALUES (?, ?, ?, ?)", (*key, api.plural))
-            connection.execute(f"INSERT INTO {table} {_SELECT_KEY.format('?, ?, ?')}", (*key, bundle))
+        rows = [(api.group, api.version, api.kind, api.plural) for api in apis]
+        database.connection.executemany("INSERT OR IGNORE INTO api VALUES (?, ?, ?, ?)", rows)
+        database.connection.executemany(
+            f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant names
+            [(group, version, kind, *bundle) for group, version, kind, _ in rows],
+        )
 
 
 def delete_bundle(database: IndexDatabase, name: str) -> None:

@@ -24,11 +24,11 @@ WITH RECURSIVE reached (name) AS (
     SELECT bundle.replaces FROM operatorbundle AS bundle JOIN reached USING (name)
 )
 SELECT name, version, replaces, skips, substitutesfor FROM reached JOIN operatorbundle USING (name)"""
-# The entries of a package whose bundles exist, with the bundle that each replaces or skips.
+# The entries of a package whose bundles exist, with the bundle that each replaces or skips. BETWEEN: see bundles.py.
 _CHANNEL_NODES = """
 SELECT entry.channel_name, bundle.name, coalesce(bundle.version, ''), target.operatorbundle_name
 FROM channel_entry AS entry
-JOIN operatorbundle AS bundle ON bundle.name = entry.operatorbundle_name
+JOIN operatorbundle AS bundle ON bundle.name BETWEEN entry.operatorbundle_name AND entry.operatorbundle_name
 LEFT JOIN channel_entry AS target ON target.entry_id = entry.replaces
 WHERE entry.package_name = ? ORDER BY entry.entry_id"""
 # The existing bundles that replace or skip a bundle.
@@ -63,8 +63,8 @@ class IndexedPackage:
 def indexed_package(database: IndexDatabase, package: str) -> IndexedPackage:
     """Return the bundles of a package, none for an unknown package."""
     rows = database.connection.execute(
-        "SELECT DISTINCT name, bundlepath FROM operatorbundle JOIN channel_entry ON name = operatorbundle_name "
-        "WHERE package_name = ?",
+        "SELECT DISTINCT name, bundlepath FROM channel_entry "
+        "JOIN operatorbundle ON name BETWEEN operatorbundle_name AND operatorbundle_name WHERE package_name = ?",
         (package,),
     ).fetchall()
     return IndexedPackage(frozenset(path for _, path in rows if path is not None), frozenset(name for name, _ in rows))
@@ -94,8 +94,9 @@ def package_members(database: IndexDatabase, package: str) -> list[Member]:
     """Return the bundles of a package with the channels of their entries and the package's default channel."""
     default = default_channel(database, package)
     rows = database.connection.execute(
-        "SELECT name, coalesce(version, ''), json_group_array(DISTINCT channel_name) FROM operatorbundle "
-        "JOIN channel_entry ON name = operatorbundle_name WHERE package_name = ? GROUP BY name ORDER BY name",
+        "SELECT name, coalesce(version, ''), json_group_array(DISTINCT channel_name) FROM channel_entry "
+        "JOIN operatorbundle ON name BETWEEN operatorbundle_name AND operatorbundle_name "
+        "WHERE package_name = ? GROUP BY name ORDER BY name",
         (package,),
     )
     return [Member(name, version, tuple(json.loads(channels)), default) for name, version, channels in rows]

@@ -11,7 +11,7 @@ from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.session import AddSession
 from opmkit.index.operations.add.sqlite_checks import find_conflicts
-from opmkit.index.sqlite.bundles import delete_superseded_manifests, insert_apis
+from opmkit.index.sqlite.bundles import BundleKey, delete_superseded_manifests, insert_apis
 from opmkit.index.sqlite.packages import (
     all_nodes,
     channel_nodes,
@@ -76,7 +76,8 @@ def _add(database: IndexDatabase, bundles: Iterable[Bundle], options: AddOptions
     added = sorted(session.stored.values(), key=lambda bundle: bundle.order)
     members: dict[str, list[Member]] = {}
     for bundle in added:
-        insert_apis(database, bundle.name, bundle.provided, bundle.required)
+        key = BundleKey.from_texts(bundle.name, bundle.node.version, bundle.image)
+        insert_apis(database, key, bundle.provided, bundle.required)
         members.setdefault(bundle.package, []).append(bundle.member)
     graphs, errors = _graphs(database, added, members, options)
     failures = [*session.failures, *errors]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from opmkit.index.errors import BundleExists, CatalogError, GraphError, combine_errors
 from opmkit.index.graph import Member, PackageGraph, replaces_graph
 from opmkit.index.operations.package_manifest import missing_apis
-from opmkit.index.sqlite.bundles import insert_apis, insert_bundle
+from opmkit.index.sqlite.bundles import BundleKey, insert_apis, insert_bundle
 from opmkit.index.sqlite.packages import deprecated_bundles, nodes, replace_package
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ class Loader:
                 hint="remove one of them",
             )
         insert_bundle(self.database, bundle)
-        insert_apis(self.database, bundle.name, bundle.provided_apis, bundle.required_apis)
+        key = BundleKey.from_texts(bundle.name, bundle.csv.version, bundle.image)
+        insert_apis(self.database, key, bundle.provided_apis, bundle.required_apis)
         self.bundles.append(bundle.name)
         if missing := missing_apis(bundle):
             raise CatalogError(
