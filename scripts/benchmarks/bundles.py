@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def corpus_packages(bundles: Path) -> list[Path]:
     """Return the package directories of a corpus without its synthetic packages, sorted by name."""
-    return sorted(path for path in bundles.iterdir() if not path.name.startswith("syn-"))
+    return sorted(path for path in bundles.iterdir() if path.is_dir() and not path.name.startswith("syn-"))
 
 
 def package_versions(package: Path) -> list[Path]:
