@@ -1,8 +1,8 @@
 """Decoder of YAML documents: ryaml where it returns what :mod:`opmkit.bundle.go_yaml` does, which decodes all others.
 
-ryaml is twice as fast. Its parser is a port of libyaml, so it accepts and rejects the same syntax, but it resolves
-plain scalars as in YAML 1.2. Documents where that can differ from Go are left to ``go_yaml``, as are invalid ones,
-because of its messages.
+ryaml takes two thirds of the time. Its parser is a port of libyaml, so it accepts and rejects the same syntax, but it
+resolves plain scalars as in YAML 1.2. Documents where that can differ from Go are left to ``go_yaml``, as are invalid
+ones, because of its messages.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def decode_finding(manifest: Manifest) -> Finding | None:
     """
     if (finding := read_finding(manifest)) or manifest.content.value is None:
         return finding
-    problem = _problem(manifest)
+    memo = manifest.content.memo
+    if _problem not in memo:
+        memo[_problem] = _problem(manifest)
+    problem = memo[_problem]
     return Finding(f"the file {problem}", manifest.path) if problem else None
 
 

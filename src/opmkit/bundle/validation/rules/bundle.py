@@ -28,7 +28,7 @@ MAX_SIZE = 1024 * 1024
 """Maximum size of an unpacked bundle, which is stored in one ConfigMap: bytes of all files, gzipped and in base64."""
 NEAR_SIZE = 0.85 * MAX_SIZE
 
-_ESTIMATE_MARGIN = 2
+_ESTIMATE_MARGIN = 1.25
 """By how much a file can be larger than estimated; those of real bundles are smaller."""
 _GZIP_FRAME = 18  # bytes of a gzip header and trailer
 
