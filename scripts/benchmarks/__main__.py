@@ -88,13 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         if benchmark.images:
             command.add_argument("--images", type=int, default=benchmark.images, metavar="N", help="number of images")
         if benchmark.programs:
-            command.add_argument(
-                "--small", type=int, default=0, metavar="BYTES", help="size of the only layer of each image"
-            )
-            command.add_argument("--only-opmkit", action="store_true", help="do not run other programs")
-            for program in ("crane", "regsync"):
-                path = os.environ.get(f"OPMKIT_REFERENCE_{program.upper()}")
-                command.add_argument(f"--{program}", default=path, metavar="PATH", help=f"path of {program}")
+            _add_mirror_flags(command)
         if benchmark.only_directories:
             command.add_argument("--only-directories", action="store_true", help="use no registry")
         if benchmark.seconds:
@@ -102,6 +96,14 @@ def _parser() -> argparse.ArgumentParser:
                 "--seconds", type=float, default=benchmark.seconds, metavar="N", help="duration in seconds"
             )
     return parser
+
+
+def _add_mirror_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--small", type=int, default=0, metavar="BYTES", help="size of the only layer of each image")
+    command.add_argument("--only-opmkit", action="store_true", help="do not run other programs")
+    for program in ("crane", "regsync"):
+        path = os.environ.get(f"OPMKIT_REFERENCE_{program.upper()}")
+        command.add_argument(f"--{program}", default=path, metavar="PATH", help=f"path of {program}")
 
 
 if __name__ == "__main__":
