@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING
@@ -10,16 +11,19 @@ import pytest
 
 from opmkit.cli.help_content import describe_command
 from tests.cli.test_help import commands
-from tests.kit.command_lines import executable_lines, pages, resolve
+from tests.kit.command_lines import ROOT, executable_lines, pages, resolve
 from tests.kit.example_preparation import BEFORE, FINDINGS
-from tests.kit.example_reasons import NOT_RUN, reachable_strings
+from tests.kit.example_reasons import FILES, NOT_RUN, reachable_strings
 from tests.kit.example_run import Example, ExampleRun, entry
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from tests.kit.example_site import ExampleSite
 
 ALIASES = ("opm alpha bundle ", "opm image cp ", "opm index pin ", "opm run pm ")
 """Second names of commands, whose examples differ from the others by that name alone."""
+
+_NOT_EVERYWHERE = {"curl", "git", "zip"}
 
 
 @cache
@@ -59,6 +63,8 @@ def problems(site: ExampleSite, lines: list[Example]) -> list[str]:
 
 @pytest.mark.parametrize("source", [source for source in examples() if runnable(source)])
 def test_examples_run(source: str, example_site: ExampleSite) -> None:
+    for program in _NOT_EVERYWHERE & {name for example in runnable(source) for name in example.text.split()}:
+        require(program)
     found = problems(example_site, runnable(source))
     assert not found, "\n".join(found)
 
@@ -80,6 +86,13 @@ def test_other_tests_run_the_examples(start: str) -> None:
     reason = NOT_RUN[start]
     strings = reachable_strings(reason.test)
     assert any((reason.word or name) in text for text in strings), f"{reason.test} does not run {start}"
+
+
+def test_other_tests_run_the_steps_of_example_files() -> None:
+    files = [path for path in (ROOT / "examples").rglob("*.y*ml") if re.search(r"\bopm \w", path.read_text())]
+    assert {str(path.relative_to(ROOT)) for path in files} == FILES.keys(), "name the tests that run these files"
+    for name, reason in FILES.items():
+        assert reason.word in reachable_strings(reason.test), f"{reason.test} does not run {name}"
 
 
 def test_lines_without_a_test_are_few() -> None:

@@ -203,6 +203,24 @@ NOT_RUN: dict[str, Reason] = {
 }
 """Examples by their beginnings; ``$`` stands for all commands behind a prompt in a page."""
 
+_TEKTON = Reason("runs as a pipeline", PIPELINE.format("tekton_pipelines"), "PipelinesAsCode")
+FILES: dict[str, Reason] = {
+    "examples/github-actions/.github/workflows/bundle.yaml": Reason(
+        "runs as a workflow", PIPELINE.format("github_workflows"), "bundle.yaml"
+    ),
+    "examples/github-actions/.github/workflows/catalog.yaml": Reason(
+        "runs as a workflow", PIPELINE.format("github_workflows"), "catalog.yaml"
+    ),
+    "examples/tekton/.tekton/tasks/build-bundle.yaml": _TEKTON,
+    "examples/tekton/.tekton/tasks/check-bundle.yaml": _TEKTON,
+    "examples/tekton/.tekton/tasks/check-catalog.yaml": _TEKTON,
+    "examples/tekton/.tekton/tasks/publish-catalog.yaml": _TEKTON,
+    "examples/tekton/.tekton/tasks/run-opm-command.yaml": Reason(
+        "runs as a task", "e2e/first_contact/test_tekton.py::test_the_output_is_written_to_the_file", "run-opm-command"
+    ),
+}
+"""Files in ``examples`` with command lines, and the tests that run their steps."""
+
 
 def reachable_strings(test: str) -> set[str]:
     """Return the strings and names in a test function and in what it uses of its module; raises KeyError if missing."""
