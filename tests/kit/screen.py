@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -37,10 +38,12 @@ def run_on_terminal(
     directory: Path | None = None,
     env: Mapping[str, str] | None = None,
     on_output: Callable[[str], object] | None = None,
+    interrupt_at: str = "",
 ) -> Screen:
     """Run ``opm`` with stdout and stderr on a terminal; ``COLUMNS`` is not set.
 
-    ``on_output`` is called with the whole output so far, from another thread.
+    ``on_output`` is called with the whole output so far, from another thread. The program gets SIGINT when the output
+    contains ``interrupt_at``.
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -52,7 +55,14 @@ def run_on_terminal(
     )
     os.close(follower)
     chunks: list[bytes] = []
-    reader = threading.Thread(target=_read, args=(leader, chunks, on_output))
+
+    def react(output: str) -> None:
+        if on_output is not None:
+            on_output(output)
+        if interrupt_at and interrupt_at in output:
+            process.send_signal(signal.SIGINT)
+
+    reader = threading.Thread(target=_read, args=(leader, chunks, react))
     reader.start()
     status = process.wait(timeout=60)
     reader.join()
@@ -60,7 +70,7 @@ def run_on_terminal(
     return Screen(status, b"".join(chunks).decode())
 
 
-def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object] | None) -> None:
+def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object]) -> None:
     """Read until the last writer closes the terminal, which Linux reports as an error."""
     while True:
         try:
@@ -70,5 +80,4 @@ def _read(leader: int, chunks: list[bytes], on_output: Callable[[str], object] |
         if not chunk:
             return
         chunks.append(chunk)
-        if on_output is not None:
-            on_output(b"".join(chunks).decode(errors="replace"))
+        on_output(b"".join(chunks).decode(errors="replace"))

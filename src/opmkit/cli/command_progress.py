@@ -1,12 +1,13 @@
-"""Progress of one command: the tasks that it reports, and the reads of images that take long."""
+"""Progress of one command: the tasks that it reports, and the reads and other steps that take long."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.cli.console import ProgressFormat
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
     from opmkit.imagetools.progress import Progress, TransferObserver
 
 _DELAY = 1.0
-"""Seconds of reading after which a command shows a bar."""
+"""Seconds of waiting after which a command shows a bar."""
 _NEXT_DELAY = 0.1
 """Seconds until a bar is shown again, so that quick reads do not flicker."""
+_DUMB_TERMINALS = ("dumb", "unknown")
+_TICK = 0.2
+"""Seconds between two looks at whether a step is idle."""
 
 
 class Display(Protocol):
@@ -45,6 +49,12 @@ class Display(Protocol):
     def end_read(self) -> None:
         """Hide the read."""
 
+    def show_step(self, label: str) -> None:
+        """Show the current step of the command, unless a task or a read is shown; called repeatedly."""
+
+    def end_step(self) -> None:
+        """Hide the step."""
+
 
 class CommandProgress:
     """Progress in one format, on stderr."""
@@ -55,28 +65,36 @@ class CommandProgress:
         is_json = chosen is ProgressFormat.JSON
         self._is_json = is_json
         self._is_shown = is_json or (chosen is ProgressFormat.AUTO and sys.stderr.isatty())
-        self._reads = ReadProgress(self._display, 0 if is_json else _DELAY, 0 if is_json else _NEXT_DELAY)
+        self._waits = WaitProgress(self._display, 0 if is_json else _DELAY, 0 if is_json else _NEXT_DELAY)
 
     def open(self) -> AbstractContextManager[Progress]:
         """Return a context with a receiver of progress reports."""
-        return self._reads.open() if self._is_shown else nullcontext(NO_PROGRESS)
+        return self._waits.open() if self._is_shown else nullcontext(NO_PROGRESS)
+
+    def step(self, label: str) -> AbstractContextManager[None]:
+        """Return a context that shows ``label`` if it takes long."""
+        return self._waits.step(label) if self._is_shown and label else nullcontext()
 
     def observer(self) -> TransferObserver:
         """Return the observer of reads for registry clients."""
-        return self._reads if self._is_shown else NO_TRANSFERS
+        return self._waits if self._is_shown else NO_TRANSFERS
 
     def _display(self) -> AbstractContextManager[Display]:
         if self._is_json:
             from opmkit.cli.progress_events import ProgressEvents
 
             return ProgressEvents()
+        if os.environ.get("TERM", "") in _DUMB_TERMINALS:
+            from opmkit.cli.progress_lines import ProgressLines
+
+            return ProgressLines()
         from opmkit.cli.progress_bars import ProgressBars
 
         return ProgressBars()
 
 
-class ReadProgress:
-    """The bytes of reads: part of the command's tasks, or shown on their own after a while. Thread-safe."""
+class WaitProgress:
+    """The bytes of reads, and steps without known progress, shown after a while or between tasks. Thread-safe."""
 
     def __init__(self, open_display: _OpenDisplay, delay: float, next_delay: float) -> None:
         """Show reads on a display ``delay`` seconds after the first one began, later ones after ``next_delay``."""
@@ -86,22 +104,50 @@ class ReadProgress:
         self._first = 0.0
         self._readers = self._done = self._expected = 0
         self._subject = ""
+        self._steps: list[str] = []
         self._display: Display | None = None
         self._own: AbstractContextManager[Display] | None = None
         self._timer: threading.Timer | None = None
 
     @contextmanager
     def open(self) -> Iterator[Progress]:
-        """Open a display for the tasks of the command; it also shows reads."""
-        with self._lock:
-            self._hide()
-        with self._open_display() as display:
-            self._display = display
+        """Open a display for the tasks of the command; it also shows reads and steps."""
+        with ExitStack() as stack:
+            with self._lock:
+                self._hide_read()
+                self._close_own()
+                self._display = stack.enter_context(self._open_display())
             try:
-                yield display
+                yield self._display
             finally:
                 with self._lock:
                     self._display = None
+                    stack.close()
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Show ``label`` while nothing else is shown, if the block takes long."""
+        is_done = threading.Event()
+        with self._lock:
+            self._steps.append(label)
+            if len(self._steps) == 1:
+                arguments = (is_done, self._remaining_delay(_DELAY, _NEXT_DELAY))
+                ticker = threading.Thread(target=self._tick, args=arguments, name="progress", daemon=True)
+                ticker.start()
+            else:
+                ticker = None
+        try:
+            yield
+        finally:
+            with self._lock:
+                is_done.set()
+                self._steps.pop()
+                if self._display is not None:
+                    self._display.end_step()
+                if not self._steps and not self._readers:
+                    self._close_own()
+            if ticker is not None:
+                ticker.join()  # servers fork after a step, and must not have threads then
 
     @contextmanager
     def reading(self, subject: str) -> Iterator[None]:
@@ -116,7 +162,9 @@ class ReadProgress:
             with self._lock:
                 self._readers -= 1
                 if not self._readers:
-                    self._hide()
+                    self._hide_read()
+                    if not self._steps:
+                        self._close_own()
 
     def expect(self, size: int) -> None:
         """Add to the size of the current reads."""
@@ -133,32 +181,53 @@ class ReadProgress:
                 self._display.transferred(count)
 
     def _begin(self, subject: str) -> None:
-        now = time.monotonic()
-        self._first = self._first or now
         self._subject, self._done, self._expected = subject, 0, 0
-        delay = max(self._first + self._delay - now, self._next_delay)
+        delay = self._remaining_delay(self._delay, self._next_delay)
         if not delay:
-            self._show()
+            self._show_read()
             return
-        self._timer = threading.Timer(delay, self._show)
+        self._timer = threading.Timer(delay, self._show_read)
         self._timer.daemon = True
         self._timer.start()
 
-    def _show(self) -> None:
+    def _show_read(self) -> None:
         with self._lock:
-            if not self._readers:
-                return
-            if self._display is None:
-                self._own = self._open_display()
-                self._display = self._own.__enter__()
-            self._display.begin_read(self._subject, self._expected, self._done)
+            if self._readers:
+                self._shown().begin_read(self._subject, self._expected, self._done)
 
-    def _hide(self) -> None:
+    def _remaining_delay(self, delay: float, next_delay: float) -> float:
+        """Return the seconds until a wait that begins now is shown; the time since the first one counts."""
+        now = time.monotonic()
+        self._first = self._first or now
+        return max(self._first + delay - now, next_delay)
+
+    def _tick(self, is_done: threading.Event, delay: float) -> None:
+        """Show the innermost step again and again, since tasks and reads hide it."""
+        if is_done.wait(delay):
+            return
+        while True:
+            with self._lock:
+                if is_done.is_set():
+                    return
+                self._shown().show_step(self._steps[-1])
+            if is_done.wait(_TICK):
+                return
+
+    def _shown(self) -> Display:
+        """Return the display, which is opened if the command has none for its tasks."""
+        if self._display is None:
+            self._own = self._open_display()
+            self._display = self._own.__enter__()
+        return self._display
+
+    def _hide_read(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._display is not None:
             self._display.end_read()
+
+    def _close_own(self) -> None:
         if self._own is not None:
             self._own.__exit__(None, None, None)
             self._own = self._display = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -179,10 +179,22 @@ def progress_format() -> ProgressFormat:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses."""
-    with _command_progress().open() as receiver:
+def progress(step: str = "") -> Iterator[Progress]:
+    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses.
+
+    Args:
+        step: what the block does between its tasks, such as ``Changing the index``.
+    """
+    with _command_progress().open() as receiver, _command_progress().step(step):
         yield receiver
+
+
+def waiting(step: str) -> AbstractContextManager[None]:
+    """Return a context that shows ``step``, such as ``Loading the catalog``, with the progress if it takes long.
+
+    The block must not print to stdout.
+    """
+    return _command_progress().step(step)
 
 
 def transfer_observer() -> TransferObserver:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_bytes
+from opmkit.cli.console import print_bytes, waiting
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
@@ -104,7 +106,8 @@ def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
     from opmkit.index.fbc.write import sort_blobs
 
     encode = blob_encoder(output_format)
-    print_bytes(encode([blob]) for blob in sort_blobs(blobs))
+    with nullcontext() if sys.stdout.isatty() else waiting("Writing the catalog"):
+        print_bytes(encode([blob]) for blob in sort_blobs(blobs))
 
 
 def encode_mermaid(graph: MermaidGraph) -> bytes:

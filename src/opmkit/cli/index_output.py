@@ -28,7 +28,7 @@ def build_and_print(tools: ContainerTools, plan: IndexPlan, change: Change, outp
     """Change an index, build the new image as planned, and print the result."""
     from opmkit.index.image.build import build_index
 
-    with progress() as bars:
+    with progress("Changing the index") as bars:
         built = build_index(tools.pull, tools.build, plan, change, progress=bars)
     print_built(built, output_flags, tools.build, push=plan.push)
 

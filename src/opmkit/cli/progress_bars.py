@@ -18,52 +18,67 @@ from opmkit.imagetools.escape import escape_controls
 _BAR_WIDTH = 10
 _OTHER_COLUMNS = _BAR_WIDTH + 38
 """Width of the bar and of the amounts, with the spaces between them."""
+_NARROW_COLUMNS = 23
+"""Width of the amounts without the bar and the rate."""
 _MIN_LABEL = 16
+_MIN_NARROW_LABEL = 8
 
 
 class AmountColumn(TextColumn):
     """The completed and the total amount, in bytes with their rate or in the unit of the task."""
 
-    def __init__(self) -> None:
-        """Create the column."""
+    def __init__(self, *, has_rate: bool = True) -> None:
+        """Create the column, which omits bytes per second on narrow terminals."""
         super().__init__("", table_column=Column(no_wrap=True))
+        self._has_rate = has_rate
 
     def render(self, task: Task) -> Text:
         """Return the text for one bar."""
         unit = task.fields["unit"]
         total = task.total if task.total is not None and task.total >= task.completed else None
         amounts = [task.completed] if total is None else [task.completed, total]
+        if unit == "seconds":
+            return Text(_duration(task.elapsed))
+        if unit == "bytes" and total is None and not task.completed:
+            return Text(_duration(task.elapsed))  # nothing is known but the time, as of a build by another program
         if unit == "bytes":
-            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + _rate(task.speed))
+            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + self._rate(task.speed))
         text = f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}"
-        if size := task.fields.get("transferred", 0):
-            text += f", {decimal(size)}{_rate(size / task.elapsed if task.elapsed else 0)}"
+        if (size := task.fields.get("transferred", 0)) and self._has_rate:
+            text += f", {decimal(size)}{self._rate(size / task.elapsed if task.elapsed else 0)}"
         return Text(text)
 
+    def _rate(self, speed: float | None) -> str:
+        return f", {decimal(int(speed))}/s" if speed and self._has_rate else ""
 
-def _rate(speed: float | None) -> str:
-    return f", {decimal(int(speed))}/s" if speed else ""
+
+def _duration(seconds: float | None) -> str:
+    minutes, rest = divmod(int(seconds or 0), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 class ProgressBars:
-    """A bar for the current task, or else for a read; a context manager."""
+    """A bar for the current task, or else for a read or a step; a context manager."""
 
     def __init__(self) -> None:
         """Draw on stderr: stdout is for results."""
         console = Console(stderr=True)
-        self._label_width = max(console.width - _OTHER_COLUMNS, _MIN_LABEL)
+        is_wide = console.width >= _OTHER_COLUMNS + _MIN_LABEL
+        self._label_width = (
+            console.width - _OTHER_COLUMNS if is_wide else max(console.width - _NARROW_COLUMNS, _MIN_NARROW_LABEL)
+        )
         self._bars = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=_BAR_WIDTH),
-            AmountColumn(),
+            *((BarColumn(bar_width=_BAR_WIDTH),) if is_wide else ()),
+            AmountColumn(has_rate=is_wide),
             console=console,
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # text for a file or pipe must not be written to stderr
         )
         self._task: TaskID | None = None
         self._transferred = 0
-        self._is_read = self._is_bytes = False
+        self._is_read = self._is_step = self._is_bytes = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -81,7 +96,7 @@ class ProgressBars:
     def advance(self, count: int) -> None:
         """Advance the bar by ``count`` units."""
         with self._lock:
-            if self._task is not None and not self._is_read:
+            if self._task is not None and not self._is_read and not self._is_step:
                 self._bars.advance(self._task, count)
 
     def end(self) -> None:
@@ -92,7 +107,7 @@ class ProgressBars:
     def begin_read(self, subject: str, total: int, done: int) -> None:
         """Show a bar for a read, unless there is a task."""
         with self._lock:
-            if self._task is None:
+            if self._task is None or self._is_step:
                 label = f"Reading {shorten_digests(subject)}"
                 if len(label) > self._label_width:
                     label = f"Reading {subject.rpartition('/')[2]}"  # the registry says least about an image
@@ -122,6 +137,19 @@ class ProgressBars:
             if self._is_read:
                 self._remove()
 
+    def show_step(self, label: str) -> None:
+        """Show a step and its duration, unless there is a task or a read."""
+        with self._lock:
+            if self._task is None:
+                self._replace(label, None, "seconds")
+                self._is_step = True
+
+    def end_step(self) -> None:
+        """Remove the step."""
+        with self._lock:
+            if self._is_step:
+                self._remove()
+
     def _replace(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         self._remove()
         label = shorten(shorten_digests(escape_controls(label)), self._label_width)
@@ -131,4 +159,5 @@ class ProgressBars:
     def _remove(self) -> None:
         if self._task is not None:
             self._bars.remove_task(self._task)
-        self._task, self._is_read, self._transferred = None, False, 0
+        self._task, self._transferred = None, 0
+        self._is_read = self._is_step = False

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 _INTERVAL = 0.25
 """Seconds between two ``advance`` events of a task."""
+_STEP_INTERVAL = 1.0
+"""Seconds without a task until a step begins, and between two of its ``advance`` events."""
 
 
 class ProgressEvents:
@@ -18,7 +20,8 @@ class ProgressEvents:
 
     Each line is a JSON object with the ``event``: ``begin``, ``advance`` or ``end``; the ``task``, its ``unit`` and
     ``total`` (null if it is unknown); the units that are ``done``; the ``seconds`` since the task began; and the
-    average ``rate``, in units per second. Tasks with another unit than bytes have the bytes ``transferred``.
+    average ``rate``, in units per second. Steps of unknown size have the unit
+    ``seconds``. Tasks with another unit than these have the bytes ``transferred``.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -27,7 +30,7 @@ class ProgressEvents:
         self._lock = threading.Lock()
         self._task: dict[str, Any] | None = None
         self._done = 0
-        self._is_read = False
+        self._is_read = self._is_step = False
         self._started = self._written = 0.0
 
     def __enter__(self) -> Self:
@@ -44,7 +47,7 @@ class ProgressEvents:
     def advance(self, count: int) -> None:
         """Count units, and write ``advance`` a few times per second."""
         with self._lock:
-            if not self._is_read:
+            if not self._is_read and not self._is_step:
                 self._done += count
                 self._write_advance()
 
@@ -56,7 +59,7 @@ class ProgressEvents:
     def begin_read(self, subject: str, total: int, done: int) -> None:
         """Write ``begin`` for a read, unless there is a task."""
         with self._lock:
-            if self._task is None:
+            if self._task is None or self._is_step:
                 self._begin(f"Reading {subject}", total or None, "bytes")
                 self._done, self._is_read = done, True
 
@@ -73,7 +76,7 @@ class ProgressEvents:
                 return
             if self._is_read:
                 self._done += count
-            elif self._task["unit"] != "bytes":
+            elif "transferred" in self._task:
                 self._task["transferred"] += count
             self._write_advance()
 
@@ -83,10 +86,26 @@ class ProgressEvents:
             if self._is_read:
                 self._end()
 
+    def show_step(self, label: str) -> None:
+        """Write ``begin`` for a step after a second without a task or a read, and ``advance`` each second."""
+        with self._lock:
+            if self._task is None and self._clock() - self._written >= _STEP_INTERVAL:
+                self._begin(label, None, "seconds")
+                self._is_step = True
+            elif self._is_step:
+                self._done = int(self._clock() - self._started)
+                self._write_advance(_STEP_INTERVAL)
+
+    def end_step(self) -> None:
+        """Write ``end`` for a step."""
+        with self._lock:
+            if self._is_step:
+                self._end()
+
     def _begin(self, label: str, total: int | None, unit: str) -> None:
         self._end()
         self._task = {"task": label, "unit": unit, "total": total}
-        if unit != "bytes":
+        if unit not in ("bytes", "seconds"):
             self._task["transferred"] = 0
         self._done, self._started = 0, self._clock()
         self._write("begin")
@@ -94,10 +113,11 @@ class ProgressEvents:
     def _end(self) -> None:
         if self._task is not None:
             self._write("end")
-        self._task, self._is_read = None, False
+        self._task = None
+        self._is_read = self._is_step = False
 
-    def _write_advance(self) -> None:
-        if self._task is not None and self._clock() - self._written >= _INTERVAL:
+    def _write_advance(self, interval: float = _INTERVAL) -> None:
+        if self._task is not None and self._clock() - self._written >= interval:
             self._write("advance")
 
     def _write(self, event: str) -> None:

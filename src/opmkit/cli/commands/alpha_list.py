@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
+from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value, waiting
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.lazy import call_once
@@ -75,7 +75,8 @@ def bundles(
 def _load_catalog(registry_flags: RegistryFlags, index: str, compat: Compat) -> Catalog:
     from opmkit.index.image.source import IndexSource
 
-    return IndexSource.resolve(call_once(registry_flags.tool), index).catalog(compat)
+    with waiting(f"Loading {index}"):
+        return IndexSource.resolve(call_once(registry_flags.tool), index).catalog(compat)
 
 
 def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:

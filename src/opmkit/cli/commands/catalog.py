@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.catalog_output import print_bundle, print_bundles, print_package, print_updates
-from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
+from opmkit.cli.console import (
+    ProgressFormat,
+    ValueFormat,
+    ValueOutput,
+    print_line,
+    print_table,
+    print_value,
+    set_progress_format,
+    waiting,
+)
 from opmkit.cli.errors import UsageError, conflicting_flags
+from opmkit.cli.progress_flags import PROGRESS_HELP
 
 if TYPE_CHECKING:
     from opmkit.index.client import CatalogClient
@@ -43,14 +55,25 @@ class ClientFlags:
         ),
     ] = None
 
-    def connect(self) -> CatalogClient:
-        """Return a client of the catalog."""
+    progress: Annotated[ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP)] = ProgressFormat.AUTO
+
+    def check(self) -> None:
+        """Apply the format of progress."""
+        set_progress_format(self.progress)
+
+    @contextmanager
+    def connect(self) -> Iterator[CatalogClient]:
+        """Return a client of the catalog; the block, which shows that it waits, must not print."""
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would also log the errors
         logging.getLogger("grpc").addHandler(logging.NullHandler())
         from opmkit.index.client import CatalogClient
 
         tls = self.tls or self.ca_file is not None
-        return CatalogClient.connect(self.address, timeout=self.timeout, tls=tls, ca_file=self.ca_file)
+        with (
+            waiting(f"Waiting for {self.address}"),
+            CatalogClient.connect(self.address, timeout=self.timeout, tls=tls, ca_file=self.ca_file) as client,
+        ):
+            yield client
 
 
 def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -113,7 +136,8 @@ def list_bundles(
     from opmkit.index.client.queries import fetch_bundles
 
     with client_flags.connect() as client:
-        print_bundles(fetch_bundles(client, package=package, channel=channel), output)
+        found = fetch_bundles(client, package=package, channel=channel)
+    print_bundles(found, output)
 
 
 def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -164,7 +188,8 @@ def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOu
     [bold]Example:[/] opm catalog get package lagoon-operator --address localhost:50051
     """
     with client_flags.connect() as client:
-        print_package(client.get_package(package), output)
+        found = client.get_package(package)
+    print_package(found, output)
 
 
 def get_bundle(
@@ -187,9 +212,8 @@ def get_bundle(
     from opmkit.index.client.queries import fetch_head
 
     with client_flags.connect() as client:
-        print_bundle(
-            client.get_bundle(package, channel, bundle) if bundle else fetch_head(client, package, channel), output
-        )
+        found = client.get_bundle(package, channel, bundle) if bundle else fetch_head(client, package, channel)
+    print_bundle(found, output)
 
 
 def find_providers(
@@ -215,6 +239,7 @@ def find_providers(
 
       opm catalog find providers water.example.com/v1alpha1/Lagoon --default
     """
+    from opmkit.index.client import Bundle
     from opmkit.index.client.queries import group_updates
 
     parts = api.split("/")
@@ -223,11 +248,12 @@ def find_providers(
     if latest and default:
         raise conflicting_flags("--latest", "--default", ctx.command_path)
     with client_flags.connect() as client:
-        if default:
-            print_bundle(client.get_default_bundle_that_provides(*parts), output)
-            return
         call = client.get_latest_channel_entries_that_provide if latest else client.get_channel_entries_that_provide
-        print_updates(group_updates(call(*parts)), output)
+        found = client.get_default_bundle_that_provides(*parts) if default else group_updates(call(*parts))
+    if isinstance(found, Bundle):
+        print_bundle(found, output)
+    else:
+        print_updates(found, output)
 
 
 def find_successors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -238,7 +264,8 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
     from opmkit.index.client.queries import group_updates
 
     with client_flags.connect() as client:
-        print_updates(group_updates(client.get_channel_entries_that_replace(bundle)), output)
+        found = group_updates(client.get_channel_entries_that_replace(bundle))
+    print_updates(found, output)
 
 
 def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -249,7 +276,8 @@ def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: Val
     from opmkit.index.client.queries import fetch_bundles
 
     with client_flags.connect() as client:
-        print_bundles(fetch_bundles(client, name=bundle), output)
+        found = fetch_bundles(client, name=bundle)
+    print_bundles(found, output)
 
 
 def find_replacement(
@@ -264,7 +292,8 @@ def find_replacement(
     [bold]Example:[/] opm catalog find replacement lagoon-operator stable lagoon-operator.v0.1.0
     """
     with client_flags.connect() as client:
-        print_bundle(client.get_bundle_that_replaces(bundle, package, channel), output)
+        found = client.get_bundle_that_replaces(bundle, package, channel)
+    print_bundle(found, output)
 
 
 def health(client_flags: ClientFlags) -> None:

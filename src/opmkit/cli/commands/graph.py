@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_bytes
+from opmkit.cli.console import print_bytes, waiting
 from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import CompatOption, encode_mermaid
 from opmkit.cli.index_flags import INDEX_HELP
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.drawing.view import PackageView
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blob, Blobs
 
 
 def render_graph(
@@ -53,7 +53,9 @@ def render_graph(
         raise UsageError("requires at least 1 arg(s), only received 0", ctx.command_path)
     blobs = _load_blobs(registry_flags, references)
     graph_filter = GraphFilter(package_name, minimum_edge)
-    print_bytes([encode_mermaid(render_mermaid(blobs, graph_filter, compat=compat, v0_semantics=draw_v0_semantics))])
+    with waiting("Drawing graphs"):
+        graph = render_mermaid(blobs, graph_filter, compat=compat, v0_semantics=draw_v0_semantics)
+    print_bytes([encode_mermaid(graph)])
 
 
 class GraphFormat(StrEnum):
@@ -96,10 +98,12 @@ def graph(
     if channel and not package:
         raise UsageError("--channel requires a package", "opm index graph")
     blobs = _load_blobs(registry_flags, [reference])
-    packages = package_views(blobs, package, channel)
-    if package:
-        blobs = Blobs.from_blobs(blob for blob in blobs if blob.package == package)
-    print_bytes([_render(output, reference, blobs, packages)])
+    with waiting(f"Drawing {reference}"):
+        packages = package_views(blobs, package, channel)
+        if package:
+            blobs = Blobs.from_blobs(blob for blob in blobs if blob.package == package)
+        drawing = _render(output, reference, blobs, packages)
+    print_bytes([drawing])
 
 
 def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
@@ -125,4 +129,8 @@ def _load_blobs(registry_flags: RegistryFlags, references: list[str]) -> Blobs:
     from opmkit.index.image.source import IndexSource
 
     tool = call_once(registry_flags.tool)
-    return Blobs.from_blobs(blob for reference in references for blob in IndexSource.resolve(tool, reference).blobs())
+    blobs: list[Blob] = []
+    for reference in references:
+        with waiting(f"Loading {reference}"):
+            blobs.extend(IndexSource.resolve(tool, reference).blobs())
+    return Blobs.from_blobs(blobs)

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, format_size, print_json, print_line, print_table, progress
+from opmkit.cli.console import (
+    Output,
+    OutputFormat,
+    format_size,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    waiting,
+)
 from opmkit.cli.errors import conflicting_flags
+from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
 
@@ -19,7 +29,7 @@ IMAGE_HELP = "Image, such as quay.io/me/catalog:1, oci:DIR:TAG or docker-archive
 Name = Annotated[str, typer.Argument(metavar="IMAGE", help=IMAGE_HELP)]
 
 
-def ls(output: Output = OutputFormat.TEXT) -> None:
+def ls(progress_flags: ProgressFlags, output: Output = OutputFormat.TEXT) -> None:
     """List the images in the embedded image store
 
     The store is OPM_STORE, or a directory in the user's data directory.
@@ -28,7 +38,8 @@ def ls(output: Output = OutputFormat.TEXT) -> None:
     """
     from opmkit.imagetools.store import ImageStore
 
-    images = ImageStore.open().list()
+    with waiting("Reading the image store"):
+        images = ImageStore.open().list()
     if output is OutputFormat.JSON:
         print_json(images)
         return
@@ -182,6 +193,7 @@ def rm(images: Names) -> None:
 
 
 def prune(
+    progress_flags: ProgressFlags,
     older_than: Annotated[
         float, typer.Option(metavar="HOURS", min=0, help="Keep blobs used within this number of hours")
     ] = 1.0,
@@ -196,8 +208,9 @@ def prune(
     from opmkit.imagetools.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore
 
-    freed = format_size(ImageStore.open().prune(grace=older_than * 3600))
-    removed = remove_stale_directories(Path(tempfile.gettempdir()))
+    with waiting("Deleting unused blobs"):
+        freed = format_size(ImageStore.open().prune(grace=older_than * 3600))
+        removed = remove_stale_directories(Path(tempfile.gettempdir()))
     with printing_result(f"image store: {freed} freed"):
         print_line(f"freed {freed}")
         if removed:

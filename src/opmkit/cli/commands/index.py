@@ -79,7 +79,7 @@ def add(
     placement = placement_flags.placement(ctx, bundles or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)
     verified = require_signatures(bundles or [], add_flags.require_signature, registry_flags)
-    with progress() as bars:
+    with progress("Adding bundles") as bars:
         options = add_flags.options(placement, target_flags.level)
         change = AddBundles(tools.pull, verified, options, bars)
         plan = target_flags.plan(from_index, output_flags)
@@ -247,7 +247,7 @@ def update(
     placement = placement_flags.placement(ctx, update_flags.add or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)
     images = require_signatures(update_flags.add or [], add_flags.require_signature, registry_flags)
-    with progress() as bars:
+    with progress("Changing the index") as bars:
         changes = update_flags.changes(
             ctx,
             AddBundles(tools.pull, images, add_flags.options(placement, target_flags.level), bars),
@@ -288,7 +288,7 @@ def export(
     tool = registry_flags.tool_named(container_tool)
     names = package or xpackage or []
     source = IndexSource.find(lambda: tool, index, build_context=True)
-    with progress() as bars, source.open() as content:
+    with progress(f"Exporting {index}") as bars, source.open() as content:
         if isinstance(content, DatabaseContent):
             with content.open() as database:
                 packages = list(packages_in_database(database, names))

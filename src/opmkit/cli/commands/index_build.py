@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.console import waiting
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.errors import UsageError
 from opmkit.cli.index_flags import INDEX_HELP, AlsoTag
@@ -68,7 +69,8 @@ def build(
     tools = tool_flags.open(registry_flags)
     source = IndexSource.find(lambda: tools.pull, catalog, build_context=True)
     if source.path:
-        check_index(source)
+        with waiting(f"Loading {catalog}"):
+            check_index(source)
     named = replace(target_flags, tag=target_flags.tag or DEFAULT_TAG)
     plan = named.plan(catalog, output_flags, tuple(also_tag or ()))
     change = RequireValid(catalog, target_flags.level or MigrationLevel.NONE)

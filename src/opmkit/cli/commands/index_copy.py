@@ -87,7 +87,7 @@ def copy(
     plan = target_flags.plan(to, output_flags)
     if to is None:
         plan = replace(plan, to_catalog=True)
-    with progress() as bars:
+    with progress("Copying packages") as bars:
         if output_dir:
             built = BuiltIndex((), "", change.write(tools.pull, to, output_dir, dry_run=output_flags.dry_run))
         else:

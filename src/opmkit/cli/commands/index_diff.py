@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import format_count, print_bytes, print_json, print_report, print_text
+from opmkit.cli.console import format_count, print_bytes, print_json, print_report, print_text, waiting
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_to_stderr
 from opmkit.cli.index_flags import INDEX_HELP
@@ -76,11 +76,13 @@ def diff(
     if unknown := find_unknown_kind(kinds):
         raise UsageError(f"invalid value of --fail-on: {unknown}", ctx.command_path)
     tool = registry_flags.tool_named(container_tool)
-    if output is DiffFormat.HTML:
-        page, difference = _render_page(tool, before, after)
+    with waiting("Comparing indexes"):
+        if output is DiffFormat.HTML:
+            page, difference = _render_page(tool, before, after)
+        else:
+            page, difference = b"", compare_indexes(tool, before, after)
+    if page:
         print_bytes([page])
-    else:
-        difference = compare_indexes(tool, before, after)
     failures = select_differences(difference, kinds)
     if output is DiffFormat.JSON:
         fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}

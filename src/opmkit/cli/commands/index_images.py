@@ -71,7 +71,7 @@ def images(
     parsed = list(map(PackageFilter.parse, filters or []))
     tool = registry_flags.tool_named(container_tool)
     source = IndexSource.find(lambda: tool, index, build_context=True)
-    with progress() as bars:
+    with progress(f"Loading {index}") as bars:
         found = index_images(source, parsed)
         uses = follow_bundles(tool, found, progress=bars) if recursive else found
         listed = group_by_image(use for use in uses if only in (ImageSelection.ALL, use.kind.value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import print_json, print_yaml
+from opmkit.cli.console import print_json, print_yaml, waiting
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
@@ -298,7 +298,8 @@ def _resolve(
 
     try:
         tool = registry_flags.tool_named(container_tool)
-        with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
+        found = IndexSource.find(lambda: tool, index, build_context=True)
+        with waiting(f"Loading {index}"), found.open() as content:
             if not isinstance(content, DatabaseContent):
                 return resolve_in_catalog(installation, content.blobs())
             source.check_database(index)

@@ -86,7 +86,7 @@ def merge(
     check_result(ctx, target_flags, output_dir, optional=output_flags.dry_run, rebase_hint=_REBASE_HINT)
     plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
     tools = tool_flags.open(registry_flags)
-    with progress() as bars:
+    with progress("Merging indexes") as bars:
         level = target_flags.level or MigrationLevel.NONE
         owned = read_owners(owners) if owners else None
         change = MergeIndexes(tools.pull, indexes, bars, prefer or [], level, owned)

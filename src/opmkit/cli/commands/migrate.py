@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import progress
+from opmkit.cli.console import progress, waiting
 from opmkit.cli.errors import print_warning
 from opmkit.cli.fbc_output import (
     CatalogFormat,
@@ -46,9 +46,11 @@ def migrate(
 
     rendering = RenderOptions(kinds=INDEXES, level=parse_level(migrate_level, compat), compat=compat)
     require_empty(directory)
-    with progress() as bars:
+    with progress(f"Converting {index}") as bars:
         blobs = rendered(call_once(registry_flags.tool), [index], rendering, progress=bars)
-    written = migrated_index(blobs, compat)
-    if omitted := sum(1 for _ in blobs) - sum(1 for _ in written):
+        written = migrated_index(blobs, compat)
+        omitted = sum(1 for _ in blobs) - sum(1 for _ in written)
+    if omitted:
         print_warning(f"{omitted} documents are omitted, as by opm {compat}")
-    write_catalog(written, directory, output, blob_encoder(output))
+    with waiting(f"Writing {directory}"):
+        write_catalog(written, directory, output, blob_encoder(output))

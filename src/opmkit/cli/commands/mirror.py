@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, progress
+from opmkit.cli.console import Output, OutputFormat, progress, waiting
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.executor_flags import ExecutorFlags
 from opmkit.cli.go_commands import given_flags
@@ -203,27 +203,31 @@ def mirror(
         tool = RegistryTool(client, ImageStore.open(), workers=workers)
         plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
         distribution = stack.enter_context(mirror_distribution(executor, part, location, max_nested_paths))
-        with open_mirror(
-            tool,
-            client,
-            target,
-            index,
-            selection,
-            plan_options,
-            signatures=signatures,
-            distribution=distribution,
-            progress=bars,
-        ) as opened:
-            for warning in opened.catalog.change.warnings if opened.catalog.change else ():
-                print_warning(warning)
-            if not dry_run:
+        with waiting(f"Preparing {index}"):
+            opened = stack.enter_context(
+                open_mirror(
+                    tool,
+                    client,
+                    target,
+                    index,
+                    selection,
+                    plan_options,
+                    signatures=signatures,
+                    distribution=distribution,
+                    progress=bars,
+                )
+            )
+        for warning in opened.catalog.change.warnings if opened.catalog.change else ():
+            print_warning(warning)
+        if not dry_run:
+            with waiting(f"Mirroring {index}"):
                 run_mirror(opened, copy_options, bars)
                 commit(target, opened.described_images(), archive_flags)
-                mirrored = (*opened.report.copied, *opened.report.present)
-                catalogs = [catalog.reference for catalog in opened.catalogs]
-                manifest_flags.write(mirrored, catalogs, insecure=registry_flags.is_insecure)
-            print_mirror(opened, output, is_dry_run=dry_run)
-            failures = opened.report.failures
+            mirrored = (*opened.report.copied, *opened.report.present)
+            catalogs = [catalog.reference for catalog in opened.catalogs]
+            manifest_flags.write(mirrored, catalogs, insecure=registry_flags.is_insecure)
+        print_mirror(opened, output, is_dry_run=dry_run)
+        failures = opened.report.failures
     if failures:
         raise typer.Exit(INCOMPLETE)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.cluster_flags import ConnectionFlags
-from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_table
+from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_table, waiting
 from opmkit.cli.errors import print_error
 from opmkit.cli.lazy import call_once
 from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
@@ -65,7 +65,8 @@ def install(
     from opmkit.olm.releases.install import install_release
 
     deadline, cluster = start_deadline(timeout), connection_flags.connect()
-    release = _read(registry_flags, source, version)
+    with waiting("Reading the release of OLM"):
+        release = _read(registry_flags, source, version)
     with report_status() as reporter:
         objects = install_release(cluster, release, deadline, reporter)
     with printing_result(f"OLM {release.version} installed"):
@@ -97,8 +98,9 @@ def status(
 
     start_deadline(timeout)
     cluster = connection_flags.connect()
-    release = _installed_release(cluster, registry_flags, source, version, olm_namespace)
-    objects = inspect(cluster, release)
+    with waiting(f"Waiting for {cluster.host}"):
+        release = _installed_release(cluster, registry_flags, source, version, olm_namespace)
+        objects = inspect(cluster, release)
     if not any(each.exists for each in objects):
         raise OlmNotInstalled(f"OLM is not installed in the cluster {cluster.host}: none of its objects exists")
     _print(release, objects, output)
@@ -126,7 +128,8 @@ def uninstall(
     from opmkit.olm.releases.uninstall import uninstall_release
 
     deadline, cluster = start_deadline(timeout), connection_flags.connect()
-    release = _installed_release(cluster, registry_flags, source, version, olm_namespace)
+    with waiting(f"Waiting for {cluster.host}"):
+        release = _installed_release(cluster, registry_flags, source, version, olm_namespace)
     with report_status() as reporter:
         objects = uninstall_release(cluster, release, deadline, reporter)
     with printing_result(f"OLM {release.version} removed"):

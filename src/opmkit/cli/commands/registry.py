@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import progress
+from opmkit.cli.console import progress, waiting
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.go_commands import require_flags
 from opmkit.cli.index_flags import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
 from opmkit.cli.index_output import fatal_if_not_removed, print_database_change
+from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.signing_flags import require_signatures
@@ -48,7 +49,7 @@ def add(
 
     tool = registry_flags.tool_named(container_tool)
     verified = require_signatures(bundle_images or [], add_flags.require_signature, registry_flags)
-    with progress() as bars:
+    with progress("Adding bundles") as bars:
         change = AddBundles(tool, verified, add_flags.options(), bars)
         result = _apply(change, database, output_flags, must_exist=False)
     print_database_change(result, output_flags)
@@ -63,6 +64,7 @@ def rm(
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
     output_flags: OutputFlags,
+    progress_flags: ProgressFlags,
 ) -> None:
     """Remove packages from an index database
 
@@ -83,6 +85,7 @@ def prune(
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
     output_flags: OutputFlags,
+    progress_flags: ProgressFlags,
 ) -> None:
     """Remove all packages except those named from an index database
 
@@ -95,7 +98,9 @@ def prune(
     print_database_change(_apply(change, database, output_flags), output_flags)
 
 
-def prune_stranded(output_flags: OutputFlags, database: Database = DEFAULT_DATABASE) -> None:
+def prune_stranded(
+    output_flags: OutputFlags, progress_flags: ProgressFlags, database: Database = DEFAULT_DATABASE
+) -> None:
     """Remove bundles that are in no channel from an index database
 
     [bold]Example:[/] opm registry prune-stranded --database index.db
@@ -112,6 +117,7 @@ def deprecatetruncate(
     permissive: Permissive = False,
     allow_package_removal: AllowPackageRemoval = False,
     output_flags: OutputFlags,
+    progress_flags: ProgressFlags,
 ) -> None:
     """Deprecate bundles in an index database and remove the bundles that they replace
 
@@ -151,14 +157,16 @@ def serve(
     debug = registry_flags.debug
     settings = server_flags.settings(debug=debug, timeout=timeout_seconds)
     with server_flags.logs(debug=debug), _open_database(index, database, registry_flags) as path:
-        serve_database(path, settings, migrate=not skip_migrate, name=index)
+        loading = waiting(f"Loading {index or database}")
+        serve_database(path, settings, migrate=not skip_migrate, name=index, loading=loading)
 
 
 def _apply(change: Change, path: Path, output_flags: OutputFlags, *, must_exist: bool = True) -> AppliedChange:
     """Apply a change to the database at ``path``, or to a copy for a dry run."""
     from opmkit.index.operations.change import change_database
 
-    return change_database(path, change.apply_to_database, must_exist=must_exist, dry_run=output_flags.dry_run)
+    with waiting(f"Changing {path}"):
+        return change_database(path, change.apply_to_database, must_exist=must_exist, dry_run=output_flags.dry_run)
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def render(
     if executor := executor_flags.parse(registry_flags):
         print_blobs(_render_by_workers(executor, references, options), output)
         return
-    with progress() as bars:
+    with progress("Rendering") as bars:
         blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
     print_blobs(blobs, output)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.console import waiting
 from opmkit.cli.errors import UsageError
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
@@ -88,9 +89,11 @@ def serve(
     settings = server_flags.settings(debug=registry_flags.debug, http=http)
     with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
         if cache_only:
-            build_cache(root, cache_dir, enforce=enforce, http=http is not None)
+            with waiting("Building the cache"):
+                build_cache(root, cache_dir, enforce=enforce, http=http is not None)
         else:
-            serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source)
+            loading = waiting(f"Loading {source}")
+            serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source, loading=loading)
 
 
 def _http_settings(port: str, catalog: str) -> HttpSettings | None:

@@ -155,7 +155,7 @@ def render(
     )
     options = RunOptions(plan_options, images, None if no_lock else lock, validate=not no_validate, check=check)
     plan = find_templates(templates or [Path()], plan_options)
-    with progress() as bars:
+    with progress("Rendering templates") as bars:
         result = render_plan(call_once(registry_flags.tool), plan, options, progress=bars)
     _print_result(result, options.lock, output)
     if result.is_stale:

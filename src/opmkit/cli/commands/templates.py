@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.bundle_rendering import image_renderer
-from opmkit.cli.console import print_bytes
+from opmkit.cli.console import print_bytes, waiting
 from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import (
     CatalogFormat,
@@ -122,7 +122,8 @@ def render_template(
     named, file = _split_arguments(kind, file)
     template = _read(file)
     renderer = image_renderer(registry_flags, compat)
-    blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
+    with waiting("Rendering the template"):
+        blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
     if output is TemplateFormat.MERMAID:
         print_bytes([encode_mermaid(render_mermaid(blobs, compat=compat, v0_semantics=True))])
     else:
@@ -172,7 +173,8 @@ def _build_composite(
         validate=composite_flags.validate,
         run_programs=composite_flags.allow_programs,
     )
-    build_components(components, options)
+    with waiting("Building the catalogs"):
+        build_components(components, options)
 
 
 def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:

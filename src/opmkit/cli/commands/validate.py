@@ -13,6 +13,7 @@ from opmkit.cli.catalog_validation import (
     apply_policy,
     print_catalog_report,
 )
+from opmkit.cli.console import waiting
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.lazy import call_once
@@ -52,13 +53,14 @@ def validate(
     fail_on = report_flags.severity(policy)
     flags = requirement_flags.with_defaults(policy.catalog)
     tool = call_once(registry_flags.tool)
-    requirements, notices = with_published(flags.policy(), flags.against, tool, fragment=flags.fragment)
-    source = IndexSource.resolve(tool, catalog)
-    loaded = source.load()
-    if flags.require_signature:
-        with RegistryClient(registry_flags.options()) as client:
-            requirements = with_signatures(requirements, flags.require_signature, loaded, client)
-    result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
+    with waiting(f"Validating {catalog}"):
+        requirements, notices = with_published(flags.policy(), flags.against, tool, fragment=flags.fragment)
+        source = IndexSource.resolve(tool, catalog)
+        loaded = source.load()
+        if flags.require_signature:
+            with RegistryClient(registry_flags.options()) as client:
+                requirements = with_signatures(requirements, flags.require_signature, loaded, client)
+        result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
     result = apply_policy(policy, result, requirements.rules)
     print_catalog_report(result, source, report_flags.output, fail_on)
     if not result.passes(fail_on):

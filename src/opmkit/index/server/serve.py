@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,15 +23,23 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_NO_CONTEXT = nullcontext()
 _CACHE = "cache"
 """Name of a cache in a scratch directory, which itself contains a lock file."""
 
 
-def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True, name: str = "") -> None:
+def serve_database(
+    path: Path,
+    settings: ServerSettings,
+    *,
+    migrate: bool = True,
+    name: str = "",
+    loading: AbstractContextManager[object] = _NO_CONTEXT,
+) -> None:
     """Serve the index database at ``path`` until a signal (INT, TERM, HUP) or the timeout, then stop gracefully.
 
     The file is not changed: a database with an older schema is migrated in a private copy, unless ``migrate`` is false.
-    Log records of this package call it ``name``.
+    Log records of this package call it ``name``. The database is opened within ``loading``.
 
     Raises:
         InvalidDatabase: the file is not an index database, damaged, or its schema is too new.
@@ -41,7 +49,8 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
     from opmkit.index.sqlite.serving import served_database  # not needed for file-based catalogs
 
     with ExitStack() as stack:
-        database = stack.enter_context(served_database(path, migrate=migrate))
+        with loading:
+            database = stack.enter_context(served_database(path, migrate=migrate))
         port = stack.enter_context(ReservedPort(settings.port))
         # Modules that workers need to listen are imported before the fork, to share their memory. They start no thread.
         from opmkit.index.server.worker import Worker
@@ -59,12 +68,19 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
 
 
 def serve_catalog(
-    root: Path, settings: ServerSettings, *, cache: Path | None = None, enforce: bool = False, name: str = ""
+    root: Path,
+    settings: ServerSettings,
+    *,
+    cache: Path | None = None,
+    enforce: bool = False,
+    name: str = "",
+    loading: AbstractContextManager[object] = _NO_CONTEXT,
 ) -> None:
     """Serve the file-based catalog in the directory ``root``, like `serve_database`.
 
     The catalog's cache is in the directory ``cache``, or in a temporary one. With ``enforce`` it must be valid already.
-    If it has operator-registry's other format, which opmkit cannot read, a temporary one is built.
+    If it has operator-registry's other format, which opmkit cannot read, a temporary one is built. The catalog
+    is loaded within ``loading``.
 
     Raises:
         InvalidCache: the cache is not valid but must be, or the directory contains other files.
@@ -77,7 +93,8 @@ def serve_catalog(
         port = stack.enter_context(ReservedPort(settings.port))
         http = settings.http
         http_port = stack.enter_context(ReservedPort(http.port, Setting.HTTP_PORT)) if http else None
-        json_cache = stack.enter_context(_opened_cache(root, readable_cache, enforce=enforce))
+        with loading:
+            json_cache = stack.enter_context(_opened_cache(root, readable_cache, enforce=enforce))
         from opmkit.index.api.messages import parse_request
         from opmkit.index.server.catalog_backend import CatalogBackend, count_records
         from opmkit.index.server.service import LoadedBackend
