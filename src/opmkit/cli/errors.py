@@ -31,7 +31,8 @@ class UsageError(OpmkitError):
             hint: a better hint.
             similar: existing names to suggest.
         """
-        question = f"did you mean {' or '.join(similar)}?" if similar else ""
+        *others, last = [*similar] or [""]
+        question = f"did you mean {' or '.join([*filter(None, [', '.join(others)]), last])}?" if last else ""
         super().__init__(
             message, hint=Hint.all_of(question, hint or f"run '{command} --help' for the flags and examples")
         )

@@ -15,6 +15,7 @@ from opmkit.cli.json_failures import detect_json_output, print_failures_as_json
 from opmkit.cli.pflag import CommandLine, long_name, move_global_flags, options_by_name, unknown_flag
 from opmkit.cli.typer_adapter import convert_without_pydantic
 
+_MAX_SUGGESTIONS = 3
 _GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the long names of the flags on the command line."""
 
@@ -89,6 +90,15 @@ class GoGroup(TyperGroup):
             self.add_command(load())
         return super().get_command(ctx, cmd_name)
 
+    def find_paths(self, name: str, path: str) -> list[str]:
+        """Return the commands of this name in the groups below this one, which is called ``path``."""
+        found = [f"{path} {name}"] if name in self.commands and not self.commands[name].hidden else []
+        for group in [entry for entry, command in self.commands.items() if isinstance(command, GoGroup)]:
+            command = self.get_command(None, group)
+            if not command.hidden:
+                found += command.find_paths(name, f"{path} {group}")
+        return found
+
     def load_all(self) -> None:
         """Load all commands, and those of the groups in this group."""
         for name in self.commands:
@@ -133,10 +143,14 @@ class GoGroup(TyperGroup):
         """Find the command; for an unknown one, raise UsageError, or print the help if the group is lenient."""
         if args and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
             known = [name for name, command in self.commands.items() if not command.hidden]
+            similar = [f"{ctx.command_path} {name}" for name in similar_names(args[0], known)]
+            root = ctx.find_root()
+            if not similar and isinstance(root.command, GoGroup):
+                similar = root.command.find_paths(args[0], root.command_path)[:_MAX_SUGGESTIONS]
             error = UsageError(
                 f'unknown command "{args[0]}" for "{ctx.command_path}"',
                 ctx.command_path,
-                similar=[f"'{ctx.command_path} {name}'" for name in similar_names(args[0], known)],
+                similar=[f"'{path}'" for path in similar],
             )
             if not self.lenient:
                 raise error

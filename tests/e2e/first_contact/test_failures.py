@@ -63,6 +63,13 @@ def test_json_of_an_invalid_catalog_equals_that_of_go_opm(newcomer: InstalledOpm
         ("valdate x", 'unknown command "valdate" for "opm"', "did you mean 'opm validate'?"),
         ("alpha lst", 'unknown command "lst" for "opm alpha"', "did you mean 'opm alpha list'?"),
         ("index adds", 'unknown command "adds" for "opm index"', "did you mean 'opm index add'?"),
+        ("pull x", 'unknown command "pull" for "opm"', "did you mean 'opm image pull'?"),
+        (
+            "add x",
+            'unknown command "add" for "opm"',
+            "did you mean 'opm index add', 'opm registry add' or 'opm template add'?",
+        ),
+        ("index ls", 'unknown command "ls" for "opm index"', "did you mean 'opm image ls'?"),
         ("index add --bundle x", "unknown flag: --bundle", "did you mean --bundles"),
         ("render --outpt json x", "unknown flag: --outpt", "did you mean --output?"),
         ("--verison", "unknown flag: --verison", "did you mean --version?"),
