@@ -8,6 +8,7 @@ import pytest
 
 from opmkit.index.drawing import dot
 from opmkit.index.drawing.dot import render_dot
+from opmkit.index.drawing.problems import package_problems
 from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
@@ -16,7 +17,7 @@ from .samples import REEF, channel, entry, hostile_catalog
 
 
 def test_hostile_names_stay_within_strings() -> None:
-    text = render_dot(package_views(hostile_catalog()))
+    text = render_dot(package_views(hostile_catalog()), {})
     without_strings = re.sub(r'"(?:[^"\\\n]|\\.)*"', "STRING", text)
     assert '"' not in without_strings
     assert "script" not in without_strings
@@ -39,7 +40,7 @@ def test_labels_show_names_literally(name: str, label: str) -> None:
 
 
 def test_each_edge_is_drawn_once_by_its_type() -> None:
-    text = render_dot(package_views(REEF))
+    text = render_dot(package_views(REEF), {})
     nodes = dict(re.findall(r'(c1_\d) \[label="reef\.v([\d.]+)"', text))
     edges = {
         (nodes[start], nodes[end]): attributes
@@ -55,7 +56,7 @@ def test_each_edge_is_drawn_once_by_its_type() -> None:
 
 def test_edges_of_cycles_are_red() -> None:
     edges = (entry("1.0.0", "1.1.0"), entry("1.1.0", "1.0.0"), entry("1.2.0", "1.1.0"))
-    text = render_dot(package_views(Blobs(channels=(channel(*edges),))))
+    text = render_dot(package_views(Blobs(channels=(channel(*edges),))), {})
     assert len(re.findall(r"->.*;", text)) == 3
     assert len(re.findall(r"->.*\[color=red\];", text)) == 2
 
@@ -63,4 +64,13 @@ def test_edges_of_cycles_are_red() -> None:
 def test_number_of_edges_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dot, "MAX_EDGES", 1)
     with pytest.raises(CatalogError, match="more than 1 edges"):
-        render_dot(package_views(REEF))
+        render_dot(package_views(REEF), {})
+
+
+def test_bundles_with_problems_are_red() -> None:
+    blobs = Blobs(channels=(channel(entry("1.1.0", "1.0.0")),))
+    packages = package_views(blobs)
+    text = render_dot(packages, package_problems(blobs, packages))
+    (node,) = [line for line in text.splitlines() if '"reef.v1.0.0"' in line]
+    assert "style=dashed, color=red, fontcolor=red" in node
+    assert 'tooltip="does not exist, replaced by reef.v1.1.0"' in node

@@ -113,15 +113,16 @@ def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[Pa
     from opmkit.index.drawing.svg import render_svg
     from opmkit.index.graph_page.page import render_page
 
+    if output is GraphFormat.MERMAID:
+        channels = tuple(channel for package in packages for channel in package.channels)
+        return encode_mermaid(render_mermaid(replace(blobs, channels=channels)))
+    problems = package_problems(blobs, packages)
     match output:
-        case GraphFormat.HTML:
-            return render_page(title, packages, package_problems(blobs, packages))
         case GraphFormat.SVG:
-            return render_svg(packages).encode()
+            return render_svg(packages, problems).encode()
         case GraphFormat.DOT:
-            return render_dot(packages).encode()
-    channels = tuple(channel for package in packages for channel in package.channels)
-    return encode_mermaid(render_mermaid(replace(blobs, channels=channels)))
+            return render_dot(packages, problems).encode()
+    return render_page(title, packages, problems)
 
 
 def _load_blobs(registry_flags: RegistryFlags, references: list[str]) -> Blobs:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.layout import EdgeType, layout_edges
+from opmkit.index.drawing.problems import problem_labels
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.drawing.layout import ChannelLayout
+    from opmkit.index.drawing.problems import PackageProblem
     from opmkit.index.drawing.view import PackageView
 
 MAX_EDGES = 100_000
@@ -26,8 +28,12 @@ _ATTRIBUTES = {
 }
 
 
-def render_dot(packages: Iterable[PackageView]) -> str:
+def render_dot(packages: Iterable[PackageView], problems: Mapping[str, Sequence[PackageProblem]]) -> str:
     """Return a graph with a cluster for each package and, within it, for each channel; edges lead to newer bundles.
+
+    Args:
+        packages: The packages to draw.
+        problems: Their problems by name of the package. Bundles that have one are drawn in red, with a tooltip.
 
     Raises:
         CatalogError: The graph has more than `MAX_EDGES` edges.
@@ -39,7 +45,8 @@ def render_dot(packages: Iterable[PackageView]) -> str:
         for channel, layout in package.layouts():
             cluster = next(clusters)
             lines += [f"    subgraph cluster_{cluster} {{", *_channel_attributes(package, channel.name)]
-            lines += _nodes(package, layout, cluster)
+            labels = problem_labels(problems.get(package.name, ()), channel.name)
+            lines += _nodes(package, layout, cluster, labels)
             lines += _edges(layout, cluster, remaining_edges)
             lines.append("    }")
         lines.append("  }")
@@ -52,13 +59,17 @@ def _channel_attributes(package: PackageView, name: str) -> Iterator[str]:
         yield "      bgcolor=lavender;"
 
 
-def _nodes(package: PackageView, layout: ChannelLayout, cluster: int) -> Iterator[str]:
+def _nodes(package: PackageView, layout: ChannelLayout, cluster: int, problems: Mapping[str, str]) -> Iterator[str]:
     for number, row in enumerate(layout.rows):
         deprecation = package.bundle_deprecation(row.name)
         style = "filled" if deprecation else "solid" if row.is_entry else "dashed"
         attributes = f"label={_quote(row.name)}, style={style}"
         if deprecation:
-            attributes += f", fillcolor=orange, tooltip={_quote(deprecation)}"
+            attributes += ", fillcolor=orange"
+        if row.name in problems:
+            attributes += ", color=red, fontcolor=red"
+        if tooltip := ", ".join(filter(None, (problems.get(row.name), deprecation))):
+            attributes += f", tooltip={_quote(tooltip)}"
         yield f"      c{cluster}_{number} [{attributes}];"
 
 

@@ -69,6 +69,16 @@ def package_problems(blobs: Blobs, packages: Sequence[PackageView]) -> Mapping[s
     return problems
 
 
+def problem_labels(problems: Sequence[PackageProblem], channel: str) -> Mapping[str, str]:
+    """Return the remarks on bundles of a channel, by the names of the bundles."""
+    labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for problem in problems:
+        if problem.label and problem.channel in ("", channel):
+            for name in problem.names:
+                labels[name][problem.label] = None
+    return {name: ", ".join(found) for name, found in labels.items()}
+
+
 def _error(finding: CatalogFinding, problem: GraphProblem | None) -> PackageProblem:
     text = f"{finding}. {finding.hint}".rstrip()
     if problem:

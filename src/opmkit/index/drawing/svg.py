@@ -8,12 +8,14 @@ from xml.sax.saxutils import escape
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.assets import asset
+from opmkit.index.drawing.problems import problem_labels
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.drawing.layout import ChannelLayout, Row
+    from opmkit.index.drawing.problems import PackageProblem
     from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import ChannelBlob
 
@@ -28,11 +30,15 @@ _MAX_LABEL = 160
 """Characters of a label."""
 
 
-def render_svg(packages: Iterable[PackageView]) -> str:
+def render_svg(packages: Iterable[PackageView], problems: Mapping[str, Sequence[PackageProblem]]) -> str:
     """Return a drawing of all channels, one below the other.
 
     All ``replaces`` edges are drawn. Of the bundles that skip a bundle, only the nearest is connected by a dashed arc,
     and the label has the number of the others.
+
+    Args:
+        packages: The packages to draw.
+        problems: Their problems by name of the package. Bundles that have one are drawn in red, with a remark.
 
     Raises:
         CatalogError: There are more than `MAX_ROWS` rows.
@@ -47,7 +53,8 @@ def render_svg(packages: Iterable[PackageView]) -> str:
                     f"more than {MAX_ROWS} bundles to draw",
                     hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
                 )
-            elements, channel_width = _channel(package, channel, layout)
+            labels = problem_labels(problems.get(package.name, ()), channel.name)
+            elements, channel_width = _channel(package, channel, layout, labels)
             body += [f'<g transform="translate({_MARGIN} {top})">', *elements, "</g>"]
             top, width = top + (len(layout.rows) + 3) * _ROW_HEIGHT, max(width, channel_width)
     size = f'width="{width + 2 * _MARGIN:.0f}" height="{top}"'
@@ -55,7 +62,9 @@ def render_svg(packages: Iterable[PackageView]) -> str:
     return "\n".join([head, f"<style>\n{asset('graph.css')}</style>", *body, "</svg>"]) + "\n"
 
 
-def _channel(package: PackageView, channel: ChannelBlob, layout: ChannelLayout) -> tuple[list[str], float]:
+def _channel(
+    package: PackageView, channel: ChannelBlob, layout: ChannelLayout, problems: Mapping[str, str]
+) -> tuple[list[str], float]:
     """Return the elements of a channel and its width in pixels."""
     title = f"{package.name} / {channel.name}" + " (default)" * (channel.name == package.default_channel)
     deprecation = package.channel_deprecation(channel.name) or package.deprecation
@@ -69,15 +78,21 @@ def _channel(package: PackageView, channel: ChannelBlob, layout: ChannelLayout) 
     for number, row in enumerate(layout.rows):
         label_x = _ARCS_WIDTH + row.lanes * _LANE_WIDTH
         label = row.name[:_MAX_LABEL]
+        problem = _problem(package, row, problems)[:_MAX_LABEL]
         remarks = ", ".join(_remarks(package, layout, row, skippers[number]))[:_MAX_LABEL]
+        remark_elements = [
+            f'<tspan class="{kind}">{_text(text)}</tspan>'
+            for kind, text in (("problem", problem), ("muted", remarks))
+            if text
+        ]
+        classes = " ".join([_classes(package, row, skippers[number]), *["problem"] * bool(problem)]).strip()
         y = _y(number)
         elements += [
-            f"<g><title>{_text(row.name)}</title>"
-            f'<circle class="{_classes(package, row, skippers[number])}" cx="{_x(row)}" cy="{y}" r="5"/>',
-            f'<text x="{label_x}" y="{y + 4}">{_text(label)} <tspan class="muted">{_text(remarks)}</tspan></text>',
+            f'<g><title>{_text(row.name)}</title><circle class="{classes}" cx="{_x(row)}" cy="{y}" r="5"/>',
+            f'<text x="{label_x}" y="{y + 4}">{" ".join([_text(label), *remark_elements])}</text>',
             "</g>",
         ]
-        width = max(width, label_x + (len(label) + len(remarks) + 2) * _CHARACTER_WIDTH)
+        width = max(width, label_x + (len(label) + len(problem) + bool(problem) + len(remarks) + 2) * _CHARACTER_WIDTH)
     return elements, width
 
 
@@ -142,11 +157,18 @@ def _y(number: int) -> int:
     return (number + 2) * _ROW_HEIGHT + _ROW_HEIGHT // 2
 
 
-def _remarks(package: PackageView, layout: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
-    if not row.is_entry:
-        yield "not in this channel" if row.name in package.bundles else "does not exist"
+def _problem(package: PackageView, row: Row, problems: Mapping[str, str]) -> str:
+    """Return the remark on a problem of a bundle, "" if it has none."""
+    if known := problems.get(row.name):
+        return known
     if row.cycle is not None:
-        yield "in a cycle"
+        return "in a cycle"
+    return "" if row.is_entry or row.name in package.bundles else "does not exist"
+
+
+def _remarks(package: PackageView, layout: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
+    if not row.is_entry and row.name in package.bundles:
+        yield "not in this channel"
     if deprecation := package.bundle_deprecation(row.name):
         yield f"deprecated: {deprecation}"
     if skippers:
