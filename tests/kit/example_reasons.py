@@ -131,6 +131,7 @@ NOT_RUN: dict[str, Reason] = {
     "opm bundle extract --manifestsdir": EXTRACT,
     "opm bundle validate @references.txt --executor": VALIDATE_ON_WORKERS,
     "opm bundle validate registry.example.com/team/operator --executor": VALIDATE_ON_WORKERS,
+    "opm bundle validate --profile all": NAME,
     "opm bundle validate --write-baseline": NAME,
     "opm cleanup": RUN,
     "opm completion fish | source": Reason("requires fish", COMPLETION.format("fish_completes_the_line")),
