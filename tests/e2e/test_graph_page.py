@@ -606,3 +606,79 @@ def test_comparison_on_a_phone_shows_the_graph_first(browser: Browser, changes_p
         assert browser.evaluate("document.querySelector('#row-0').getBoundingClientRect().bottom < innerHeight * 0.74")
     finally:
         browser.emulate_desktop()
+
+
+FOLDS = "[...document.querySelectorAll('#graph .fold')].map((fold) => fold.textContent)"
+
+
+@pytest.fixture(scope="module")
+def extended_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a comparison of a chain of twelve bundles with the same chain, whose fourth bundle skips another one."""
+    directory = tmp_path_factory.mktemp("extended")
+    names = [f"cape.v1.{number}.0" for number in range(12)]
+    entries: list[dict[str, Any]] = [{"name": names[0], "skipRange": "<1.0.0 " * 40}]
+    entries += [{"name": newer, "replaces": older} for older, newer in pairwise(names)]
+    package = {"schema": "olm.package", "name": "cape", "defaultChannel": "stable"}
+    bundles = [bundle("cape", f"1.{number}.0", number) for number in range(12)]
+    changed = [*entries[:4], {**entries[4], "skips": [names[2]]}, *entries[5:]]
+    for catalog, edited in {"old": entries, "new": changed}.items():
+        channels = [channel("cape", "stable", *edited), channel("cape", "fast", *entries)]
+        (directory / catalog).mkdir()
+        (directory / catalog / "catalog.json").write_text("\n".join(map(json.dumps, [package, *channels, *bundles])))
+    page = directory / "changes.html"
+    page.write_text(Opm(directory)("index", "diff", "old", "new", "--output", "html"))
+    return page
+
+
+def test_rows_without_changes_are_folded(browser: Browser, extended_page: Path) -> None:
+    browser.open(extended_page, "#cape/stable/cape.v1.11.0")
+    assert browser.evaluate(FOLDS) == []
+    assert "Changes only" in browser.accessible_names("checkbox")
+    browser.click("#only")
+    assert browser.evaluate("location.hash") == "#cape/stable/cape.v1.4.0?changes=only"
+    assert browser.text("#status") == "2 bundles with changes"
+    assert browser.evaluate(FOLDS) == ["7 without changes", "1 without changes", "2 without changes"]
+    rows = browser.evaluate(ROWS)
+    assert [row.split(",")[0] for row in rows] == ["1.4.0", "1.2.0"]
+    assert "head" not in " ".join(rows)
+    assert browser.evaluate("document.querySelectorAll('#graph .edge path.added').length") == 1
+    browser.evaluate("document.getElementById('graph').focus()")
+    for key, name in {"ArrowDown": "1.2.0", "ArrowUp": "1.4.0", "End": "1.2.0", "Home": "1.4.0"}.items():
+        browser.press(key)
+        assert selected(browser) == f"cape.v{name}"
+    browser.press("c")
+    assert browser.evaluate(FOLDS) == []
+    assert not browser.evaluate("document.getElementById('only').checked")
+    assert selected(browser) == "cape.v1.4.0"
+
+
+def test_folded_bundles_are_shown_when_selected(browser: Browser, extended_page: Path) -> None:
+    browser.open(extended_page, "#cape?changes=only")
+    assert selected(browser) == "cape.v1.4.0"
+    browser.press("/")
+    browser.type("cape 1.9.0")
+    browser.press("Enter")
+    assert selected(browser) == "cape.v1.9.0"
+    assert browser.evaluate("location.hash") == "#cape/stable/cape.v1.9.0"
+    browser.open(extended_page, "#cape/fast?changes=only")
+    assert browser.evaluate(FOLDS) == ["12 without changes"]
+    assert browser.text("#details") == "The channel has no changes."
+    browser.click("#graph .fold text")
+    assert len(browser.evaluate(ROWS)) == 12
+
+
+def test_pages_of_one_catalog_have_no_filter(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef?changes=only")
+    assert not browser.evaluate("document.getElementById('only').checkVisibility()")
+    assert browser.evaluate(FOLDS) == []
+
+
+def test_long_remarks_next_to_columns_are_cut(browser: Browser, extended_page: Path) -> None:
+    browser.open(extended_page, "#cape/stable/cape.v1.0.0?view=columns")
+    last = "#graph .row[data-number='11']"
+    assert browser.evaluate(
+        "document.getElementById('graph').scrollWidth <= document.getElementById('graph').clientWidth"
+    )
+    assert browser.text("#details").count("<1.0.0") == 40
+    assert browser.evaluate(f"document.querySelector({json.dumps(last + ' .label')}).textContent").endswith("…")
+    assert browser.evaluate(f"document.querySelector({json.dumps(last + ' title')}).textContent").count("<1.0.0") == 40

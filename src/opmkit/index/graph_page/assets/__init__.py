@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-SCRIPTS = ("dom", "data", "lanes", "board", "draw", "rows", "details", "package", "search", "main")
+SCRIPTS = ("dom", "data", "lanes", "board", "draw", "rows", "changes", "details", "package", "search", "main")
 """Parts of the script, in the order in which they are joined; they share one scope."""
 
 

@@ -6,7 +6,7 @@ const packages = new Map();
 const VIEWS = ["channel", "columns", "merged"];
 
 // `index` is the current channel, `selected` a row of the board, `labels` the problems by name of a bundle.
-const state = { number: -1, index: -1, view: "channel", board: undefined, selected: -1, zoom: 1, labels: new Map() };
+const state = { number: -1, index: -1, view: "channel", board: undefined, selected: -1, zoom: 1, labels: new Map(), only: false };
 
 // Packages are parsed when they are shown for the first time.
 function loadPackage(number) {

@@ -2,7 +2,7 @@
 function showDetails() {
   const details = byId("details"), { board, selected } = state, row = board.rows[selected];
   if (!row) {
-    details.replaceChildren(element("p", {}, state.index < 0 ? "The package has no channels." : "The channel has no bundles."));
+    details.replaceChildren(element("p", {}, state.index < 0 ? "The package has no channels." : board.rows.length ? "The channel has no changes." : "The channel has no bundles."));
     return;
   }
   const bundle = bundleOf(row), entries = [...row.cells.values()].filter(isEntry), facts = element("dl");

@@ -1,12 +1,13 @@
 // The graph: the rows in view and the edges that cross them.
-const ROW_HEIGHT = 26, OVERSCAN = 12;
+const ROW_HEIGHT = 26, OVERSCAN = 12, MIN_REMARKS = 160;
 
-const y = (number) => number * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
+const yOfLine = (line) => line * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
+const y = (number) => yOfLine(lineAt(number));
 const laneX = (column, lane) => column.x + lane * LANE_WIDTH;
 const rowX = (column, number) => laneX(column, column.lanes[number]);
 
 function resize() {
-  height.style.height = `${state.board.rows.length * ROW_HEIGHT * state.zoom + 8}px`;
+  height.style.height = `${state.board.lines.length * ROW_HEIGHT * state.zoom + 8}px`;
   byId("reset").textContent = `${Math.round(state.zoom * 100)} %`;
   showColumns();
 }
@@ -21,19 +22,20 @@ function repaint() {
 function paint() {
   const { board, zoom, selected } = state;
   if (!board) return;
-  const size = ROW_HEIGHT * zoom, count = board.rows.length;
+  const size = ROW_HEIGHT * zoom, count = board.lines.length;
   const first = Math.max(0, Math.floor(graph.scrollTop / size) - OVERSCAN);
   const last = Math.min(count, Math.ceil((graph.scrollTop + graph.clientHeight) / size) + OVERSCAN);
-  const top = y(first) - ROW_HEIGHT, bottom = Math.min(y(last) + ROW_HEIGHT, count * ROW_HEIGHT + 8);
+  const top = yOfLine(first) - ROW_HEIGHT, bottom = Math.min(yOfLine(last) + ROW_HEIGHT, count * ROW_HEIGHT + 8);
   const lines = svgElement("g", { "aria-hidden": "true" }), rows = svgElement("g", { role: "presentation" });
   for (const column of board.columns) drawEdges(lines, column, first, last);
-  for (let number = first; number < last; number += 1) rows.append(drawRow(number, count));
+  for (const line of board.lines.slice(first, last)) rows.append(line.row < 0 ? drawFold(line) : drawRow(line.row, board.shown));
   const arrow = svgElement("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 12, refY: 4, markerWidth: 8, markerHeight: 8,
     markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, svgElement("path", { class: "arrow", d: "M0 0L8 4L0 8Z" }));
   const image = svgElement("svg", { role: "presentation" }, arrow, ...currentColumn(top, bottom), lines, rows);
   image.setAttribute("height", (bottom - top) * zoom);
   image.style.top = `${top * zoom}px`;
   height.replaceChildren(image);
+  if (board.isMulti) for (const label of rows.querySelectorAll("text.label")) shorten(label);
   const ends = [...rows.querySelectorAll("text.label")].map((label) => label.x.baseVal[0].value + label.getComputedTextLength());
   board.width = Math.max(board.width ?? 0, ...ends.map((end) => end + LEFT));
   const wide = Math.max(graph.clientWidth, board.width * zoom);
@@ -44,6 +46,18 @@ function paint() {
   else graph.removeAttribute("aria-activedescendant");
 }
 
+// Cuts remarks that do not fit next to the columns; the details and the tooltip of the row have all of them.
+function shorten(label) {
+  const start = label.x.baseVal[0].value, limit = Math.max(graph.clientWidth / state.zoom - LEFT, start + MIN_REMARKS) - 4;
+  for (const part of [...label.children].reverse()) {
+    const excess = start + label.getComputedTextLength() - limit, text = part.textContent;
+    if (excess <= 0) return;
+    const length = Math.floor(text.length * (1 - (excess + 14) / part.getComputedTextLength()));
+    if (length > 2) part.textContent = `${text.slice(0, length).trimEnd()}…`;
+    else part.remove();
+  }
+}
+
 function currentColumn(top, bottom) {
   const column = state.board.columns.find(({ indexes }) => indexes.includes(state.index));
   return state.board.columns.length < 2 || !column ? [] : [svgElement("rect", {
@@ -51,7 +65,10 @@ function currentColumn(top, bottom) {
 }
 
 function drawEdges(lines, column, first, last) {
-  const { selected } = state, crosses = ({ newer, older }) => Math.min(newer, older) < last && Math.max(newer, older) >= first;
+  const { selected } = state, crosses = ({ newer, older }) => {
+    const ends = [lineAt(newer), lineAt(older)];
+    return Math.min(...ends) < last && Math.max(...ends) >= first && (newer === older ? !isFolded(newer) : ends[0] !== ends[1]);
+  };
   for (const edge of column.edges) if (edge.lane !== undefined && crosses(edge)) drawEdge(lines, column, edge, lanePath(column, edge));
   const arcs = new Set(column.arcs);
   for (const edge of column.from[selected] ?? []) if (edge.lane === undefined) arcs.add(edge);
@@ -75,7 +92,7 @@ function drawEdge(lines, column, edge, path) {
 function lanePath(column, { newer, older, lane }) {
   const [fromX, fromY, viaX, toX, toY] = [rowX(column, newer), y(newer), laneX(column, lane), rowX(column, older), y(older)];
   const leave = fromX === viaX ? "" : `C${fromX} ${fromY + ROW_HEIGHT} ${viaX} ${fromY} ${viaX} ${fromY + ROW_HEIGHT}`;
-  if (leave && older === newer + 1)
+  if (leave && lineAt(older) === lineAt(newer) + 1)
     return (shift) => `M${fromX + shift} ${fromY}C${fromX + shift} ${toY} ${toX + shift} ${fromY} ${toX + shift} ${toY}`;
   const moved = (shift) => (leave ? `M${fromX + shift} ${fromY}C${fromX + shift} ${fromY + ROW_HEIGHT} ${viaX + shift} ${fromY} ${viaX + shift} ${fromY + ROW_HEIGHT}` : `M${viaX + shift} ${fromY}`);
   if (viaX === toX) return (shift) => `${moved(shift)}V${toY}`;

@@ -10,14 +10,15 @@ function zoomBy(factor) {
 
 function onGraphKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const page = Math.max(1, Math.floor(graph.clientHeight / (ROW_HEIGHT * state.zoom)) - 1), end = state.board.rows.length - 1;
+  const page = Math.max(1, Math.floor(graph.clientHeight / (ROW_HEIGHT * state.zoom)) - 1), end = state.board.lines.length - 1;
   const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
   const channels = { ArrowLeft: -1, ArrowRight: 1 };
   const zooms = { "+": 1.25, "=": 1.25, "-": 0.8, 0: 0 };
-  if (event.key in moves) selectRow(Math.min(end, Math.max(0, state.selected + moves[event.key])));
+  if (event.key in moves) selectRow(rowNear(Math.min(end, Math.max(0, lineAt(state.selected) + moves[event.key])), Math.sign(moves[event.key])));
   else if (event.key in zooms) zoomBy(zooms[event.key]);
   else if (event.key === "n" || event.key === "p") selectMarked(event.key === "n" ? 1 : -1);
   else if (event.key === "v" && current().order) setView(VIEWS[(VIEWS.indexOf(state.view) + 1) % VIEWS.length]);
+  else if (event.key === "c" && catalog.compared) setOnly(!state.only);
   else if (event.key in channels && state.board.isMulti) stepChannel(channels[event.key]);
   else return;
   event.preventDefault();
@@ -28,6 +29,7 @@ function selectMarked(step) {
   const { rows } = state.board, count = rows.length;
   for (let distance = 1; distance <= count; distance += 1) {
     const number = (state.selected + step * distance + count * distance) % count, row = rows[number];
+    if (isFolded(number)) continue;
     if (state.labels.has(nameOf(row)) || changeOf(row) || changesOf(row).length) return selectRow(number);
   }
 }
@@ -73,8 +75,10 @@ function openFragment() {
   const [name, channel, bundle] = path.split("/").filter(Boolean).map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });
-  const view = new URLSearchParams(query).get("view");
+  const options = new URLSearchParams(query), view = options.get("view");
   state.view = VIEWS.includes(view) ? view : "channel";
+  state.only = catalog.compared !== undefined && options.get("changes") === "only";
+  byId("only").checked = state.only;
   const number = Math.max(0, catalog.packages.findIndex((candidate) => candidate.name === name));
   if (catalog.packages.length) showPackage(number, channel, bundle);
   else byId("name").textContent = catalog.compared ? "The catalogs do not differ." : "The catalog is empty.";
@@ -87,6 +91,8 @@ byId("packages").addEventListener("click", (event) => {
 byId("packages").addEventListener("keydown", onPackagesKey);
 byId("skip").addEventListener("click", () => graph.focus());
 byId("channel").addEventListener("change", (event) => setChannel(Number(event.target.value)));
+byId("only-label").hidden = !catalog.compared;
+byId("only").addEventListener("change", (event) => setOnly(event.target.checked));
 byId("views").addEventListener("change", (event) => setView(event.target.value));
 window.addEventListener("hashchange", openFragment);
 byId("in").addEventListener("click", () => zoomBy(1.25));
@@ -99,6 +105,7 @@ graph.addEventListener("keydown", onGraphKey);
 graph.addEventListener("click", (event) => {
   const row = event.target.closest(".row");
   if (row) selectRow(Number(row.dataset.number));
+  else if (event.target.closest(".fold")) setOnly(false);
 });
 graph.addEventListener("wheel", (event) => {
   if (!event.ctrlKey) return;

@@ -74,6 +74,7 @@ function showChannel(index, bundleName) {
   const channel = current().channels[index];
   state.board = makeBoard();
   const { board } = state;
+  foldRows(board);
   state.labels = labelsOf(board.indexes);
   for (const input of document.querySelectorAll("#views input")) input.checked = input.value === (board.isMulti ? state.view : "channel");
   byId("channel").value = String(index);
@@ -87,7 +88,8 @@ function showChannel(index, bundleName) {
   const found = bundleName === undefined ? 0 : board.rows.findIndex((row) => nameOf(row) === bundleName);
   graph.scrollTop = 0;
   resize();
-  selectRow(Math.min(Math.max(found, 0), board.rows.length - 1));
+  const number = Math.min(Math.max(found, 0), board.rows.length - 1);
+  selectRow(bundleName === undefined && isFolded(number) ? rowNear(0) : number);
 }
 
 function setChannel(index) {
@@ -114,18 +116,19 @@ function countRows(rows) {
 
 function selectRow(number) {
   state.selected = number;
+  if (isFolded(number)) return setOnly(false);
   if (number >= 0) scrollToRow(number);
   paint();
   showLegend();
   showDetails();
   const parts = [current().name, ...(state.index < 0 ? [] : [current().channels[state.index].name])];
   if (number >= 0) parts.push(nameOf(state.board.rows[number]));
-  const view = state.view === "channel" ? "" : `?view=${state.view}`;
-  history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}${view}`);
+  const options = [...(state.view === "channel" ? [] : [`view=${state.view}`]), ...(state.only ? ["changes=only"] : [])];
+  history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}${options.length ? "?" : ""}${options.join("&")}`);
 }
 
 function scrollToRow(number) {
-  const size = ROW_HEIGHT * state.zoom, top = number * size;
+  const size = ROW_HEIGHT * state.zoom, top = lineAt(number) * size;
   if (top < graph.scrollTop) graph.scrollTop = top - size;
   else if (top + size > graph.scrollTop + graph.clientHeight) graph.scrollTop = top + 2 * size + 8 - graph.clientHeight;
 }

@@ -10,7 +10,7 @@ function drawRow(number, count) {
   for (const [kind, text] of shown) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
   const node = svgElement("g", {
     class: "row", role: "option", id: `row-${number}`, "data-number": number, "aria-selected": String(number === selected),
-    "aria-posinset": number + 1, "aria-setsize": count,
+    "aria-posinset": board.lines[lineAt(number)].position, "aria-setsize": count,
     "aria-label": [title, ...shown.map(([, text]) => text), ...spokenEdges(row, number)].join(", "),
   }, svgElement("rect", { class: "band", x: 0, y: y(number) - ROW_HEIGHT / 2, width: 20000, height: ROW_HEIGHT }));
   for (const column of board.columns) if (column.isPresent(number)) node.append(...drawDot(column, row, number));
@@ -20,6 +20,7 @@ function drawRow(number, count) {
     svgElement("text", { x: left + LEFT - 6, y: y(number) }, name));
   if (change) node.append(svgElement("text", { class: `sign ${change}`, x: left + 6, y: y(number) }, SIGNS[change]));
   node.append(label);
+  if (board.isMulti) node.prepend(svgElement("title", {}, shown.map(([, text]) => text).join(", ")));
   return node;
 }
 
