@@ -20,6 +20,7 @@ from .scale_out import bench_scale_out
 from .serve import bench_serve
 from .serve_catalog import bench_serve_catalog
 from .soak import bench_soak
+from .start import bench_start
 from .templates import bench_templates
 from .transfer import bench_transfer
 from .validate import bench_validate
@@ -53,6 +54,7 @@ BENCHMARKS = {
     "scale-out": Benchmark(bench_scale_out, reference=False, images=100),
     "serve": Benchmark(bench_serve, runs=5),
     "serve-catalog": Benchmark(bench_serve_catalog, runs=5),
+    "start": Benchmark(bench_start, runs=15),
     "soak": Benchmark(bench_soak, reference=False, seconds=1800),
 }
 

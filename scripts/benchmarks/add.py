@@ -92,11 +92,9 @@ def _add_with_go_opm(bench: BundleRegistry, opm: str, bundles: list[str], tag: s
 
 def _podman_settings(bench: BundleRegistry) -> dict[str, str]:
     """Return the environment of podman with separate storage and plain HTTP for the registry."""
-    registries = bench.work / "registries.conf"
-    registries.write_text(f'[[registry]]\nlocation = "{bench.host}"\ninsecure = true\n')
     storage = bench.work / "storage.conf"
     storage.write_text(f'[storage]\ndriver = "vfs"\nrunroot = "{bench.work}/run"\ngraphroot = "{bench.work}/graph"\n')
-    return {"CONTAINERS_REGISTRIES_CONF": str(registries), "CONTAINERS_STORAGE_CONF": str(storage)}
+    return {**bench.plain_http_settings(), "CONTAINERS_STORAGE_CONF": str(storage)}
 
 
 def bench_scale(arguments: argparse.Namespace) -> dict[str, object]:

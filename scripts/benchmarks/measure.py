@@ -140,6 +140,12 @@ class Workbench:
         self.work = work
         self.host = self.meter.host
 
+    def plain_http_settings(self) -> dict[str, str]:
+        """Return the environment with which all programs use plain HTTP for the registry, even without a flag."""
+        registries = self.work / "registries.conf"
+        registries.write_text(f'[[registry]]\nlocation = "{self.host}"\ninsecure = true\n')
+        return {"CONTAINERS_REGISTRIES_CONF": str(registries)}
+
     def run(self, argv: list[str], env: dict[str, str] | None = None, *, statuses: tuple[int, ...] = (0,)) -> Run:
         """Run a command and measure it.
 

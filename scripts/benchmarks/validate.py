@@ -40,14 +40,14 @@ def bench_validate(arguments: argparse.Namespace) -> dict[str, object]:
         report |= _one_per_run(bench, "opmkit, one directory", ["opm", "bundle", "validate"], directories)
         if not arguments.only_directories:
             for name, program in programs(arguments.reference).items():
-                argv = [program, "alpha", "bundle", "validate", "--image-builder", "none", "--use-http", "--tag"]
+                argv = [program, "alpha", "bundle", "validate", "--image-builder", "none", "--tag"]
                 report |= _one_per_run(bench, f"{name}, one image", argv, bench.references)
     return report
 
 
 def _one_per_run(bench: BundleRegistry, label: str, argv: list[str], bundles: list[str]) -> dict[str, object]:
     """Validate some of the bundles, each for the first time, and print and return the mean of a run."""
-    env = {"OPM_STORE": f"{bench.work}/store-one-per-run"}
+    env = {**bench.plain_http_settings(), "OPM_STORE": f"{bench.work}/store-one-per-run"}
     some = bundles[:: max(1, len(bundles) // SINGLE_BUNDLES)]
     run = total([bench.run([*argv, bundle], env, statuses=(0, 1)) for bundle in some])
     run = replace(run, **{name: getattr(run, name) / len(some) for name in ("seconds", "cpu", "read", "written")})
