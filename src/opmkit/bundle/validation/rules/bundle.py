@@ -28,6 +28,8 @@ MAX_SIZE = 1024 * 1024
 """Maximum size of an unpacked bundle, which is stored in one ConfigMap: bytes of all files, gzipped and in base64."""
 NEAR_SIZE = 0.85 * MAX_SIZE
 
+_MAX_GROWTH, _MAX_OVERHEAD = 1.4, 64
+"""Upper bound of the size of a file in gzip and base64: the sum of its size and the overhead, times the growth."""
 _ESTIMATE_MARGIN = 1.25
 """By how much a file can be larger than estimated; those of real bundles are smaller."""
 _GZIP_FRAME = 18  # bytes of a gzip header and trailer
@@ -165,6 +167,8 @@ def _size(bundle: BundleView) -> int:
     if bundle.compat is Compat.OPMKIT and not bundle.bare:
         files += bundle.files_in("metadata", recursive=True)
     contents = {file.path: file.content for file in files}.values()
+    if sum(len(content.raw) + _MAX_OVERHEAD for content in contents) < NEAR_SIZE / _MAX_GROWTH:
+        return 0
     if sum(_estimated_size(content) for content in contents) < NEAR_SIZE / _ESTIMATE_MARGIN:
         return 0
     return sum(_encoded_size(content) for content in contents)
@@ -172,7 +176,7 @@ def _size(bundle: BundleView) -> int:
 
 def _estimated_size(content: Content) -> int:
     """Return about the length of a file after gzip and base64, in a tenth of the time that its exact length takes."""
-    from isal import isal_zlib  # slow to import: not needed for all profiles
+    from isal import isal_zlib  # slow to import: not needed for small bundles
 
     if "estimated_size" not in content.memo:
         content.memo["estimated_size"] = len(isal_zlib.compress(content.raw, 0)) * 4 // 3
