@@ -99,7 +99,7 @@ class ContentCache:
     Safe for concurrent use.
     """
 
-    def __init__(self, max_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(self, max_bytes: int = 8 * 1024 * 1024) -> None:
         """Create an empty cache for up to ``max_bytes`` of files."""
         self._max_bytes = max_bytes
         self._bytes = 0

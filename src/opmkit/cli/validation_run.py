@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,12 +45,14 @@ class ValidationRun:
 
     def results(self, sources: Sequence[Source]) -> list[ValidationResult]:
         """Return the results in the order of ``sources``, each by itself and before the policy is applied."""
+        from opmkit.bundle.validation.parallel_validator import GC_THRESHOLD
         from opmkit.bundle.validation.sources import read_files, read_labels
         from opmkit.bundle.validation.validator import BundleValidator
 
         plan = self.plan
         if self.executor is not None:
             return self._distributed(self.executor, sources)
+        gc.set_threshold(GC_THRESHOLD)
         validator = BundleValidator(
             self.tool,
             plan.validator_config(self._find_platforms),

@@ -148,13 +148,6 @@ class _Decoder:
         self._tables = tables
         self._path: list[str | int] = []
         self._values_left = MAX_VALUES
-        self._decode: Mapping[str, Callable[[JsonValue, str], JsonValue]] = {
-            "[]": self._list,
-            "{}": self._map,
-            "|": self._alternative,
-            "struct": self.struct,
-            "scalar": self._scalar,
-        }
 
     def struct(self, value: JsonValue, name: str) -> JsonValue:
         """Decode the fields in the order of their names; of names that differ only in case, the last one counts."""
@@ -184,14 +177,16 @@ class _Decoder:
         if not isinstance(value, list):
             self._add_mismatch(value, "a list")
             return None
-        items = [self._member(number, item, parse_type(item_type)) for number, item in enumerate(value)]
+        field_type = parse_type(item_type)
+        items = [self._member(number, item, field_type) for number, item in enumerate(value)]
         return [_zero(item_type) if item is None else item for item in items]
 
     def _map(self, value: JsonValue, item_type: str) -> JsonValue:
         if not isinstance(value, dict):
             self._add_mismatch(value, "a mapping")
             return None
-        items = {key: self._member(key, item, parse_type(item_type)) for key, item in value.items()}
+        field_type = parse_type(item_type)
+        items = {key: self._member(key, item, field_type) for key, item in value.items()}
         return {key: _zero(item_type) if item is None else item for key, item in items.items()}
 
     def _alternative(self, value: JsonValue, name: str) -> JsonValue:
@@ -222,7 +217,7 @@ class _Decoder:
         if field_type.is_text and value.__class__ is str:
             return value  # most values: skip the calls below
         self._path.append(step)
-        decoded = self._decode[field_type.kind](value, field_type.name)
+        decoded = _DECODERS[field_type.kind](self, value, field_type.name)
         self._path.pop()
         return decoded
 
@@ -243,6 +238,15 @@ class _Decoder:
         hint = "Put it in quotes." if quotes else f"Write {wanted}."
         problem = f"is {describe(value)}, not {wanted}"
         self.mismatches.append(TypeMismatch(tuple(self._path), problem, hint, scalar))
+
+
+_DECODERS: Mapping[str, Callable[[_Decoder, JsonValue, str], JsonValue]] = {
+    "[]": _Decoder._list,
+    "{}": _Decoder._map,
+    "|": _Decoder._alternative,
+    "struct": _Decoder.struct,
+    "scalar": _Decoder._scalar,
+}
 
 
 def _zero(item_type: str) -> JsonValue:

@@ -6,6 +6,7 @@ As a program, this module is a worker process: it receives a configuration with 
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MIN_BUNDLES = 8
 """Number of bundles that are validated in less time than a process takes to start."""
+GC_THRESHOLD = 20_000
+"""Allocations between garbage collections: decoded manifests are many objects, and hardly any of them are in cycles."""
 _BATCH_SIZE = 8
 _MAX_PROCESSES = 8
 
@@ -77,7 +80,9 @@ class ValidatorConfig:
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""
         package = view.annotations.get(PACKAGE, "")
-        return ValidationResult(bundle.target, findings, name, package=package, summary=BundleSummary.from_bundle(view))
+        summary = BundleSummary.from_bundle(view)
+        view.memo.clear()  # it refers to the view: free the files now, not at the next garbage collection
+        return ValidationResult(bundle.target, findings, name, package=package, summary=summary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,4 +174,5 @@ def _request_handler(contents: ContentCache) -> Callable[[tuple[ValidatorConfig,
 
 
 if __name__ == "__main__":
+    gc.set_threshold(GC_THRESHOLD)
     serve_requests(_request_handler(ContentCache()))
