@@ -36,13 +36,16 @@ def test_labels_mention_deprecations_skips_and_bundles_outside_the_channel() -> 
     text = render_svg(package_views(REEF + Blobs(channels=(channel(entry("1.2.0", "0.1.0"), name="beta"),))), {})
     assert "reef / stable (default)" in text
     assert "deprecated: Old., skipped by reef.v1.2.0" in text
-    assert "does not exist" in text
+    assert '<tspan class="problem">does not exist</tspan>' in text
+    assert 'class="replaces missing"' in text
     assert "skip range &gt;=1.0.0 &lt;1.1.0" in text
 
 
 def test_edges_of_cycles_are_marked() -> None:
     edges = (entry("1.0.0", "1.1.0"), entry("1.1.0", "1.0.0", ["1.1.0"]), entry("1.2.0", "1.1.0"))
-    root = ElementTree.fromstring(render_svg(package_views(Blobs(channels=(channel(*edges),))), {}))
+    root = ElementTree.fromstring(
+        render_svg(package_views(Blobs(bundles=REEF.bundles, channels=(channel(*edges),))), {})
+    )
     classes = [element.get("class") for element in root.iter() if element.tag.endswith("path")]
     assert sorted(filter(None, classes)) == ["replaces", "replaces cycle", "replaces cycle", "skips", "skips cycle"]
     assert ElementTree.tostring(root, encoding="unicode").count("in a cycle") == 2

@@ -47,7 +47,7 @@ def render_dot(packages: Iterable[PackageView], problems: Mapping[str, Sequence[
             lines += [f"    subgraph cluster_{cluster} {{", *_channel_attributes(package, channel.name)]
             labels = problem_labels(problems.get(package.name, ()), channel.name)
             lines += _nodes(package, layout, cluster, labels)
-            lines += _edges(layout, cluster, remaining_edges)
+            lines += _edges(package, layout, cluster, remaining_edges)
             lines.append("    }")
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
@@ -73,7 +73,7 @@ def _nodes(package: PackageView, layout: ChannelLayout, cluster: int, problems: 
         yield f"      c{cluster}_{number} [{attributes}];"
 
 
-def _edges(layout: ChannelLayout, cluster: int, remaining: Iterator[int]) -> Iterator[str]:
+def _edges(package: PackageView, layout: ChannelLayout, cluster: int, remaining: Iterator[int]) -> Iterator[str]:
     for older, newer, edge_type in layout_edges(layout):
         if not next(remaining):
             raise CatalogError(
@@ -81,7 +81,9 @@ def _edges(layout: ChannelLayout, cluster: int, remaining: Iterator[int]) -> Ite
                 hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
         attributes = _ATTRIBUTES[edge_type]
-        if layout.rows[older].cycle is not None and layout.rows[older].cycle == layout.rows[newer].cycle:
+        cycle = layout.rows[older].cycle
+        is_missing = layout.rows[older].name not in package.bundles
+        if is_missing or (cycle is not None and cycle == layout.rows[newer].cycle):
             attributes += " [color=red]"
         yield f"      c{cluster}_{older} -> c{cluster}_{newer}{attributes};"
 

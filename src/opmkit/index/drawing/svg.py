@@ -73,7 +73,7 @@ def _channel(
         y = 2 * _ROW_HEIGHT - 4
         elements.append(f'<text class="deprecated" y="{y}">{_text(f"deprecated: {deprecation}")}</text>')
     skippers = _skippers(layout.rows)
-    elements += _edges(layout, skippers)
+    elements += _edges(package, layout, skippers)
     width = len(title) * _CHARACTER_WIDTH * 1.4
     for number, row in enumerate(layout.rows):
         label_x = _ARCS_WIDTH + row.lanes * _LANE_WIDTH
@@ -112,11 +112,12 @@ def _skippers(rows: Sequence[Row]) -> list[list[int]]:
     return skippers
 
 
-def _edges(layout: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
+def _edges(package: PackageView, layout: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
     for number, row in enumerate(layout.rows):
         if row.replaces is not None:
-            kind = "replaces cycle" if _is_cyclic(row, layout.rows[row.replaces]) else "replaces"
-            yield f'<path class="{kind}" d="{_replaces_path(layout.rows, number, row.replaces)}"/>'
+            older = layout.rows[row.replaces]
+            problem = " cycle" if _is_cyclic(row, older) else "" if older.name in package.bundles else " missing"
+            yield f'<path class="replaces{problem}" d="{_replaces_path(layout.rows, number, row.replaces)}"/>'
         above = [skipper for skipper in skippers[number] if skipper < number] or skippers[number]
         if above:
             yield f'<path class="skips" d="{_skips_path(row, number, layout.rows[above[-1]], above[-1])}"/>'
