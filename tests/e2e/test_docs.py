@@ -35,7 +35,16 @@ FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9-]*")
 OTHER_FLAGS: dict[str, set[str]] = {
     "bundles.md": {"--chmod", "--chown"},
     "commands.md": {"--flag", "--switch"},
-    "development.md": {"--reference", "--images", "--small", "--crane", "--regsync", "--seconds", "--only-opmkit"},
+    "development.md": {
+        "--reference",
+        "--images",
+        "--small",
+        "--crane",
+        "--regsync",
+        "--seconds",
+        "--only-opmkit",
+        "--only-directories",
+    },
     "engines.md": {"--tls-verify"},
     "first-catalog.md": {"--detach", "--publish"},
     "installation.md": {"--strict"},

@@ -137,13 +137,13 @@ def digest_at(reference: str) -> str:
             return ""
 
 
-def incomplete_tags(host: str) -> list[str]:
-    """Return the tags in a registry whose images lack a manifest or a blob."""
+def incomplete_tags(host: str, prefix: str = "") -> list[str]:
+    """Return the tags in a registry whose images lack a manifest or a blob, of repositories below ``prefix``."""
     with urllib.request.urlopen(f"http://{host}/v2/_catalog?n=1000", timeout=30) as response:
         names = json.load(response)["repositories"]
     found = []
     with RegistryClient(_PLAIN_HTTP) as client:
-        for name in names:
+        for name in filter(lambda name: name.startswith(prefix), names):
             repository = client.target(Reference.parse(f"{host}/{name}"))
             try:
                 tags = list(repository.tags())

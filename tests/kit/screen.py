@@ -51,7 +51,13 @@ def run_on_terminal(
     environment.pop("COLUMNS", None)
     command = [str(PROGRAM), *arguments]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=directory, env=environment
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+        cwd=directory,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored by processes in the background
     )
     os.close(follower)
     chunks: list[bytes] = []
@@ -64,8 +70,11 @@ def run_on_terminal(
 
     reader = threading.Thread(target=_read, args=(leader, chunks, react))
     reader.start()
-    status = process.wait(timeout=60)
-    reader.join()
+    try:
+        status = process.wait(timeout=60)
+    finally:
+        process.kill()
+        reader.join()
     os.close(leader)
     return Screen(status, b"".join(chunks).decode())
 
