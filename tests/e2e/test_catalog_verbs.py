@@ -7,11 +7,15 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
+from tests.kit.forkserver import Command
 from tests.kit.opm import Opm
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.kit.forkserver import ForkServer
 
 NAME = "lagoon-operator"
 FIRST, SECOND, THIRD = (f"oci:images/lagoon:{version}=quay.io/me/lagoon:{version}" for version in "123")
@@ -88,6 +92,16 @@ def test_adding_at_once_or_in_turn_results_in_the_same_catalog(site: Opm) -> Non
     site(*add, "oci:images/catalog:1", "-t", "oci:images/catalog:added")
     assert entries(site, "oci:images/catalog:converted") == entries(site, "oci:images/catalog:added")
     assert entries(site, "oci:images/catalog:added")["alpha"] == {V1: "", V2: V1, V3: V2}
+
+
+def test_changes_of_a_directory_at_the_same_time_are_all_made(site: Opm, forkserver: ForkServer) -> None:
+    deprecate = ("index", "deprecate", "-f", "cat", "--package", NAME, "-m", "It is old.")
+    objects = [("--bundle", V1), ("--bundle", V2), ("--channel", "alpha"), ("--channel", "stable")]
+    done = forkserver.run([Command([*deprecate, *object], {}, site.directory) for object in objects])
+    assert [each.status for each in done] == [0] * len(objects), [each.stderr for each in done]
+    rendered = site("render", "cat", "--output", "yaml")
+    (deprecations,) = [blob for blob in yaml.safe_load_all(rendered) if blob["schema"] == "olm.deprecations"]
+    assert {entry["reference"]["name"] for entry in deprecations["entries"]} == {V1, V2, "alpha", "stable"}
 
 
 def test_second_channel_head_is_an_error_with_graph_and_hint(site: Opm) -> None:

@@ -183,6 +183,63 @@ def test_two_commands_do_not_write_the_same_archive(network: Network) -> None:
     assert (done.returncode, "another process is writing this archive" in done.stderr) == (1, True)
 
 
+def run_together(network: Network, *commands: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Run commands at the same time, and return their exit codes and messages."""
+    started = [
+        subprocess.Popen(
+            network.opm.argv(*command),
+            cwd=network.directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    return [(process.returncode, stderr) for process in started for stderr in [process.communicate(timeout=120)[1]]]
+
+
+def described_catalogs(network: Network, path: str) -> set[str]:
+    """Return the names of the catalogs in a mirror on disk, without their registry."""
+    location = network.directory / path
+    if location.is_dir():
+        description = json.loads((location / "mirror.json").read_bytes())
+    else:
+        with tarfile.open(location) as archive:
+            description = json.load(archive.extractfile("mirror.json"))  # type: ignore[arg-type]
+    names = [image["name"] for image in description["images"] if image.get("catalog")]
+    return {name.partition("/")[2] for name in names}
+
+
+@pytest.mark.parametrize("to", [ARCHIVE, "./carried"])
+def test_commands_at_the_same_time_lose_no_catalog(network: Network, to: str) -> None:
+    names = [f"me/{package}:{number}" for number in range(3) for package in ("reef", "atoll")]
+    for reef, atoll in zip(names[::2], names[1::2], strict=True):
+        commands = [
+            ("mirror", network.catalog, package, "--to", to, "--target-catalog", name)
+            for package, name in (("reef", reef), ("atoll", atoll))
+        ]
+        assert [code for code, _ in run_together(network, *commands)] == [0, 0]
+    assert described_catalogs(network, to.removeprefix("oci-archive:")) == set(names)
+    loaded = network.opm.attempt("mirror", to.removeprefix("oci-archive:"), "--to", network.carried)
+    assert loaded.returncode == 0, loaded.stderr
+
+
+def test_record_of_archives_written_at_the_same_time_has_all_images(network: Network) -> None:
+    for number in range(3):
+        commands = [
+            (
+                *("mirror", network.catalog, package, "--to", f"oci-archive:{package}-{number}.tar"),
+                *("--target-catalog", f"me/{package}:{number}", "--have", "carried.json"),
+            )
+            for package in ("reef", "atoll")
+        ]
+        assert [code for code, _ in run_together(network, *commands)] == [0, 0]
+    carried = {
+        name.partition("/")[2] for name in json.loads((network.directory / "carried.json").read_bytes())["images"]
+    }
+    assert {f"me/{package}:{number}" for package in ("reef", "atoll") for number in range(3)} <= carried
+
+
 def rewrite(path: Path, change: Callable[[str, bytes], bytes | None], *more: tarfile.TarInfo) -> None:
     """Rewrite the members of an archive; None removes one."""
     output = io.BytesIO()

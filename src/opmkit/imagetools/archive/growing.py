@@ -7,9 +7,11 @@ import io
 import os
 import tarfile
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import DigestMismatch, StoreError
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, check_digest, sha256_digest
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 PARTIAL_SUFFIX = ".partial"
 _BLOBS = "blobs"
 _INCOMPLETE = "incomplete"
+LOCK_TIMEOUT_SECONDS = 10.0
+"""Time to wait for another process that writes the archive."""
+_POLL_INTERVAL = 0.05
 
 
 class GrowingArchive:
@@ -38,7 +43,7 @@ class GrowingArchive:
         """Open ``FILE.partial`` and lock it; create it as a copy of ``FILE`` if that exists.
 
         Raises:
-            StoreError: The file cannot be written, or another process writes it.
+            StoreError: The file cannot be written, or another process still writes it after LOCK_TIMEOUT_SECONDS.
         """
         self.path = path
         self.partial = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
@@ -48,15 +53,14 @@ class GrowingArchive:
         self._lock = threading.Lock()
         with disk_errors(self.partial):
             self.partial.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.partial.open("a+b", buffering=0)
+            self._file, self._descriptor = self._acquire()
             try:
-                self._descriptor = self._acquire()
                 if not os.fstat(self._descriptor).st_size:
                     self._copy_existing()
                 self._end = self._read_members()
                 os.ftruncate(self._descriptor, self._end)
             except BaseException:
-                self._file.close()
+                self.close()
                 raise
 
     def find(self, descriptor: Descriptor) -> bool:
@@ -136,17 +140,23 @@ class GrowingArchive:
             os.close(self._descriptor)
         self._descriptor = -1
 
-    def _acquire(self) -> int:
-        """Lock the partial file, and return a descriptor to write it."""
-        with suppress(BlockingIOError, FileNotFoundError):
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            descriptor = os.open(self.partial, os.O_RDWR)
-            if os.path.sameopenfile(self._file.fileno(), descriptor):
-                return descriptor
-            os.close(descriptor)  # another process has completed the archive since this one opened the file
-        raise StoreError(
-            f"{self.partial}: another process is writing this archive", hint="wait for it, or write another file"
-        )
+    def _acquire(self) -> tuple[BinaryIO, int]:
+        """Open and lock the partial file; return it, and a descriptor to write it."""
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+        while True:
+            file = self.partial.open("a+b", buffering=0)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                descriptor = os.open(self.partial, os.O_RDWR)
+                if os.path.sameopenfile(file.fileno(), descriptor):
+                    return file, descriptor
+                os.close(descriptor)  # another process has completed the archive since this one opened the file
+            except (BlockingIOError, FileNotFoundError):
+                if time.monotonic() > deadline:
+                    hint = "wait for it, or write another file"
+                    raise StoreError(f"{self.partial}: another process is writing this archive", hint=hint) from None
+            file.close()
+            interrupts.sleep(_POLL_INTERVAL)
 
     def _copy_existing(self) -> None:
         """Continue a complete archive in a copy, so that it exists until the new one does."""

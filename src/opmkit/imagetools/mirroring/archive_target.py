@@ -75,19 +75,20 @@ class ArchiveTarget:
         """
         listed = [image for image in images if self._carried.images.get(image.name) != image.digest or image.is_catalog]
         added = MirrorDescription({image.name: image for image in listed}, self._omitted)
-        description = self._existing.merge(added)
-        if self._file is None and description == self._existing:
+        if self._file is None and self._existing.merge(added) == self._existing:
             return False
         archive = self._open()
+        _, existing = _open_existing(self.path)  # it may have been replaced before this process had the lock
+        description = existing.merge(added)
         index = IndexManifest.build([self._descriptor(archive, image) for image in description.images.values()])
         files = {DESCRIPTION_FILE: description.dump(), INDEX_FILE: index.raw, LAYOUT_FILE: LAYOUT_CONTENT}
         archive.finish(files)
         self._file = None
         return True
 
-    def carried(self, images: Iterable[MirroredImage]) -> CarriedContent:
-        """Return the record of what was carried before, and of what this archive adds."""
-        return self._carried.with_content({image.name: image.digest for image in images}, self._written)
+    def added(self, images: Iterable[MirroredImage]) -> CarriedContent:
+        """Return the images, and the blobs that this archive has for them."""
+        return CarriedContent({image.name: image.digest for image in images}, self._written)
 
     def close(self) -> None:
         """Release the archive; what was written remains in ``FILE.partial`` unless it was committed."""

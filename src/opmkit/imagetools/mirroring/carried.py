@@ -10,6 +10,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import check_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.locks import locked_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,13 +54,16 @@ class CarriedContent:
             Reference.parse(name)
         return cls(images, blobs)
 
-    def with_content(self, images: Mapping[str, str], blobs: Mapping[str, str]) -> CarriedContent:
-        """Return a record that also has these images and blobs."""
-        return CarriedContent({**self.images, **images}, {**blobs, **self.blobs})
+    def add_to(self, path: Path) -> None:
+        """Add the content to a record, which may have changed since it was read, and write it atomically.
 
-    def write(self, path: Path) -> None:
-        """Write the record atomically; raise StoreError."""
-        content = dump_json({"images": dict(self.images), "blobs": dict(self.blobs)})
+        Raises:
+            StoreError: The file cannot be read or written.
+            InvalidImage, InvalidReference, LimitExceeded: It is not a record.
+        """
         with disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_files(path.parent, {path.name: content})
+        with locked_directory(path.parent):
+            before = CarriedContent.read(path)
+            record = {"images": {**before.images, **self.images}, "blobs": {**self.blobs, **before.blobs}}
+            write_files(path.parent, {path.name: dump_json(record)})

@@ -63,7 +63,7 @@ def commit_target(target: MirrorTarget, images: Iterable[MirroredImage], have: P
     described = list(images)
     has_changed = target.commit(described)
     if have and isinstance(target, ArchiveTarget):
-        target.carried(described).write(have)
+        target.added(described).add_to(have)
     return has_changed
 
 

@@ -1,13 +1,16 @@
-"""Named locks between processes of one user on one machine."""
+"""Locks between processes on one machine."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
-from contextlib import ExitStack, contextmanager
+import os
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import StoreError
+from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import private_directory
 
 if TYPE_CHECKING:
@@ -21,8 +24,31 @@ TIMEOUT_SECONDS = 600.0
 _log = logging.getLogger(__name__)
 
 
+@contextmanager
+def locked_directory(directory: Path, mode: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold a lock on a directory within the block, for one writer or for readers (LOCK_SH).
+
+    Nothing is locked if the directory does not exist, or on network file systems without locks.
+
+    Raises:
+        StoreError: The directory cannot be opened.
+    """
+    descriptor = -1
+    with disk_errors(directory), suppress(FileNotFoundError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if descriptor < 0:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, mode)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 class NamedLocks:
-    """Reentrant locks for several names, which are acquired together.
+    """Reentrant locks of one user for several names, which are acquired together.
 
     The operating system releases them when the process ends. They are best effort: nothing is locked if the directory
     of the lock files is not usable.

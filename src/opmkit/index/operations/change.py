@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -212,19 +213,21 @@ def change_database(
 def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> AppliedChange:
     """Change the file-based catalog in the directory ``root`` atomically; with ``dry_run``, write nothing.
 
-    Files without a changed blob are not written.
+    Waits for other processes that change the catalog. Files without a changed blob are not written.
 
     Raises:
         InvalidCatalog: the catalog cannot be read.
         CatalogError: the change failed.
     """
+    from opmkit.imagetools.store.locks import locked_directory
     from opmkit.index.fbc.load import load_directory
     from opmkit.index.fbc.rewrite import apply_changes, plan_changes
     from opmkit.index.operations.diff.fbc import diff_blobs
 
-    loaded = load_directory(root)
-    edit = change.apply_to_loaded(loaded)
-    rewritten = plan_changes(root, loaded.blobs, edit.blobs)
-    if not dry_run:
-        apply_changes(root, rewritten)
+    with nullcontext() if dry_run else locked_directory(root):
+        loaded = load_directory(root)
+        edit = change.apply_to_loaded(loaded)
+        rewritten = plan_changes(root, loaded.blobs, edit.blobs)
+        if not dry_run:
+            apply_changes(root, rewritten)
     return AppliedChange.from_result(diff_blobs(loaded.blobs, edit.blobs), edit)

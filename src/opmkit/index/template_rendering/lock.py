@@ -5,11 +5,8 @@ A lock file is YAML with one line per image, sorted, so that versions of it are 
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,6 +16,7 @@ from opmkit.imagetools.files import write_files
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec.digests import is_digest
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.locks import locked_directory
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.templates.document import TemplateFile
 
@@ -92,25 +90,13 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
     with disk_errors(path):
         path = path.resolve()  # a link to a lock file remains
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _directory_lock(path.parent):
+        with locked_directory(path.parent):
             before = ImageLock.read(path)
             after = ImageLock({**before.images, **changes})
             if after == before:
                 return False
             write_files(path.parent, {path.name: after.encode()})
             return True
-
-
-@contextmanager
-def _directory_lock(directory: Path) -> Iterator[None]:
-    """Wait for other writers in a directory; on file systems without flock there is no protection from them."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _parse(file: TemplateFile) -> dict[str, LockedImage]:

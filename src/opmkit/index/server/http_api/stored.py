@@ -6,7 +6,6 @@ only if the digest in its index is that of the cache, and if its documents have 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -20,8 +19,9 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.locks import locked_directory
 from opmkit.index.server.http_api.content import FIELDS, TAG_LENGTH, CatalogContent, ContentIndex
-from opmkit.index.server.json_cache.cache import is_current, locked
+from opmkit.index.server.json_cache.cache import is_current
 from opmkit.index.server.json_cache.layout import DOCUMENTS, FILE_MODE
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _store(content: CatalogContent, directory: Path, digest: str) -> None:
             },
         }
     )
-    with locked(directory, fcntl.LOCK_EX):
+    with locked_directory(directory):
         for path in directory.glob(f"{_NEW}*"):
             path.unlink()  # left over from a process that was killed
         pending = directory / f"{_NEW}{secrets.token_hex(8)}"

@@ -10,7 +10,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import orjson
 
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.locks import locked_directory
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.server.json_cache.digest import check_file_types, hash_tree
@@ -66,7 +67,7 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
     """
     _check_content(directory)
     catalog = hash_tree(root)
-    with locked(directory, fcntl.LOCK_SH):
+    with locked_directory(directory, fcntl.LOCK_SH):
         stored = _stored_digest(directory)
         computed = _digest(catalog, directory / CONTENT) if stored else ""
         if stored and stored == computed:
@@ -157,29 +158,12 @@ def _umask(mask: int) -> Iterator[None]:
 def _claimed(directory: Path) -> Iterator[None]:
     """Create the directory if needed, and keep other processes from building in it at the same time."""
     make_directory(directory, DIRECTORY_MODE)
-    with locked(directory, fcntl.LOCK_EX):
+    with locked_directory(directory):
         (directory / DIGEST).touch(FILE_MODE)  # marks the directory as a cache, which is not valid yet
         make_directory(directory / CONTENT, DIRECTORY_MODE)
         for path in (*directory.glob(f"{_NEW_CONTENT}*"), *directory.glob(f"{_NEW_DIGEST}*")):
             _remove(path)  # left over from a process that was killed
         yield
-
-
-@contextmanager
-def locked(directory: Path, mode: int) -> Iterator[None]:
-    """Hold a lock on the directory, for readers (LOCK_SH) or one writer (LOCK_EX); none if it does not exist."""
-    descriptor = -1
-    with disk_errors(directory), suppress(FileNotFoundError):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    if descriptor < 0:
-        yield
-        return
-    try:
-        with suppress(OSError):  # some network file systems lack locks; the digest detects mixed content
-            fcntl.flock(descriptor, mode)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _install(new: Path, directory: Path, digest: str) -> None:

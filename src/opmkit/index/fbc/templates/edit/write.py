@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.files import write_files
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.locks import locked_directory
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.templates.document import MAX_TEMPLATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 MAX_ATTEMPTS = 10
@@ -63,27 +62,12 @@ def _replace(paths: Mapping[str, Path], before: Mapping[str, bytes], after: Mapp
     with disk_errors(directories[0]):
         for directory in directories:
             directory.mkdir(parents=True, exist_ok=True)
-    with _locked(directories):
+    with ExitStack() as stack:
+        for directory in directories:  # without locks, the comparison before the write remains
+            stack.enter_context(locked_directory(directory))
         if any(read_template(paths[name], name) != content for name, content in before.items()):
             return False
         for directory in directories:
             files = {target.name: after[name] for name, target in targets.items() if target.parent == directory}
             write_files(directory, files)
     return True
-
-
-@contextmanager
-def _locked(directories: list[Path]) -> Iterator[None]:
-    """Hold exclusive locks on directories, in their order; file systems without locks are not locked."""
-    if not directories:
-        yield
-        return
-    with disk_errors(directories[0]):
-        descriptor = os.open(directories[0], os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):  # on file systems without locks, the comparison before the write remains
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with _locked(directories[1:]):
-            yield
-    finally:
-        os.close(descriptor)
