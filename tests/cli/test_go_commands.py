@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from opmkit.cli.errors import UsageError
-from opmkit.cli.go_commands import GoGroup, LenientGoGroup, given_flags, require_flags
+from opmkit.cli.go_commands import GoGroup, given_flags, require_flags
 from opmkit.cli.pflag import parse_csv_record
 from opmkit.cli.registration import add_command
 from opmkit.cli.registry_flags import RegistryFlags
@@ -42,7 +42,7 @@ def parse(*argv: str) -> dict[str, Any]:
 
     app = typer.Typer(cls=GoGroup, add_completion=False)
     app.callback()(lambda: None)
-    group = typer.Typer(name="go", help="A group.", cls=LenientGoGroup, add_completion=False)
+    group = typer.Typer(name="go", help="A group.", cls=GoGroup, add_completion=False)
     group.callback()(lambda: None)
     add_command(group, "probe", probe)
     add_command(group, "strict", strict)
@@ -158,6 +158,7 @@ def test_global_flags_that_a_command_does_not_have_are_ignored() -> None:
         (["probe", "--generate=yes"], 'invalid argument "yes" for "--generate" flag: must be true or false'),
         (["go", "strict"], 'required flag(s) "bundles" not set'),
         (["bogus"], 'unknown command "bogus" for "opm"'),
+        (["go", "bogus"], 'unknown command "bogus" for "opm go"'),
     ],
 )
 def test_errors_have_the_messages_of_cobra(argv: list[str], message: str) -> None:
@@ -194,10 +195,3 @@ def test_unknown_flags_of_groups(argv: list[str]) -> None:
 def test_an_unknown_shorthand_flag_of_a_group() -> None:
     with pytest.raises(UsageError, match=r"^unknown shorthand flag: 'z' in -zx$"):
         parse("go", "-zx", "strict")
-
-
-def test_lenient_groups_print_help_and_succeed_for_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    parse("go", "bogus")
-    captured = capsys.readouterr()
-    assert "Usage: opm go" in captured.out
-    assert 'unknown command "bogus" for "opm go"' in captured.err

@@ -97,7 +97,7 @@ def test_adding_at_once_or_in_turn_results_in_the_same_catalog(site: Opm) -> Non
 def test_changes_of_a_directory_at_the_same_time_are_all_made(site: Opm, forkserver: ForkServer) -> None:
     deprecate = ("index", "deprecate", "-f", "cat", "--package", NAME, "-m", "It is old.")
     objects = [("--bundle", V1), ("--bundle", V2), ("--channel", "alpha"), ("--channel", "stable")]
-    done = forkserver.run([Command([*deprecate, *object], {}, site.directory) for object in objects])
+    done = forkserver.run([Command([*deprecate, *each], {}, site.directory) for each in objects])
     assert [each.status for each in done] == [0] * len(objects), [each.stderr for each in done]
     rendered = site("render", "cat", "--output", "yaml")
     (deprecations,) = [blob for blob in yaml.safe_load_all(rendered) if blob["schema"] == "olm.deprecations"]

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.cli.go_commands import GoGroup
+from opmkit.cli.main import build_app
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from tests.kit.corpus import save_files
+from tests.kit.forkserver import Command
 from tests.kit.opm import LAGOON, Opm
 from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.kit.forkserver import ForkServer
 
 
 @pytest.fixture
@@ -52,6 +58,24 @@ def assert_fails(opm: Opm, *argv: str, status: int = 1, contains: tuple[str, ...
 
 def add(*bundles: str) -> tuple[str, ...]:
     return ("registry", "add", "-d", "index.db", "-b", ",".join(bundles))
+
+
+def group_paths(group: GoGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of all groups of commands."""
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, GoGroup):
+            yield from group_paths(group.get_command(None, name), (*path, name))
+
+
+def test_unknown_command_of_any_group_is_an_error(forkserver: ForkServer) -> None:
+    groups = list(group_paths(build_app(load_all=False)))
+    assert len(groups) > 15
+    for path, done in zip(groups, forkserver.run([Command([*path, "nonsense"]) for path in groups]), strict=True):
+        first, hint = done.stderr.splitlines()
+        assert (done.status, done.stdout) == (1, "")
+        assert first == f'Error: unknown command "nonsense" for "{" ".join(("opm", *path))}"'
+        assert hint.startswith("  hint: ")
 
 
 def test_missing_tag_is_an_error(opm_http: Opm, bundle: str) -> None:

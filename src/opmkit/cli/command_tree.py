@@ -124,11 +124,9 @@ _CATALOG_FIND: Entries = {
 }
 _CATALOG: Entries = {
     "health": ("catalog:health", "Check the health of a running catalog; the exit code is 1 if it is not serving"),
-    "list": Group(
-        "List the packages, channels, bundles, APIs or documents of a running catalog", _CATALOG_LIST, is_lenient=False
-    ),
-    "get": Group("Show a package or a bundle of a running catalog", _CATALOG_GET, is_lenient=False),
-    "find": Group("Find bundles of a running catalog by API or update edge", _CATALOG_FIND, is_lenient=False),
+    "list": Group("List the packages, channels, bundles, APIs or documents of a running catalog", _CATALOG_LIST),
+    "get": Group("Show a package or a bundle of a running catalog", _CATALOG_GET),
+    "find": Group("Find bundles of a running catalog by API or update edge", _CATALOG_FIND),
 }
 _IMAGE: Entries = {
     "ls": ("image:ls", "List the images in the embedded image store"),
@@ -245,5 +243,5 @@ COMMANDS: Entries = {
     "run": Group("Run operators in a cluster with OLM", _RUN),
     "report": Group("Merge reports", _REPORT),
     "template": Group("Edit and render catalog templates", _TEMPLATE),
-    "alpha": Group("Commands that are alpha in operator-registry", _ALPHA, is_lenient=False),
+    "alpha": Group("Commands that are alpha in operator-registry", _ALPHA),
 }

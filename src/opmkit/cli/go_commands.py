@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from opmkit.cli.errors import UsageError, print_error, similar_names
+from opmkit.cli.errors import UsageError, similar_names
 from opmkit.cli.help_flags import create_help_all, describe_help, is_long
 from opmkit.cli.hints import set_command_flags
 from opmkit.cli.json_failures import detect_json_output, print_failures_as_json
@@ -71,7 +71,6 @@ class GoCommand(TyperCommand):
 class GoGroup(TyperGroup):
     """A group of commands that also accepts the global flags of its commands before their names."""
 
-    lenient = False
     _help_all: Any = None
 
     def __init__(self, **settings: Any) -> None:
@@ -140,32 +139,19 @@ class GoGroup(TyperGroup):
                 raise unknown_flag(name, arg, options, ctx.command_path)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; for an unknown one, raise UsageError, or print the help if the group is lenient."""
+        """Find the command; raise UsageError for an unknown one."""
         if args and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
             known = [name for name, command in self.commands.items() if not command.hidden]
             similar = [f"{ctx.command_path} {name}" for name in similar_names(args[0], known)]
             root = ctx.find_root()
             if not similar and isinstance(root.command, GoGroup):
                 similar = root.command.find_paths(args[0], root.command_path)[:_MAX_SUGGESTIONS]
-            error = UsageError(
+            raise UsageError(
                 f'unknown command "{args[0]}" for "{ctx.command_path}"',
                 ctx.command_path,
                 similar=[f"'{path}'" for path in similar],
             )
-            if not self.lenient:
-                raise error
-            from opmkit.cli.help_page import print_help
-
-            print_error(error)  # scripts rely on exit code 0 here, as with Go opm
-            print_help(ctx)
-            ctx.exit(0)
         return super().resolve_command(ctx, args)
-
-
-class LenientGoGroup(GoGroup):
-    """A group that prints its help and succeeds for an unknown command, as the inner groups of Go opm do."""
-
-    lenient = True
 
 
 def given_flags(ctx: Any) -> frozenset[str]:

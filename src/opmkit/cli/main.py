@@ -41,7 +41,7 @@ def build_app(*, load_all: bool = True) -> GoGroup:
     Importing all commands takes longer than most of them run. Unless ``load_all``, ``get_command`` of a group imports
     a command, and the commands that have not been looked up have just a name and the first line of their help.
     """
-    app = build_group("opm", Group(HELP, COMMANDS, is_lenient=False), _root)
+    app = build_group("opm", Group(HELP, COMMANDS), _root)
     if load_all:
         app.load_all()
     return app

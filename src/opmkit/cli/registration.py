@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 from opmkit.cli.flag_groups import expand_flag_groups
-from opmkit.cli.go_commands import GoCommand, GoGroup, LenientGoGroup
+from opmkit.cli.go_commands import GoCommand, GoGroup
 
 _COMMANDS = "opmkit.cli.commands"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -24,7 +24,6 @@ class Group:
 
     summary: str
     entries: Entries
-    is_lenient: bool = True
 
 
 Entries = Mapping[str, tuple[str, str] | Group]
@@ -47,7 +46,7 @@ def build_group(name: str, group: Group, callback: Callable[..., Any] | None = N
     app = typer.Typer(
         name=name,
         help=group.summary,
-        cls=LenientGoGroup if group.is_lenient else GoGroup,
+        cls=GoGroup,
         add_completion=False,
         context_settings=_CONTEXT,
     )

@@ -74,19 +74,21 @@ def test_json_of_an_invalid_catalog_equals_that_of_go_opm(newcomer: InstalledOpm
         ("render --outpt json x", "unknown flag: --outpt", "did you mean --output?"),
         ("--verison", "unknown flag: --verison", "did you mean --version?"),
         ("frobnicate", 'unknown command "frobnicate" for "opm"', "run 'opm --help'"),
+        ("alpha bundle valdate", 'unknown command "valdate" for "opm alpha bundle"', "did you mean"),
+        ("registry prnue -p x", 'unknown command "prnue" for "opm registry"', "did you mean 'opm registry prune'?"),
+        ("help idnex", 'unknown command "idnex" for "opm"', "did you mean 'opm index'?"),
     ],
 )
-def test_unknown_commands_have_the_error_of_go_opm_and_a_suggestion(
+def test_unknown_commands_and_flags_have_the_error_of_go_opm_and_a_suggestion(
     newcomer: InstalledOpm, command: str, error: str, question: str
 ) -> None:
     done = newcomer.attempt(*command.split())
     first, hint = done.stderr.splitlines()
-    assert first == f"Error: {error}"
+    assert (done.returncode, done.stdout, first) == (1, "", f"Error: {error}")
     assert hint.startswith(f"  hint: {question}")
     if (go := os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST")) and not command.startswith("alpha"):
         theirs = subprocess.run([go, *command.split()], capture_output=True, text=True, check=False, timeout=60)
-        assert theirs.returncode == done.returncode
-        assert first in theirs.stderr.splitlines() or theirs.returncode == 0
+        assert first in theirs.stderr.splitlines() or theirs.returncode == 0  # as for the groups below opm
 
 
 @pytest.mark.parametrize("command", ["bundle validate bundle", "render quay.io/x/y:1", "index add --bundles x/y:1"])

@@ -43,7 +43,7 @@ def show_help(
     """
     from opmkit.cli.main import run
 
-    run([*(path or ()), "--help-all" if full else "--help"])
+    raise typer.Exit(run([*(path or ()), "--help-all" if full else "--help"]))
 
 
 def completion(
