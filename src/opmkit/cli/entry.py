@@ -49,13 +49,26 @@ def _run(module: str, function: str) -> NoReturn:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1
-    except (Exception, SystemExit):
+    except SystemExit:
         if not interrupts.received_signal():
             raise
         status = 1  # a library turned the interruption into another error
+    except Exception as error:  # noqa: BLE001 - of imports, for example in an incomplete installation
+        status = 1 if interrupts.received_signal() else _report(error)
     interrupts.end_command()
     number = interrupts.received_signal()
     sys.exit(interrupts.report(number) if number else status)
+
+
+def _report(error: Exception) -> int:
+    """Print an error that the program has not handled, and return the exit code."""
+    from opmkit.cli.errors import exit_code, print_error, print_traceback, to_opmkit_error
+
+    if "--debug" in sys.argv:
+        print_traceback(error)
+    reported = to_opmkit_error(error)
+    print_error(reported)
+    return exit_code(reported)
 
 
 def _open_closed_descriptors() -> None:

@@ -14,8 +14,6 @@ from opmkit.imagetools.hints import Hint
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import typer
-
 
 class UsageError(OpmkitError):
     """An invalid command line: unknown, missing or conflicting flags, or invalid arguments."""
@@ -38,6 +36,21 @@ class UsageError(OpmkitError):
         )
 
 
+class InternalError(OpmkitError):
+    """An error that opmkit does not expect: a defect of it or of a library."""
+
+    def __init__(self, cause: BaseException) -> None:
+        """Describe the exception."""
+        from importlib.metadata import metadata
+
+        urls = dict(url.split(", ", 1) for url in metadata("opmkit").get_all("Project-URL") or ())
+        place = f" at {urls['Issues']}" if "Issues" in urls else ""
+        super().__init__(
+            f"internal error: {type(cause).__name__}: {cause}",
+            hint=f"report this as an issue of opmkit{place}, with the output of the same command with --debug",
+        )
+
+
 def conflicting_flags(first: str, second: str, command: str = "opm") -> UsageError:
     """Return the error for two flags or arguments that cannot be combined."""
     return UsageError(f"{first} and {second} are mutually exclusive", command)
@@ -52,12 +65,18 @@ def similar_names(name: str, known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*completions, *get_close_matches(name, names)]))[:3]
 
 
-def to_opmkit_error(error: OpmkitError | typer.TyperException | OSError) -> OpmkitError:
+def to_opmkit_error(error: Exception) -> OpmkitError:
     """Return the error to report, with a message of one line and a hint."""
     if isinstance(error, OpmkitError):
         return error
     if isinstance(error, OSError):
         return OpmkitError(format_os_error(error), hint=_os_error_hint(error))
+    if isinstance(error, MemoryError):
+        return OpmkitError("out of memory", hint="raise the memory limit, or pass less input to one command")
+    if isinstance(error.__cause__, EOFError):  # of a prompt
+        return OpmkitError("standard input: unexpected end", hint="answer the prompt, or use the flag instead of it")
+    if not hasattr(error, "format_message"):  # that typer's exceptions have
+        return InternalError(error)
     context: Any = getattr(error, "ctx", None)
     return UsageError(error.format_message().rstrip("."), context.command_path if context else "opm")
 

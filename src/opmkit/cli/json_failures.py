@@ -8,13 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from typer import TyperException
+from typer import Abort, Exit
 from typer.core import TyperOption
 
 from opmkit.cli.console import print_json
 from opmkit.cli.errors import failure_document, to_opmkit_error
 from opmkit.cli.streams import OutputError
-from opmkit.imagetools.errors import OpmkitError
 
 _IS_JSON = "opmkit.json"
 """Key in ``Context.meta``: whether the command line asks for JSON."""
@@ -40,9 +39,9 @@ def print_failures_as_json(ctx: Any) -> Iterator[None]:
     """Print an error that leaves the block to stdout as JSON, if the command line asks for JSON."""
     try:
         yield
-    except (BrokenPipeError, OutputError):
+    except (BrokenPipeError, OutputError, Abort, Exit):
         raise
-    except (OpmkitError, TyperException, OSError) as error:
+    except Exception as error:
         if ctx.meta.get(_IS_JSON):
             result = {"passed": False} if ctx.info_name == "validate" else {}  # as in validation reports
             print_json({**result, **failure_document(to_opmkit_error(error))})

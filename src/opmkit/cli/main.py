@@ -16,7 +16,6 @@ from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.registration import Group, build_group
 from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import OpmkitError
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon
 
@@ -62,7 +61,7 @@ def run_app(app: Callable[..., Any], name: str, arguments: list[str], *, usage_e
     try:
         code = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
         sys.stdout.flush()
-    except (OpmkitError, typer.TyperException, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - those that nobody expects are reported, too
         if debug:
             print_traceback(error)
         return interrupts.received_signal() or _report(
@@ -71,7 +70,7 @@ def run_app(app: Callable[..., Any], name: str, arguments: list[str], *, usage_e
     return code
 
 
-def _report(error: OpmkitError | typer.TyperException | OSError, usage_error_code: int) -> int:
+def _report(error: Exception, usage_error_code: int) -> int:
     if isinstance(error, BrokenPipeError):  # the reader of stdout has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
