@@ -22,7 +22,7 @@ from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
 from opmkit.bundle.package_directory import infer_annotations
 from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -272,7 +272,8 @@ def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
         if path.is_dir() and not path.is_symlink():
             _copy(path, target / source.name, overwrite=overwrite)
         elif overwrite or not (target / path.name).exists():
-            write_file(target / path.name, path.read_bytes(), mode=path.stat().st_mode & 0o777)
+            with open_regular(path) as file:
+                write_file(target / path.name, file.read(), mode=path.stat().st_mode & 0o777)
 
 
 def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.result import AllowedFinding, TargetResult
 from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -172,10 +172,10 @@ def read_policy(path: Path, rules: Collection[str]) -> Policy:
 
     Raises:
         InvalidPolicy: with the line, for unknown keys and rules, and for ignores without a reason.
-        StoreError: if the file cannot be read.
+        ImageToolsError: if the file cannot be read, or is too large.
     """
     with disk_errors(path):
-        raw = path.read_bytes()[: MAX_BYTES + 1]
+        raw = read_limited(path, MAX_BYTES)
     return _Parser(path, Content.read(raw), rules).policy()
 
 

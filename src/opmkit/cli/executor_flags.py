@@ -90,13 +90,13 @@ class ExecutorFlags:
                 raise UsageError("--executor-credentials requires --executor")
             return None
         from opmkit.imagetools.executors import ExecutorLocation
-        from opmkit.imagetools.store.disk import disk_errors
+        from opmkit.imagetools.store.disk import disk_errors, read_limited
         from opmkit.imagetools.worker_options import WorkerOptions
 
         location = ExecutorLocation.parse(self.executor)
         credentials = b""
         if self.executor_credentials:
             with disk_errors(self.executor_credentials):
-                credentials = self.executor_credentials.read_bytes()
+                credentials = read_limited(self.executor_credentials)
         options = registry_flags.options()
         return CommandExecutor(location, WorkerOptions.create(options, credentials, is_remote=location.is_remote))

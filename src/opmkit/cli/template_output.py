@@ -43,7 +43,7 @@ def edit_files(paths: Mapping[str, Path], edit: Edit, flags: EditFlags) -> None:
         return {name: result.template.raw for name, result in edits.items()}
 
     if flags.dry_run or flags.fail_on_change:
-        edit_all({name: read_template(path, name) for name, path in paths.items()})
+        edit_all({name: read_template(path) for name, path in paths.items()})
         _print_diffs(before, edits, flags)
         return
     change_files(paths, edit_all)

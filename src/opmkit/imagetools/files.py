@@ -1,8 +1,10 @@
-"""Atomic writes of several files."""
+"""Atomic writes of several files, and copies of directories."""
 
 from __future__ import annotations
 
+import errno
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
@@ -35,3 +37,23 @@ def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
         for name in files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (staging / name).replace(directory / name)
+
+
+def copy_tree(source: Path, target: Path) -> Path:
+    """Copy a directory with its symbolic links, but without pipes, sockets and devices; return ``target``.
+
+    Raises:
+        OSError: A file cannot be read or written.
+    """
+    try:
+        return Path(shutil.copytree(source, target, symlinks=True, ignore=_special_files))
+    except shutil.Error as error:
+        failed, _, cause = error.args[0][0]
+        raise OSError(errno.EIO, cause, failed) from error
+
+
+def _special_files(directory: str, names: Iterable[str]) -> list[str]:
+    modes = {name: Path(directory, name).lstat().st_mode for name in names}
+    return [
+        name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+    ]

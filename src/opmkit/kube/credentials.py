@@ -11,6 +11,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from opmkit.imagetools.store.disk import read_limited
 from opmkit.kube.connection import ClientCertificate
 from opmkit.kube.errors import ClusterError
 
@@ -59,7 +60,7 @@ class Credentials:
         """Renew the credentials, and return whether they may have changed; raises ClusterError."""
         if self._user.token_file:
             try:
-                self._token = self._user.token_file.read_text("ascii").strip()
+                self._token = read_limited(self._user.token_file).decode("ascii").strip()
             except (OSError, ValueError) as error:
                 cause = error.strerror if isinstance(error, OSError) else "not a token"
                 raise ClusterError(f"token file {self._user.token_file}: {cause}") from error

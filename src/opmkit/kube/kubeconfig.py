@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.store.disk import read_limited
 from opmkit.kube.connection import ClientCertificate, Connection, CredentialPlugin, Server, User
 from opmkit.kube.errors import ClusterError
 
@@ -70,7 +71,7 @@ def _invalid(paths: str, cause: str, hint: Hint | str = "") -> ClusterError:
 def _merge(merged: Mapping, path: Path, *, may_be_empty: bool) -> None:
     """Add the items of a file that are not in ``merged`` yet."""
     try:
-        document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        document = yaml.load(read_limited(path), Loader=yaml.CSafeLoader)
         if document is None and not may_be_empty:
             raise _InvalidError("the file is empty")
         config = _mapping(document or {}, "")
@@ -204,7 +205,7 @@ def _pem(item: Mapping, key: str, where: str) -> str:
     try:
         if data:
             return base64.b64decode(data, validate=False).decode("ascii")
-        return Path(item[_DIRECTORY], file).read_text("ascii") if file else ""
+        return read_limited(Path(item[_DIRECTORY], file)).decode("ascii") if file else ""
     except OSError as error:
         raise _InvalidError(f"{where}: {key} {file}: {error.strerror}") from error
     except (binascii.Error, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.errors import LimitExceeded
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.template_rendering import lock as lock_module
 from opmkit.index.template_rendering.lock import ImageLock, LockedImage, update_lock
@@ -93,5 +94,5 @@ def test_invalid_files_are_reported_with_lines(tmp_path: Path, text: str, proble
 def test_too_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_module, "MAX_LOCK", 10)
     (tmp_path / "catalog.lock").write_text("version: 1\nimages: {}\n")
-    with pytest.raises(InvalidCatalog, match="larger than 10 bytes"):
+    with pytest.raises(LimitExceeded, match="larger than 10 bytes"):
         ImageLock.read(tmp_path / "catalog.lock")

@@ -11,7 +11,7 @@ from opmkit.bundle.errors import BundleError, InvalidDocument
 from opmkit.bundle.fields import describe
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,7 +89,7 @@ def _parse(text: str, subject: str) -> Reference:
 
 def _read(path: Path) -> dict[str, str]:
     with disk_errors(path):
-        content = path.read_bytes()
+        content = read_limited(path)
     try:
         value = read_document(content).value
     except InvalidDocument as error:

@@ -13,7 +13,7 @@ from opmkit.bundle.errors import InvalidDocument, InvalidProject
 from opmkit.bundle.project.build_constraint import is_satisfied
 from opmkit.bundle.project.go_source import parse_go
 from opmkit.bundle.project.markers import GROUP_MARKER, SKIP_MARKER, VERSION_MARKER
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,8 @@ def load_packages(root: Path) -> dict[str, GoPackage]:
     with disk_errors(root):
         for directory, names, file_names in os.walk(root):
             names[:] = sorted(name for name in names if not name.startswith((".", "_")) and name not in _IGNORED)
-            paths = [Path(directory) / name for name in sorted(file_names) if _is_source(name)]
+            sources = [Path(directory) / name for name in sorted(file_names) if _is_source(name)]
+            paths = [path for path in sources if path.is_file()]  # not a pipe
             files = {path: file for path in paths if (file := _read(path)) and is_satisfied(file.constraint)}
             if files:
                 package = _package(_import_path(Path(directory)), files)
@@ -112,7 +113,7 @@ def _import_path(directory: Path) -> str:
     for parent in (resolved, *resolved.parents):
         module = parent / "go.mod"
         if module.is_file():
-            match = _MODULE.search(module.read_bytes())
+            match = _MODULE.search(read_limited(module))
             name = match.group(1).decode(errors="replace") if match else ""
             return "/".join(filter(None, (name, *resolved.relative_to(parent).parts)))
     return resolved.as_posix()

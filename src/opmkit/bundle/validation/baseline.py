@@ -10,7 +10,7 @@ import orjson
 
 from opmkit.bundle.policy import InvalidPolicy
 from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
 
 FORMAT_VERSION = 1
+MAX_BYTES = 64 << 20
+"""Maximum size of a baseline; a finding has about 200 bytes."""
 
 Baseline: TypeAlias = Counter[tuple[str, str, str, str]]
 """Number of known findings per bundle, rule, file and subject."""
@@ -30,10 +32,10 @@ def read_baseline(path: Path) -> Baseline:
 
     Raises:
         InvalidPolicy: if the file is not a baseline.
-        StoreError: if the file cannot be read.
+        ImageToolsError: if the file cannot be read, or is too large.
     """
     with disk_errors(path):
-        raw = path.read_bytes()
+        raw = read_limited(path, MAX_BYTES)
     try:
         value = orjson.loads(raw)
         if value["version"] != FORMAT_VERSION:

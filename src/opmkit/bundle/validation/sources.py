@@ -21,7 +21,7 @@ from opmkit.bundle.validation.operator_directory import (
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -131,11 +131,9 @@ def _directories(path: Path, target: str) -> Iterator[Source]:
 
 
 def read_list(path: Path) -> list[str]:
-    """Return the targets in a file, one per line with comments after ``#``; raise NotABundle if it is too large."""
+    """Return the targets in a file, one per line with comments after ``#``; raise LimitExceeded if it is too large."""
     with disk_errors(path):
-        if path.stat().st_size > _MAX_LIST_BYTES:
-            raise NotABundle(f"{path} is larger than {_MAX_LIST_BYTES} bytes", hint="pass one reference per line")
-        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+        lines = read_limited(path, _MAX_LIST_BYTES).decode("utf-8", "replace").splitlines()
     targets = [line.partition("#")[0].strip() for line in lines]
     if any(target.startswith(LIST_PREFIX) for target in targets):
         raise NotABundle(f"{path}: nested list", hint="name all lists on the command line")

@@ -12,6 +12,8 @@ from opmkit.cli.policy_file import REPORT_PANEL
 from opmkit.cli.validation_flags import ReportFormat
 
 COMMAND = "opm report merge"
+MAX_REPORT = 1 << 30
+"""Maximum size of a report, in bytes."""
 
 
 def merge(
@@ -61,10 +63,10 @@ def _read(path: Path) -> tuple[str, dict[str, object]]:
     """Return the format of a report and the data of its shard; raise InvalidReport if it has none."""
     from opmkit.bundle.reports import embedded
     from opmkit.bundle.validation.shard_report import InvalidReport
-    from opmkit.imagetools.store.disk import disk_errors
+    from opmkit.imagetools.store.disk import disk_errors, read_limited
 
     with disk_errors(path):
-        found = embedded.extract(path.read_bytes())
+        found = embedded.extract(read_limited(path, MAX_REPORT))
     if found is None:
         raise InvalidReport(
             f"{path}: not the report of a shard",

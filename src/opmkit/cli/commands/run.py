@@ -186,12 +186,14 @@ def _registry_tool(
     if not ca_secret:
         yield call_once(registry_flags.tool)
         return
+    from opmkit.imagetools.store.disk import disk_errors, read_limited
     from opmkit.olm.secrets import read_certificates
 
     with NamedTemporaryFile(prefix="opm-ca-", suffix=".pem") as file:
         file.write(read_certificates(cluster, ca_secret))
         if registry_flags.ca_file:
-            file.write(b"\n" + registry_flags.ca_file.read_bytes())
+            with disk_errors(registry_flags.ca_file):
+                file.write(b"\n" + read_limited(registry_flags.ca_file))
         file.flush()
         yield call_once(replace(registry_flags, ca_file=Path(file.name)).tool)
 

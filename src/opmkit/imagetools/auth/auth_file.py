@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.auth.credential_helper import run_credential_helper
 from opmkit.imagetools.auth.credentials import Credentials
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.store.disk import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +55,7 @@ class AuthFile:
             ImageToolsError: The file cannot be read or is invalid; the message quotes none of it.
         """
         try:
-            text = path.read_bytes()
+            text = read_limited(path)
             content = json.loads(text) if text.strip() else {}
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -14,7 +14,7 @@ from opmkit.imagetools.errors import ImageToolsError, InvalidImage
 from opmkit.imagetools.layer.compression import Compression, layer_media_type, new_compressor
 from opmkit.imagetools.layer.reader import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
 from opmkit.imagetools.spec import Descriptor
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -135,7 +135,7 @@ def _tar(files: Iterable[LayerFile], mtime: int, opaque_directories: Iterable[st
 
 
 def _file(file: LayerFile, name: str, mtime: int) -> Iterator[bytes]:
-    with io.BytesIO(file.source) if isinstance(file.source, bytes) else file.source.open("rb") as source:
+    with io.BytesIO(file.source) if isinstance(file.source, bytes) else open_regular(file.source) as source:
         size = source.seek(0, io.SEEK_END)
         source.seek(0)
         yield _header(name, tarfile.REGTYPE, file.mode & 0o7777, size, mtime)

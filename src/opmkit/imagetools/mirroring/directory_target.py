@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.files import write_files
-from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MirrorDescription
+from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, MirrorDescription
 from opmkit.imagetools.spec import is_digest
 from opmkit.imagetools.store import LayoutRepository
+from opmkit.imagetools.store.disk import read_limited
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME
 
@@ -88,7 +89,7 @@ class DirectoryTarget:
         """Add images to the description from which the directory is loaded; return whether it has changed."""
         path = self.path / DESCRIPTION_FILE
         with self._layout.lock():
-            raw = path.read_bytes() if path.exists() else None
+            raw = read_limited(path, MAX_DESCRIPTION_SIZE) if path.exists() else None
             existing = MirrorDescription() if raw is None else MirrorDescription.parse(raw, str(path))
             description = existing.merge(MirrorDescription({image.name: image for image in images})).dump()
             if description != raw:

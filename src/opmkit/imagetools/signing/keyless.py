@@ -14,6 +14,7 @@ from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.signing.attachments import attach_bundle
 from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.errors import InvalidSignature
+from opmkit.imagetools.store.disk import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +188,7 @@ class KeylessSigner:
         try:
             if self.trust_config is None:
                 return ClientTrustConfig.production()
-            return ClientTrustConfig.from_json(self.trust_config.read_text())
+            return ClientTrustConfig.from_json(read_limited(self.trust_config).decode())
         except OSError as error:
             raise ImageToolsError(
                 f"{error.filename or self.trust_config}: {error.strerror or error}", hint="check the path"

@@ -10,6 +10,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
+from opmkit.imagetools.store.disk import read_limited
 from opmkit.index.api.messages import request_class, response_class
 from opmkit.index.api.methods import ACKNOWLEDGEMENT, ALL_METHODS, CUSTOM_SCHEMAS
 from opmkit.index.client.address import parse_address
@@ -215,7 +216,7 @@ def _authorities(ca_file: Path | None) -> bytes:
     if ca_file is None:
         system = ssl.create_default_context().get_ca_certs(binary_form=True)
         return "".join(map(ssl.DER_cert_to_PEM_cert, system)).encode()
-    data = ca_file.read_bytes()
+    data = read_limited(ca_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     with suppress(ssl.SSLError, ValueError):
         context.load_verify_locations(cadata=data.decode("ascii", "ignore"))

@@ -10,7 +10,7 @@ from opmkit.bundle.document_stream import read_document_file, read_documents
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Severity
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, open_regular
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import (
     Blob,
@@ -125,7 +125,8 @@ def read_file(path: FilePath) -> bytes:
     """
     with disk_errors(path):
         _check_size(path)
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read()
 
 
 def _check_size(path: FilePath) -> None:
@@ -146,7 +147,7 @@ class _Loader:
     def load_path(self, name: str, path: FilePath) -> Iterator[Blob]:
         with disk_errors(path):
             _check_size(path)
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 yield from self.load(name, read_document_file(file, include_empty=True))
 
     def load(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:

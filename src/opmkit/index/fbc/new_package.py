@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.icons import media_type_of
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Icon, PackageBlob
 
@@ -47,6 +47,4 @@ def _read_icon(path: Path) -> Icon:
 
 def _read(path: Path) -> bytes:
     with disk_errors(path):
-        if path.stat().st_size > MAX_FILE:
-            raise CatalogError(f"{path}: larger than {MAX_FILE} bytes", hint="Use a smaller file.")
-        return path.read_bytes()
+        return read_limited(path, MAX_FILE)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.imagetools.files import copy_tree
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.layer.paths import normalize_path
 from opmkit.imagetools.store.disk import disk_errors
@@ -263,7 +264,7 @@ def copy_content(path: Path, directory: Path) -> Content:
     """Copy the catalog directory or database file at ``path`` to ``directory``; raises StoreError."""
     with disk_errors(path):
         if path.is_dir():
-            return CatalogContent(shutil.copytree(path, directory / _CATALOG_DIRECTORY, symlinks=True))
+            return CatalogContent(copy_tree(path, directory / _CATALOG_DIRECTORY))
         return DatabaseContent(Path(shutil.copyfile(path, directory / _DATABASE_FILE)))
 
 

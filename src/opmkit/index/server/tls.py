@@ -6,6 +6,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.store.disk import read_limited
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def tls_context(files: TlsFiles, protocol: str = "h2") -> ssl.SSLContext:
     """Return the TLS context of a server for a protocol; raises ServerError for files that cannot be used together."""
     for path in (files.certificate, files.key):
         try:
-            path.read_bytes()
+            read_limited(path)
         except OSError as error:  # errors of OpenSSL do not name the file
             raise ServerError(
                 f"{path}: {error.strerror}",

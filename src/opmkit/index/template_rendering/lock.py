@@ -15,7 +15,7 @@ from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.files import write_files
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec.digests import is_digest
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 from opmkit.imagetools.store.locks import locked_directory
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.templates.document import TemplateFile
@@ -59,9 +59,7 @@ class ImageLock:
         with disk_errors(path):
             if not path.exists():
                 return cls()
-            if path.stat().st_size > MAX_LOCK:
-                raise InvalidCatalog(f"{path}: larger than {MAX_LOCK} bytes", hint="delete it, and lock again")
-            raw = path.read_bytes()
+            raw = read_limited(path, MAX_LOCK)
         conflict = _CONFLICT.search(raw)
         if conflict:
             line = raw.count(b"\n", 0, conflict.start()) + 1

@@ -20,7 +20,7 @@ from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.findings import raise_findings
-from opmkit.index.fbc.load import parse_blobs, read_blobs
+from opmkit.index.fbc.load import parse_blobs, read_blobs, read_file
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType, render_template
@@ -211,8 +211,7 @@ def _build_blobs(component: Component, options: BuildOptions) -> Blobs:
         return parse_blobs(_run_program(component), component.source[0])
     path = Path(component.source[0])
     if component.builder is Builder.RAW:
-        with disk_errors(path):
-            return parse_blobs(path.read_bytes(), str(path))
+        return parse_blobs(read_file(path), str(path))
     type_ = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
     template = TemplateFile.open(path)
     return render_template(template, type_, options.render, level=options.level, compat=options.compat)

@@ -12,7 +12,7 @@ from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.content import Content
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value, qualified_name
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import check_name
 
@@ -83,7 +83,7 @@ def read_pod_config(path: Path) -> dict[str, Any]:
         StoreError: the file cannot be read.
     """
     with disk_errors(path):
-        content = Content.read(path.read_bytes())
+        content = Content.read(read_limited(path))
     if content.error is not None:
         raise CatalogError(content.error.located(str(path)), hint="correct the file")
     if not isinstance(content.value, dict):

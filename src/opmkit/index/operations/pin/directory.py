@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.pinning.pin import MANIFEST_EXTENSIONS, read_manifests
 from opmkit.bundle.pinning.pinnable_file import PinnableFile
-from opmkit.imagetools.files import write_files
+from opmkit.imagetools.files import copy_tree, write_files
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
@@ -95,7 +94,7 @@ class PinSource:
             output.parent.mkdir(parents=True, exist_ok=True)
             with ScratchDirectory(".opm-", output.parent) as scratch:
                 copy = Path(scratch, "copy")
-                shutil.copytree(self.path, copy, symlinks=True)
+                copy_tree(self.path, copy)
                 self._apply(copy, changes)
                 copy.replace(output)
 

@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.files import write_files
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.disk import disk_errors, read_limited
 from opmkit.imagetools.store.locks import locked_directory
-from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.findings import CatalogFinding
+from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.templates.document import MAX_TEMPLATE
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
         StoreError: a file cannot be read or written.
     """
     for _ in range(MAX_ATTEMPTS):
-        before = {name: read_template(path, name) for name, path in paths.items()}
+        before = {name: read_template(path) for name, path in paths.items()}
         after = {name: content for name, content in edit(before).items() if content != before[name]}
         if not after or _replace(paths, before, after):
             return
@@ -40,19 +39,17 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
     raise CatalogError(f"{names}: other programs keep changing it", hint="wait for the other programs")
 
 
-def read_template(path: Path, name: str) -> bytes:
+def read_template(path: Path) -> bytes:
     """Return the content of a template, b"" if it does not exist.
 
     Raises:
-        InvalidCatalog: the file is too large.
+        LimitExceeded: the file is too large.
         StoreError: the file cannot be read.
     """
     with disk_errors(path):
         if not path.exists():
             return b""
-        if path.stat().st_size > MAX_TEMPLATE:
-            raise InvalidCatalog(str(CatalogFinding(f"larger than {MAX_TEMPLATE} bytes", file=name)))
-        return path.read_bytes()
+        return read_limited(path, MAX_TEMPLATE)
 
 
 def _replace(paths: Mapping[str, Path], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:
@@ -65,7 +62,7 @@ def _replace(paths: Mapping[str, Path], before: Mapping[str, bytes], after: Mapp
     with ExitStack() as stack:
         for directory in directories:  # without locks, the comparison before the write remains
             stack.enter_context(locked_directory(directory))
-        if any(read_template(paths[name], name) != content for name, content in before.items()):
+        if any(read_template(paths[name]) != content for name, content in before.items()):
             return False
         for directory in directories:
             files = {target.name: after[name] for name, target in targets.items() if target.parent == directory}
