@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pytest
 from tests.kit.forkserver import Command
 from tests.kit.hostile_builders import HostileRegistry, config, layer
 from tests.kit.images import member
-from tests.kit.opm import LAGOON
+from tests.kit.opm import FIXTURES, LAGOON
 from tests.kit.server import SERVE, Server
 
 if TYPE_CHECKING:
@@ -247,3 +248,83 @@ def test_servers_and_other_programs_escape_hostile_names_in_logs(opm: Opm, datab
         assert done.status in (1, 2), (program, done)
         assert "Traceback" not in done.stderr
         assert_harmless(done.output)
+
+
+NOT_UTF8 = os.fsdecode(b"\xff")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bundle validate ./bundle@ --output {}",
+        "bundle pin ./bundle@ --check -o {}",
+        "bundle pin ./bundle@ --replacements missing@ -o {}",
+        "index add -b ./bundle@ -f ./catalog@ -t x:1 --dry-run -o {}",
+        "index diff ./catalog@ index@.db -o {}",
+        "index images ./catalog@ -o {}",
+        "index images missing@.db -o {}",
+        "index merge ./catalog@ index@.db --output-dir merged@ -o {}",
+        "registry prune -d index@.db -p x -o {}",
+        "validate invalid@ -o {}",
+        "validate missing@ -o {}",
+        "template render missing@ -o {}",
+        "image inspect oci:missing@ -o {}",
+    ],
+)
+def test_paths_that_are_not_utf8(opm: Opm, command: str) -> None:
+    shutil.copytree(LAGOON / "0.1.0", opm.directory / f"bundle{NOT_UTF8}")
+    shutil.copytree(FIXTURES / "catalogs/valid", opm.directory / f"catalog{NOT_UTF8}")
+    shutil.copytree(FIXTURES / "catalogs/invalid", opm.directory / f"invalid{NOT_UTF8}")
+    first = next((opm.directory / f"invalid{NOT_UTF8}").glob("*.yaml"))
+    first.rename(first.with_name(f"{NOT_UTF8}.yaml"))
+    database = f"index{NOT_UTF8}.db"
+    opm("registry", "add", "-d", database, "-b", f"./bundle{NOT_UTF8}")
+    for output in ("text", "json", "sarif"):
+        done = opm.attempt(*command.replace("@", NOT_UTF8).format(output).split())
+        assert "internal error" not in done.stderr
+        if output == "json" and done.stdout:
+            json.loads(done.stdout)
+
+
+def test_dockerfile_of_a_directory_that_is_not_utf8(opm: Opm) -> None:
+    manifests = opm.directory / NOT_UTF8 / "manifests"
+    shutil.copytree(LAGOON / "0.1.0/manifests", manifests)
+    opm("bundle", "generate", "-d", f"{NOT_UTF8}/manifests", "-p", "lagoon-operator", "-c", "alpha")
+    assert b"COPY \xff/manifests /manifests/\n" in (opm.directory / "bundle.Dockerfile").read_bytes()
+
+
+LONE = "\\ud800"
+LONE_CATALOGS = {
+    "schema": f'{{"schema": "{LONE}"}}',
+    "field": f'{{"schema": "x", "name": "{LONE}", "package": "y{LONE}", "{LONE}": ["{LONE}"]}}',
+    "properties": '{"schema": "olm.bundle", "name": "a.v1", "package": "a", "image": "example.com/a:1", "properties": ['
+    '{"type": "olm.package", "value": {"packageName": "a", "version": "1.0.0"}},'
+    f'{{"type": "x", "value": "{LONE}"}}]}}'
+    '{"schema": "olm.package", "name": "a", "defaultChannel": "b"}'
+    f'{{"schema": "olm.channel", "name": "b", "package": "a", "entries": [{{"name": "a.v1", "skips": ["{LONE}"]}}]}}',
+}
+
+
+@pytest.mark.parametrize("name", LONE_CATALOGS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "render ./catalog",
+        "render ./catalog -o yaml",
+        "validate catalog -o json",
+        "validate catalog",
+        "index merge ./catalog ./catalog --output-dir merged -o json",
+        "index diff ./catalog ./catalog -o json",
+        "index images ./catalog -o json",
+        "alpha render-graph catalog",
+        "graph ./catalog -o graph.html",
+        "migrate catalog migrated",
+    ],
+)
+def test_lone_surrogates_are_replaced_as_in_go(opm: Opm, command: str, name: str) -> None:
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog/catalog.json").write_text(LONE_CATALOGS[name])
+    done = opm.attempt(*command.split())
+    assert "internal error" not in done.stderr
+    if command.startswith("render"):
+        assert "\ufffd" in done.stdout

@@ -25,9 +25,8 @@ GIBIBYTE = 1 << 30
 
 
 def bind_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server:
-        with contextlib.chdir(path.parent):  # an address is short
-            server.bind(path.name)
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(path.parent):  # an address is short
+        server.bind(path.name)
 
 
 def link_device(path: Path) -> None:

@@ -14,6 +14,7 @@ import orjson
 
 from opmkit.bundle import yaml_decoder
 from opmkit.bundle.errors import DuplicateKey, InvalidDocument
+from opmkit.bundle.json_value import replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ _CHUNK_SIZE = 1 << 20
 _MAX_BLANKS = 4096
 """Bytes between two documents of a chunk; with more of them, the slow parser is used."""
 _WHITESPACE = re.compile(r"\s*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape of a surrogate, which may be one without its pair."""
 _BLANK_LINES = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 
 
@@ -134,6 +137,8 @@ def _decode_json_stream(raw: bytes, start: int, line: int) -> Iterator[Document 
         counted = position
         try:
             value, position = decoder.raw_decode(text, position)
+            if _SURROGATE.search(text, counted, position):
+                value = replace_lone_surrogates(value)
         except json.JSONDecodeError as error:
             yield InvalidDocument(error.msg, line=first_line + error.lineno - 1, column=error.colno)
             return

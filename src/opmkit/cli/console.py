@@ -62,7 +62,7 @@ def print_yaml(documents: Sequence[Any]) -> None:
     import orjson
     import yaml
 
-    plain = orjson.loads(orjson.dumps(list(documents), default=str))
+    plain = orjson.loads(_encode_json(list(documents)))
     yaml.dump_all(
         plain, sys.stdout, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, explicit_start=len(plain) > 1
     )
@@ -129,8 +129,32 @@ def print_json(value: Any) -> None:
     """
     import orjson
 
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str)
+    text = _encode_json(value, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     print_bytes([_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
+
+
+def _encode_json(value: Any, option: int = 0) -> bytes:
+    r"""Encode plain JSON types or dataclasses; bytes of paths that are not UTF-8 become text such as ``\udcff``."""
+    import orjson
+
+    try:
+        return orjson.dumps(value, option=option, default=str)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(
+            _escape_surrogates(value), option=option, default=lambda other: _escape_surrogates(str(other))
+        )
+
+
+def _escape_surrogates(value: Any) -> Any:
+    from dataclasses import asdict, is_dataclass
+
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _escape_surrogates(asdict(value))
+    if isinstance(value, dict):
+        return {_escape_surrogates(key): _escape_surrogates(member) for key, member in value.items()}
+    return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def print_bytes(chunks: Iterable[bytes]) -> None:

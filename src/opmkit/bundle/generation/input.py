@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from opmkit.bundle.content import Content
 from opmkit.bundle.directory import MAX_TOTAL_BYTES
-from opmkit.bundle.document_stream import BOM, is_json, read_documents
+from opmkit.bundle.document_stream import BOM, read_documents
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.go_yaml import MAX_DEPTH
-from opmkit.bundle.json_value import replace_lone_surrogates
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -165,8 +164,6 @@ def _read_objects(raw: bytes, name: str, *, lenient: bool = False) -> Iterator[I
             if path := _unsupported(value):
                 problem = "is nested too deeply" if len(path) > MAX_DEPTH else "is not a finite number"
                 raise item.error(problem, path[:1] if len(path) > MAX_DEPTH else path, hint="correct the object")
-            if is_json(raw):
-                item = InputObject(cast("dict[str, Any]", replace_lone_surrogates(value)), source)
             yield from _expand(item)
         elif not lenient or (isinstance(value, dict) and "kind" in value):
             problem = "not a Kubernetes object: kind or apiVersion is missing or not a string"

@@ -141,7 +141,7 @@ def _path_uri(path: str) -> str:
 
 
 def _quoted(path: str, safe: str = "") -> str:
-    return quote(path, safe=f"/~+={safe}")
+    return quote(path, safe=f"/~+={safe}", errors="surrogateescape")
 
 
 def _result(result: TargetResult, finding: Finding, index: int, root: str) -> dict[str, Any]:
@@ -169,4 +169,4 @@ def _location(finding: Finding, root: str) -> dict[str, Any]:
 def _fingerprint(result: TargetResult, finding: Finding) -> str:
     """Return an identifier of a finding that does not change when lines move."""
     parts = (result.name or result.target, finding.rule, finding.file, finding.subject, finding.excerpt)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]

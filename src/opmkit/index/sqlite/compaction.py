@@ -54,7 +54,7 @@ def write_compact(source: Path, target: Path, timestamp: str) -> None:
         for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
             connection.execute(f"PRAGMA {setting}")
         create_schema(connection, timestamp)
-        connection.execute("ATTACH ? AS source", (str(source),))
+        connection.execute("ATTACH ? AS source", (source.absolute().as_uri(),))
         connection.execute("BEGIN")
         for table, order in _ORDER.items():
             columns = ", ".join(name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})"))

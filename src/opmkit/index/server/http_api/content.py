@@ -9,11 +9,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from opmkit.bundle.document_stream import read_documents
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.json_value import replace_lone_surrogates
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import read_file
@@ -169,18 +166,9 @@ def _documents(root: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
                 raise_findings([CatalogFinding("the document is not a mapping").at(location)])
             else:
                 try:
-                    yield document.value, _line(document.value)
+                    yield document.value, json_line(document.value)
                 except (ValueError, RecursionError) as error:
                     raise_findings([CatalogFinding(f"the document cannot be written as JSON: {error}").at(location)])
-
-
-def _line(document: dict[str, Any]) -> bytes:
-    try:
-        return json_line(document)
-    except orjson.JSONEncodeError:
-        replaced = replace_lone_surrogates(document)
-        assert isinstance(replaced, dict)  # noqa: S101 - it has the type of its argument
-        return json_line(replaced)
 
 
 def _write_error(error: OSError) -> ServerError:
