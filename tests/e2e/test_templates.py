@@ -12,6 +12,7 @@ import yaml
 
 from tests.kit.blobs import read_stream
 from tests.kit.randomcatalogs import random_catalog, write_catalog
+from tests.kit.rawserver import RawServer
 from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def test_catalog_is_converted_to_a_basic_template_that_renders_to_it(opm_with_bu
         (("missing.yaml",), "missing.yaml"),
         (("basic", "semver.yaml"), "semver.yaml:1: the schema is 'olm.semver', not 'olm.template.basic'"),
         (("composite", "-f", "semver.yaml"), "not 'olm.composite.catalogs'"),
-        (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "download failed"),
+        (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "connection to 127.0.0.1:9 failed"),
     ],
 )
 def test_errors_are_short(opm: Opm, words: tuple[str, ...], problem: str) -> None:
@@ -80,6 +81,14 @@ def test_errors_are_short(opm: Opm, words: tuple[str, ...], problem: str) -> Non
     assert done.stderr.startswith("Error: ")
     assert problem in done.stderr
     assert len(done.stderr.splitlines()) <= 3
+
+
+def test_catalogs_configuration_that_is_cut_off(opm: Opm) -> None:
+    cut_off = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\nschema: olm"
+    with RawServer(lambda _: [cut_off]) as server:
+        done = opm.attempt("alpha", "render-template", "composite", "-f", f"http://{server.host}/catalogs.yaml")
+    assert (done.returncode, server.connections) == (1, 6)
+    assert f"/catalogs.yaml: connection to {server.host} failed: the response ended early" in done.stderr
 
 
 def test_composite_template_with_a_catalogs_configuration_from_the_web(opm: Opm, tmp_path: Path) -> None:

@@ -183,19 +183,11 @@ def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
         return _read(location)
     import io
 
-    import requests
-
-    from opmkit.index.errors import CatalogError
+    from opmkit.imagetools.registry.download import download
     from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
 
-    options = registry_flags.options()
-    trusted = str(options.ca_file) if options.ca_file else options.verify_tls
-    try:
-        with requests.get(location, timeout=30, stream=True, verify=trusted) as answer:
-            answer.raise_for_status()
-            raw = answer.raw.read(MAX_TEMPLATE + 1, decode_content=True)
-    except (requests.RequestException, OSError) as error:
-        raise CatalogError(f"{location}: download failed: {error}", hint="check the URL, or pass a file") from error
+    with waiting(f"Downloading {location}"):
+        raw = download(location, MAX_TEMPLATE, registry_flags.options())
     return TemplateFile.read(io.BytesIO(raw), location)
 
 

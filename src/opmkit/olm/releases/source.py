@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import parse_location, path_or_image
+from opmkit.imagetools.errors import ImageToolsError, LimitExceeded, NotFound
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.layer.limits import MEMORY_LIMITS
 from opmkit.olm.errors import InvalidRelease, ReleaseUnavailable
@@ -79,23 +80,17 @@ class ReleaseReader:
         return parse_release({f"{base}{name}": self._fetch(f"{base}{name}") for name in names}, url)
 
     def _fetch(self, url: str) -> bytes:
-        import requests
+        from opmkit.imagetools.registry.download import download  # slow to import
 
-        trusted = str(self.options.ca_file) if self.options.ca_file else self.options.verify_tls
         hint = Hint("download crds.yaml and olm.yaml elsewhere, and pass their directory with {}", Setting.FROM)
         try:
-            with requests.get(url, timeout=(10, 60), stream=True, verify=trusted) as answer:
-                if answer.status_code == 404:
-                    raise ReleaseUnavailable(f"{url}: not found", hint=Hint.all_of("check the version", hint))
-                answer.raise_for_status()
-                if url.startswith("https:") and not answer.url.startswith("https:"):
-                    raise ReleaseUnavailable(f"{url}: refusing to follow the redirect to {answer.url}")
-                content = answer.raw.read(_MAX_FILE + 1, decode_content=True)
-        except (requests.RequestException, OSError) as error:
-            raise ReleaseUnavailable(f"{url}: download failed: {error}", hint=hint) from error
-        if len(content) > _MAX_FILE:
-            raise InvalidRelease(f"{url}: larger than {_MAX_FILE} bytes")
-        return bytes(content)
+            return download(url, _MAX_FILE, self.options)
+        except LimitExceeded as error:
+            raise InvalidRelease(error.message) from error
+        except NotFound as error:
+            raise ReleaseUnavailable(error.message, hint=Hint.all_of("check the version", hint)) from error
+        except ImageToolsError as error:
+            raise ReleaseUnavailable(error.message, hint=hint) from error
 
 
 def tag_of(version: str) -> str:
