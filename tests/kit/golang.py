@@ -17,20 +17,30 @@ ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
+GOPOLICY = Path(__file__).with_name("gopolicy")
 _BUILD = ("-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false")  # the quickest to build
 
 
 def goclient(cache: Path) -> Path:
     """Return the program in ``goclient``, built below ``cache``; skip the test if it cannot be built."""
-    sources = [path for path in sorted(GOCLIENT.iterdir()) if path.is_file()]
+    return _build(cache, GOCLIENT)
+
+
+def gopolicy(cache: Path) -> Path:
+    """Return the program in ``gopolicy``, built below ``cache``; skip the test if it cannot be built."""
+    return _build(cache, GOPOLICY, "-tags=containers_image_openpgp")
+
+
+def _build(cache: Path, directory: Path, *flags: str) -> Path:
+    sources = [path for path in sorted(directory.iterdir()) if path.is_file()]
     key = sha256(b"".join(path.read_bytes() for path in sources))
-    program = _program_path(cache, "goclient", key.hexdigest())
+    program = _program_path(cache, directory.name, key.hexdigest())
     with FileLock(program.with_suffix(".lock")):
         if not program.exists():
-            fetched = _go("mod", "download")
+            fetched = _go("mod", "download", cwd=directory)
             if fetched.returncode:
                 pytest.skip(f"go mod download failed: {_last_line(fetched)}")
-            built = _go("build", *_BUILD, "-o", str(program), ".")
+            built = _go("build", *_BUILD, *flags, "-o", str(program), ".", cwd=directory)
             assert built.returncode == 0, built.stderr
     return program
 
@@ -72,11 +82,11 @@ def _program_path(cache: Path, name: str, key: str) -> Path:
     return directory / name
 
 
-def _go(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def _go(*arguments: str, cwd: Path = GOCLIENT, **env: str) -> subprocess.CompletedProcess[str]:
     home = pwd.getpwuid(os.getuid()).pw_dir  # the Go caches are there; tests have another HOME
     return subprocess.run(
         [require("go"), *arguments],
-        cwd=GOCLIENT,
+        cwd=cwd,
         env={**os.environ, "HOME": home, "CGO_ENABLED": "0", **env},
         capture_output=True,
         text=True,

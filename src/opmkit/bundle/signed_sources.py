@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,12 @@ from opmkit.bundle.errors import BundleError
 from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
+from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, parse_image_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.signing.policy import SignaturePolicy
 
@@ -45,6 +47,16 @@ def unverified_images(images: Iterable[str], policy: SignaturePolicy, client: Re
         return {image: reason for image, future in results if (reason := future.result())}
 
 
+def verified_reference(reference: ImageReference, policy: SignaturePolicy, client: RegistryClient) -> ImageReference:
+    """Verify an image, and return a reference that reads exactly the verified one.
+
+    Raises:
+        VerificationFailed: The image does not satisfy the policy.
+        ImageToolsError: The image or its signatures cannot be read.
+    """
+    return _pin(reference, policy.verify(reference, client), client)
+
+
 def _verify(policy: SignaturePolicy, client: RegistryClient, source: BundleSource) -> str:
     location = source.location
     if isinstance(location, Path):
@@ -52,16 +64,31 @@ def _verify(policy: SignaturePolicy, client: RegistryClient, source: BundleSourc
             f"{source.text}: directories have no signatures",
             hint="build the bundle image, push it and sign it, and add the image",
         )
-    digest = policy.verify(location, client)
-    match location:
+    recorded = Reference.parse(source.image) if _is_name(source) else None
+    pinned = _pin(location, policy.verify(location, client, recorded), client)
+    if recorded is None:
+        return str(pinned)
+    # The full name is recorded for a short one, because clusters may resolve it to another image.
+    image = str(client.resolve_short_name(recorded)) if recorded.short_name else source.image
+    return f"{pinned}={image}"
+
+
+def _is_name(source: BundleSource) -> bool:
+    """Return whether the image to record is a name in a registry, instead of the location of a file."""
+    return isinstance(source.location, Reference) or source.image != source.text
+
+
+def _pin(reference: ImageReference, digest: str, client: RegistryClient) -> ImageReference:
+    """Return a reference by digest, which neither a moved tag nor a changed alias affects."""
+    match reference:
         case Reference():
-            pinned = f"{location.short_name or location.name}@{digest}"
+            return client.resolve_short_name(reference).with_digest(digest)
         case LayoutReference():
-            pinned = f"oci:{location.path}@{digest}"
+            return replace(reference, tag=None, digest=digest)
+        case OciArchiveReference():
+            return replace(reference, name="", digest=digest)
         case _:
-            pinned = str(location)
-    has_image = isinstance(location, Reference) or source.image != source.text
-    return f"{pinned}={source.image}" if has_image else pinned
+            return reference
 
 
 def _failure(policy: SignaturePolicy, client: RegistryClient, image: str) -> str:

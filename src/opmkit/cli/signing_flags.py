@@ -13,9 +13,10 @@ import typer
 from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.signing.keyless import KeylessSigner
     from opmkit.imagetools.signing.sign import Signer
     from opmkit.imagetools.signing.verify import SignatureRequirements
@@ -31,7 +32,8 @@ RequireSignature = Annotated[
     typer.Option(
         "--require-signature",
         metavar="FILE",
-        help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
+        help="Public key that must have signed the bundle images, or a policy.json with keys by repository, which "
+        "applies to the index as well",
     ),
 ]
 
@@ -206,3 +208,24 @@ def require_signatures(bundles: Sequence[str], required: str, registry_flags: Re
     policy = SignaturePolicy.load(required)
     with RegistryClient(registry_flags.options()) as client:
         return verified_sources(bundles, policy, client)
+
+
+def index_verifier(required: str, registry_flags: RegistryFlags) -> Callable[[ImageReference], ImageReference] | None:
+    """Return a function that verifies an index image with a policy, and returns its reference by digest.
+
+    Returns:
+        The function, or None if ``required`` is "" or a key, which applies to bundle images only.
+    """
+    if not required:
+        return None
+    from opmkit.bundle.signed_sources import verified_reference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.policy import SignaturePolicy
+
+    policy = SignaturePolicy.load(required)
+
+    def verify(image: ImageReference) -> ImageReference:
+        with RegistryClient(registry_flags.options()) as client:
+            return verified_reference(image, policy, client)
+
+    return None if policy.is_key else verify

@@ -15,6 +15,9 @@ from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import IndexPlan
 
@@ -143,8 +146,14 @@ class TargetFlags:
 
         return parse_level(self.migrate_level) if self.migrate_level else None
 
-    def plan(self, from_index: str | None, output_flags: OutputFlags, also_tags: tuple[str, ...] = ()) -> IndexPlan:
-        """Return the plan of the new index.
+    def plan(
+        self,
+        from_index: str | None,
+        output_flags: OutputFlags,
+        also_tags: tuple[str, ...] = (),
+        verify: Callable[[ImageReference], ImageReference] | None = None,
+    ) -> IndexPlan:
+        """Return the plan of the new index, which starts from the image that ``verify`` returns, if given.
 
         Raises:
             UsageError: the flags conflict.
@@ -171,6 +180,7 @@ class TargetFlags:
             context=Path.cwd() if self.generate else None,
             dockerfile=self.out_dockerfile,
             dry_run=output_flags.dry_run,
+            verify=verify,
         )
 
     def _check_in_place(self, from_index: str | None, also_tags: tuple[str, ...]) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.reference import LayoutReference, Reference
+from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository
 from opmkit.imagetools.signing.errors import InvalidKey, InvalidPolicy, VerificationFailed
-from opmkit.imagetools.signing.identity import identity_matcher
+from opmkit.imagetools.signing.identity import IdentityRule, SignedIdentity
 from opmkit.imagetools.signing.policy import SignaturePolicy
 from opmkit.imagetools.signing.sign import Signer
 from opmkit.imagetools.spec.fields import Fields
@@ -75,17 +75,15 @@ def test_policy_by_repository(pushed: Signed, tmp_path: Path) -> None:
     assert required.verify(image, CLIENT) == pushed.image.digest
 
 
-def test_all_requirements_must_be_satisfied(signed: Signed, tmp_path: Path) -> None:
-    image = LayoutReference(tmp_path / "layout", "1")
-    Signer(KEY).sign(signed.repository, signed.image, "x/y")
+def test_all_requirements_must_be_satisfied(pushed: Signed, tmp_path: Path) -> None:
+    image = reference(pushed)
     both = {**signed_with_key(), "keyData": base64.b64encode(private_key("rsa").public_key.pem).decode()}
-    required = policy(
-        tmp_path, {"default": [REJECT], "transports": {"oci": {str(tmp_path): [signed_with_key(), both]}}}
-    )
+    required = policy(tmp_path, {"default": [signed_with_key(), both]})
+    Signer(KEY).sign(pushed.repository, pushed.image, image.name)
     with pytest.raises(VerificationFailed, match="1 not signed with the key"):
         required.verify(image, CLIENT)
-    Signer(private_key("rsa")).sign(signed.repository, signed.image, "x/y")
-    assert required.verify(image, CLIENT) == signed.image.digest
+    Signer(private_key("rsa")).sign(pushed.repository, pushed.image, image.name)
+    assert required.verify(image, CLIENT) == pushed.image.digest
 
 
 BY_TAG = Reference.parse("quay.io/me/app:1")
@@ -99,7 +97,8 @@ HUB = Reference.parse("docker.io/library/app:1")
         ({}, BY_TAG, "quay.io/me/app:1", True),
         ({}, BY_TAG, "quay.io/me/app", False),
         ({}, BY_TAG, "quay.io/me/app:2", False),
-        ({}, BY_DIGEST, "quay.io/me/app", True),
+        ({}, BY_DIGEST, "quay.io/me/app:3", True),
+        ({}, BY_DIGEST, "quay.io/me/app", False),
         ({}, BY_DIGEST, "quay.io/me/other", False),
         ({"type": "matchExact"}, BY_TAG, "quay.io/me/app:1", True),
         ({"type": "matchExact"}, BY_DIGEST, "quay.io/me/app", False),
@@ -113,7 +112,7 @@ HUB = Reference.parse("docker.io/library/app:1")
         (
             {"type": "remapIdentity", "prefix": "quay.io/me", "signedPrefix": "registry.example/vendor"},
             BY_DIGEST,
-            "registry.example/vendor/app",
+            "registry.example/vendor/app:1",
             True,
         ),
         (
@@ -125,7 +124,9 @@ HUB = Reference.parse("docker.io/library/app:1")
     ],
 )
 def test_names_in_signatures(rule: dict[str, str], image: Reference, identity: str, *, accepted: bool) -> None:
-    assert identity_matcher(Fields(rule, "rule"), image)(identity) is accepted
+    default = SignedIdentity(IdentityRule.MATCH_REPO_DIGEST_OR_EXACT)
+    parsed = SignedIdentity.parse(Fields(rule, "rule")) if rule else default
+    assert parsed.matcher(image)(identity) is accepted
 
 
 @pytest.mark.parametrize(

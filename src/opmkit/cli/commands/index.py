@@ -24,7 +24,7 @@ from opmkit.cli.index_flags import (
 )
 from opmkit.cli.index_output import build_and_print, fatal_if_not_removed, print_built
 from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.signing_flags import require_signatures
+from opmkit.cli.signing_flags import index_verifier, require_signatures
 from opmkit.cli.target_flags import OutputFlags, TargetFlags
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def add(
     with progress("Adding bundles") as bars:
         options = add_flags.options(placement, target_flags.level)
         change = AddBundles(tools.pull, verified, options, bars)
-        plan = target_flags.plan(from_index, output_flags)
+        verify = index_verifier(add_flags.require_signature, registry_flags)
+        plan = target_flags.plan(from_index, output_flags, verify=verify)
         built = build_index(tools.pull, tools.build, plan, change, progress=bars)
     print_built(built, output_flags, tools.build, push=target_flags.push)
 
@@ -256,7 +257,8 @@ def update(
         )
         if not changes:
             raise UsageError("no changes: pass --add, --rm, --prune-to or --deprecate", ctx.command_path)
-        plan = target_flags.plan(from_index, output_flags, tuple(also_tag or ()))
+        verify = index_verifier(add_flags.require_signature, registry_flags)
+        plan = target_flags.plan(from_index, output_flags, tuple(also_tag or ()), verify)
         built = build_index(tools.pull, tools.build, plan, ChangeSequence(changes), progress=bars)
     print_built(built, output_flags, tools.build, push=target_flags.push)
 

@@ -45,6 +45,17 @@ class RegistryClient:
         self._transport = Transport(options, retry or RetryPolicy(), keychain, self._settings)
         self._failed_mirrors: dict[str, ImageToolsError] = {}
 
+    def resolve_short_name(self, reference: Reference) -> Reference:
+        """Return a reference with the full name that is read for it: by alias, or in the registry to search.
+
+        Mirrors are not part of the name.
+
+        Raises:
+            ImageToolsError: A settings file of the machine is invalid.
+            NotFound: The reference is an ambiguous short name.
+        """
+        return replace(self._settings.resolve_short_name(reference), short_name="")
+
     def repository(self, reference: Reference) -> RegistryRepository:
         """Return the repository of a reference for reading, including its mirrors.
 

@@ -49,6 +49,12 @@ class Fields:
         """Return the raw value, or None if the field is absent."""
         return self.values.get(key)
 
+    def require_only(self, *keys: str) -> None:
+        """Raise InvalidImage if the object has a field with another name."""
+        for key in self.values:
+            if key not in keys:
+                raise InvalidImage(f"{self._path_of(key)}: unknown field; expected {', '.join(keys)}", hint=_HINT)
+
     def string(self, key: str, default: str | None = None) -> str:
         """Return a string field, which is required unless there is a default."""
         value = self.get(key)

@@ -32,6 +32,8 @@ from opmkit.index.modes import OnConflict
 from opmkit.index.operations.change import change_catalog, change_database
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.reference import ImageReference
@@ -58,6 +60,9 @@ class IndexPlan:
     has moved during the run, and ``settle`` is the number of seconds for which a tag that was moved in place must
     remain unchanged. ``context`` is the directory that receives the index and a Dockerfile named ``dockerfile``; then
     no image is built. A ``dry_run`` builds and writes nothing.
+
+    ``verify`` is called with the index image that is read, again after a rebase, and returns the verified one by
+    digest.
     """
 
     tags: tuple[str, ...] = (DEFAULT_TAG,)
@@ -72,6 +77,11 @@ class IndexPlan:
     context: Path | None = None
     dockerfile: str = CONTEXT_DOCKERFILE
     dry_run: bool = False
+    verify: Callable[[ImageReference], ImageReference] | None = None
+
+    def verified(self, image: ImageReference) -> ImageReference:
+        """Return the reference to read an index image by; raises what ``verify`` does."""
+        return self.verify(image) if self.verify else image
 
     def apply(self, change: Change, content: Content, directory: Path) -> tuple[Content, AppliedChange]:
         """Change the content of the old index; return that of the new one and the result of the change.
@@ -202,6 +212,8 @@ def _extract(source: IndexSource | None, plan: IndexPlan, directory: Path) -> tu
     """Return a copy of the old index, or a new one, in ``directory``, and the image of the old one, if any."""
     if source is None:
         return new_content(directory, is_catalog=plan.to_catalog), None
+    if source.image is not None:
+        source = replace(source, location=plan.verified(source.image))
     return source.extract(directory)
 
 
@@ -250,7 +262,8 @@ def prepare_index(
     if isinstance(start, Path):
         return load_base(tool, binary_image, plan.platforms), copy_content(start, directory)
     with path_or_image(plan.from_index or str(start)):
-        old, content = extract_with_base(tool, start, directory, () if plan.binary_image else plan.platforms)
+        image = plan.verified(start)
+        old, content = extract_with_base(tool, image, directory, () if plan.binary_image else plan.platforms)
     if not plan.binary_image:
         return old, content
     return load_base(tool, binary_image, plan.platforms).with_lineage(old), content
