@@ -27,6 +27,8 @@ from opmkit.imagetools.store.disk import disk_errors, open_regular
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opmkit.bundle.errors import DuplicateKey
+
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -53,6 +55,14 @@ class Generated:
     metadata: Path
     annotations: Mapping[str, str]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingAnnotations:
+    """The annotations in a file, and the keys that it has more than once, of which the last value counts."""
+
+    values: Mapping[str, str]
+    duplicates: tuple[DuplicateKey, ...]
 
 
 def generate(
@@ -234,11 +244,18 @@ def _from_annotations(given: AnnotationsInput, path: Path, annotations: Mapping[
 
 def read_annotations(path: Path) -> Mapping[str, str] | None:
     """Parse an annotations file; return None if it does not exist, raise InvalidBundle if it is invalid."""
+    existing = read_existing_annotations(path)
+    return None if existing is None else existing.values
+
+
+def read_existing_annotations(path: Path) -> ExistingAnnotations | None:
+    """Parse an annotations file; return None if it does not exist, raise InvalidBundle if it is invalid."""
     content = read_files(path.parent).get(path.name)
     if content is None:
         return None
     try:
-        return read_labels(read_document(content))
+        document = read_document(content)
+        return ExistingAnnotations(read_labels(document), document.duplicates)
     except InvalidDocument as error:
         raise InvalidBundle(error.located(str(path)), hint="correct or remove the file") from error
     except InvalidBundle as error:

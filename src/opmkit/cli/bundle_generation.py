@@ -106,14 +106,18 @@ class BundleWriter:
             return
         self._print(write_manifests(generated, self.directory, self.transform))
 
-    def write_metadata(self, labels: BundleLabels, *, base_image: str = "scratch", overwrite: bool = True) -> None:
-        """Write the annotations and the Dockerfile."""
+    def write_metadata(
+        self, labels: BundleLabels, *, base_image: str = "scratch", overwrite: bool = True, retain: bool = True
+    ) -> None:
+        """Write the annotations and the Dockerfile; ``retain`` keeps other annotations of an existing file."""
         from opmkit.bundle.generation.write import write_metadata
 
         directory = self.directory or BUNDLE_DIRECTORY
-        self._print(write_metadata(labels, directory, base_image=base_image, overwrite=overwrite))
+        self._print(write_metadata(labels, directory, base_image=base_image, overwrite=overwrite, retain=retain))
 
     def _print(self, result: WrittenFiles) -> None:
+        for warning in result.warnings:
+            print_warning(warning)
         if self.quiet:
             return
         for path in result.written:

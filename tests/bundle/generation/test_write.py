@@ -75,7 +75,7 @@ def test_other_annotations_are_retained() -> None:
     ANNOTATIONS.write_text(text)
     assert ANNOTATIONS in write_metadata(LABELS, BUNDLE).unchanged
     assert ANNOTATIONS.read_text() == text
-    assert "LABEL com.redhat.openshift.versions=v4.12\n" in Path("bundle.Dockerfile").read_text()
+    assert "com.redhat.openshift.versions" not in Path("bundle.Dockerfile").read_text()
     write_metadata(BundleLabels("boat", "beta,alpha", "beta", "go"), BUNDLE)
     annotations = go_yaml.load(ANNOTATIONS.read_bytes())
     assert isinstance(annotations, dict)
@@ -84,6 +84,28 @@ def test_other_annotations_are_retained() -> None:
     assert existing_channels(BUNDLE) == ("beta,alpha", "beta")
     write_metadata(LABELS, BUNDLE)
     assert existing_channels(BUNDLE) == ("alpha", "")
+
+
+def test_duplicate_annotations_are_merged() -> None:
+    write_metadata(LABELS, BUNDLE)
+    lines = ANNOTATIONS.read_text().count("\n")
+    with ANNOTATIONS.open("a") as file:
+        file.write("  team: red\n  team: blue\n  team: green\n")
+    warned = write_metadata(LABELS, BUNDLE)
+    assert warned.warnings == tuple(
+        f"bundle/metadata/annotations.yaml:{lines + number}: duplicate key 'team': retained the last value"
+        for number in (2, 3)
+    )
+    assert ANNOTATIONS.read_text().endswith("\n\n  # Other annotations.\n  team: green\n")
+    assert not write_metadata(LABELS, BUNDLE).warnings
+
+
+def test_other_annotations_can_be_dropped() -> None:
+    write_metadata(LABELS, BUNDLE)
+    text = ANNOTATIONS.read_text()
+    ANNOTATIONS.write_text(f"{text}  team: red\n  team: blue\n")
+    assert not write_metadata(LABELS, BUNDLE, retain=False).warnings
+    assert ANNOTATIONS.read_text() == text
 
 
 def test_existing_metadata_can_be_left() -> None:
@@ -96,7 +118,6 @@ def test_existing_metadata_can_be_left() -> None:
 def test_values_are_quoted() -> None:
     labels = BundleLabels("boat", "a b,$x", others={"k": 'v"'})
     assert f'LABEL {PREFIX}channels.v1="a b,\\$x"\n' in dockerfile(labels, "my dir")
-    assert 'LABEL k="v\\""\n' in dockerfile(labels, "my dir")
     assert 'COPY ["my dir/manifests", "/manifests/"]\n' in dockerfile(labels, "my dir")
     assert go_yaml.load(annotations_yaml(labels).encode()) == {"annotations": labels.all()}
     with pytest.raises(InvalidBundle, match="control characters"):

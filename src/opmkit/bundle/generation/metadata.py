@@ -37,7 +37,7 @@ _SPECIAL = re.compile(r'(["\\$])')
 
 @dataclass(frozen=True, slots=True)
 class BundleLabels:
-    """The annotations of a bundle, which are also the labels of its image.
+    """The annotations of a bundle, which are also the labels of its image, except for those of ``others``.
 
     Attributes:
         package: Name of the package.
@@ -45,7 +45,7 @@ class BundleLabels:
         default_channel: Default channel, "" for none.
         layout: Plugins of the operator project, "" for no annotations about the project.
         has_scorecard: Whether the bundle contains a configuration of operator-sdk's scorecard.
-        others: Further annotations.
+        others: Further annotations, which are no labels: Makefiles append labels to the Dockerfile on each run.
     """
 
     package: str
@@ -126,7 +126,6 @@ def dockerfile(labels: BundleLabels, directory: str, base_image: str = "scratch"
         [f"FROM {base_image}"],
         ["# Core bundle labels.", *_label_lines(labels.core())],
         ["# Labels for testing.", *_label_lines(tests)] if tests else [],
-        ["# Other labels.", *_label_lines(labels.others)] if labels.others else [],
         [
             "# Copy files to locations specified by labels.",
             *_copy_lines(directory, ("manifests", "metadata", *(["tests/scorecard"] if tests else []))),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.files import write_file
-from opmkit.bundle.generate import DOCKERFILE, read_annotations
+from opmkit.bundle.generate import DOCKERFILE, ExistingAnnotations, read_annotations, read_existing_annotations
 from opmkit.bundle.generation.bundle import encode_csv
 from opmkit.bundle.generation.metadata import SCORECARD_FILE, BundleLabels, annotations_yaml, dockerfile, is_generated
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL
@@ -35,11 +35,13 @@ class WrittenFiles:
         written: New and changed files.
         unchanged: Files that were up to date.
         leftover: Other files next to the manifests, which become part of the bundle as well.
+        warnings: Warnings about existing files.
     """
 
     written: tuple[Path, ...] = ()
     unchanged: tuple[Path, ...] = ()
     leftover: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def encode_manifests(generated: GeneratedManifests) -> dict[str, bytes]:
@@ -88,15 +90,17 @@ def write_metadata(
     *,
     base_image: str = "scratch",
     overwrite: bool = True,
+    retain: bool = True,
     working_directory: Path | None = None,
 ) -> WrittenFiles:
-    """Write the annotations and the Dockerfile of a bundle. Other annotations in an existing file are retained.
+    """Write the annotations and the Dockerfile of a bundle.
 
     Args:
         labels: Annotations; whether there is a scorecard configuration is determined by the directory.
         directory: Directory of the bundle.
         base_image: Image in the FROM instruction of the Dockerfile.
         overwrite: Whether to change existing annotations and the Dockerfile that belongs to them.
+        retain: Whether other annotations in an existing file are retained.
         working_directory: Directory of the Dockerfile; by default the current one.
 
     Raises:
@@ -104,25 +108,25 @@ def write_metadata(
         StoreError: if a file cannot be written.
     """
     path, working_directory = directory / ANNOTATIONS_FILE, working_directory or Path()
-    existing = read_annotations(path)
-    if existing and not overwrite:
+    existing = read_existing_annotations(path) or ExistingAnnotations({}, ())
+    if existing.values and not overwrite:
         return WrittenFiles(unchanged=(path,))
-    labels = BundleLabels(
-        labels.package,
-        labels.channels,
-        labels.default_channel,
-        labels.layout,
-        (directory / SCORECARD_FILE).is_file(),
-        {key: value for key, value in (existing or {}).items() if not is_generated(key)},
-    )
+    others = {key: value for key, value in existing.values.items() if retain and not is_generated(key)}
+    labels = replace(labels, has_scorecard=(directory / SCORECARD_FILE).is_file(), others=others)
     wanted = labels.all()
     source = Path(os.path.relpath(directory, working_directory)).as_posix()
     files = {working_directory / DOCKERFILE: dockerfile(labels, source, base_image).encode()}
-    if existing != wanted:
+    if existing.values != wanted or existing.duplicates:
         files[path] = annotations_yaml(labels).encode()
     with disk_errors(directory):
         result = _write_all(files)
-    return result if path in files else WrittenFiles(result.written, (*result.unchanged, path))
+    unchanged = result.unchanged if path in files else (*result.unchanged, path)
+    warnings = [
+        f"{path}:{key.line}: duplicate key {key.key!r}: retained the last value"
+        for key in existing.duplicates
+        if key.key in others
+    ]
+    return WrittenFiles(result.written, unchanged, warnings=tuple(warnings))
 
 
 def existing_channels(directory: Path) -> tuple[str, str]:
