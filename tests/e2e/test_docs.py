@@ -69,6 +69,7 @@ def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> Non
     script = console_script(ROOT / name)
     assert script.count("opm ") > 4
     (tmp_path / "fixtures").symlink_to(FIXTURES)
+    (tmp_path / "work").mkdir()  # another page may have created it
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,

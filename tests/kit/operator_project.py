@@ -41,7 +41,7 @@ class OperatorProject:
 
     @classmethod
     def create(cls, directory: Path) -> OperatorProject:
-        """Copy the sample project. It gets the installed kustomize, or a script with its results."""
+        """Copy the sample project. It gets the installed kustomize, or a script with its results, and a wrapper."""
         shutil.copytree(HARBOR, directory)
         tools = directory / "bin"
         tools.mkdir()
@@ -54,10 +54,8 @@ class OperatorProject:
         controller_gen = tools / "controller-gen-v0.18.0"
         controller_gen.write_text(_CONTROLLER_GEN)
         controller_gen.chmod(0o755)
-        return cls(
-            directory,
-            {"PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "OPERATOR_SDK": str(PROGRAM)},
-        )
+        subprocess.run([PROGRAM, "generate", "wrapper", tools / "operator-sdk"], check=True, stdout=subprocess.DEVNULL)
+        return cls(directory, {"PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"})
 
     def make(self, *arguments: str) -> str:
         """Run make, which must succeed, and return its output."""

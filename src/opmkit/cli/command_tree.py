@@ -81,6 +81,10 @@ _GENERATE_KUSTOMIZE: Entries = {
 }
 _GENERATE: Entries = {
     "dockerfile": ("generate:dockerfile", "Write DIR.Dockerfile for an index image with a catalog directory"),
+    "wrapper": (
+        "generate_wrapper:wrapper",
+        "Write a script that runs opmkit as operator-sdk or opm, for Makefiles that download these programs",
+    ),
     "bundle": (
         "generate_bundle:bundle",
         "Generate a bundle from the manifests that install an operator, as operator-sdk generate bundle does",
@@ -245,3 +249,15 @@ COMMANDS: Entries = {
     "template": Group("Edit and render catalog templates", _TEMPLATE),
     "alpha": Group("Commands that are alpha in operator-registry", _ALPHA),
 }
+OPERATOR_SDK_COMMANDS: Entries = {
+    "bundle": Group("Validate bundles", {"validate": _BUNDLE["validate"]}),
+    "cleanup": COMMANDS["cleanup"],
+    "generate": Group(
+        "Generate the bundle of an operator project",
+        {name: entry for name, entry in _GENERATE.items() if name in ("bundle", "kustomize")},
+    ),
+    "olm": COMMANDS["olm"],
+    "run": COMMANDS["run"],
+    "version": ("general:operator_sdk_version", "Print the version in the format of operator-sdk"),
+}
+"""The commands of the program operator-sdk."""

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def opm() -> NoReturn:
-    """Run ``opm``; ``opm version``, which programs call first, without importing other commands."""
+    """Run ``opm``, or ``operator-sdk`` if that is its name or the first argument.
+
+    ``opm version``, which programs call first, runs without importing other commands.
+    """
+    if os.path.basename(sys.argv[0]).startswith("operator-sdk") or sys.argv[1:2] == ["operator-sdk"]:  # noqa: PTH119 - pathlib is slow to import
+        _run("opmkit.cli.operator_sdk", "run")
     _run("opmkit.cli.version" if sys.argv[1:] == ["version"] else "opmkit.cli.main", "run")
 
 

@@ -12,7 +12,7 @@ from opmkit.cli.errors import UsageError, similar_names
 from opmkit.cli.help_flags import create_help_all, describe_help, is_long
 from opmkit.cli.hints import set_command_flags
 from opmkit.cli.json_failures import detect_json_output, print_failures_as_json
-from opmkit.cli.pflag import CommandLine, long_name, move_global_flags, options_by_name, unknown_flag
+from opmkit.cli.pflag import CommandLine, long_name, move_leading_flags, options_by_name, unknown_flag
 from opmkit.cli.typer_adapter import convert_without_pydantic
 
 _MAX_SUGGESTIONS = 3
@@ -69,7 +69,7 @@ class GoCommand(TyperCommand):
 
 
 class GoGroup(TyperGroup):
-    """A group of commands that also accepts the global flags of its commands before their names."""
+    """A group of commands that also accepts the flags of its commands before their names."""
 
     _help_all: Any = None
 
@@ -124,9 +124,9 @@ class GoGroup(TyperGroup):
         return current_help(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Move leading global flags behind the name of the command."""
+        """Move leading flags behind the name of the command."""
         if not ctx.resilient_parsing:
-            args = move_global_flags(args)
+            args = move_leading_flags(args, self.commands, options_by_name(self.get_params(ctx)))
             self._check_flags(ctx, args)
         return super().parse_args(ctx, args)
 
@@ -152,6 +152,11 @@ class GoGroup(TyperGroup):
                 similar=[f"'{path}'" for path in similar],
             )
         return super().resolve_command(ctx, args)
+
+
+def runs_as_operator_sdk(ctx: Any) -> bool:
+    """Return whether the program that runs the command is operator-sdk, not opm."""
+    return bool(ctx.find_root().info_name == "operator-sdk")
 
 
 def given_flags(ctx: Any) -> frozenset[str]:

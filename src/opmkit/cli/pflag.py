@@ -6,7 +6,7 @@ command line is rewritten to the form that typer parses. Errors have pflag's mes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,12 +149,26 @@ def long_name(option: TyperOption) -> str:
     return next(name for name in option.opts if name.startswith("--"))
 
 
-def move_global_flags(args: list[str]) -> list[str]:
-    """Move global flags before the first word behind it."""
+def move_leading_flags(args: list[str], commands: Container[str], own: Container[str]) -> list[str]:
+    """Move flags behind the name of the command that follows them, as cobra does.
+
+    A flag that is neither global nor one of the group's ``own`` has a value, unless it is a cluster of short flags.
+    Such flags are only moved behind one of ``commands``, so that others are reported.
+    """
+    count = _count_leading(args, lambda name: name in GLOBAL_FLAGS)
+    guessed = _count_leading(args, lambda name: name.startswith("-") and name not in ("-", "--") and name not in own)
+    if args[guessed : guessed + 1] and args[guessed] in commands:
+        count = guessed
+    return [*args[count : count + 1], *args[:count], *args[count + 1 :]]
+
+
+def _count_leading(args: Sequence[str], is_moved: Callable[[str], bool]) -> int:
+    """Return the number of leading arguments that are flags to move, or their values."""
     count = 0
     while count < len(args):
         name, equals, _ = args[count].partition("=")
-        if name not in GLOBAL_FLAGS:
+        if not is_moved(name):
             break
-        count += 2 if GLOBAL_FLAGS[name] and not equals else 1
-    return [*args[count : count + 1], *args[:count], *args[count + 1 :]]
+        has_value = GLOBAL_FLAGS.get(name, name.startswith("--") or len(name) == len("-x"))
+        count += 2 if has_value and not equals else 1
+    return count

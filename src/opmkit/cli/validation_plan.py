@@ -53,8 +53,13 @@ class ValidationPlan:
     external: tuple[str, ...] = ()
 
     @classmethod
-    def from_flags(cls, rule_flags: RuleFlags, report_flags: ReportFlags, *, as_opm: bool) -> ValidationPlan:
-        """Combine the flags with the policy file and the baseline; ``as_opm`` selects the rules of Go opm by default.
+    def from_flags(cls, rule_flags: RuleFlags, report_flags: ReportFlags, program: str = "") -> ValidationPlan:
+        """Combine the flags with the policy file and the baseline.
+
+        Args:
+            rule_flags: the rules to run.
+            report_flags: the report, and the findings that make the command fail.
+            program: program whose rules and results are the default, as the name of a profile; "" for opmkit's own.
 
         Raises:
             UsageError: a flag has an invalid value.
@@ -66,8 +71,8 @@ class ValidationPlan:
         from opmkit.bundle.validation.profiles import DEFAULT, profile_named
 
         policy = load_policy(rule_flags, report_flags)
-        profile = profile_named(rule_flags.profile or policy.profile or ("opm" if as_opm else DEFAULT))
-        compat = parse_compat(rule_flags.compat or ("newest" if as_opm and profile.name == "opm" else ""))
+        profile = profile_named(rule_flags.profile or policy.profile or program or DEFAULT)
+        compat = parse_compat(rule_flags.compat or ("newest" if profile.name == program else ""))
         fail_on = policy_file.parse_fail_on(report_flags.fail_on, policy, COMMAND)
         chosen = [
             validator.name for text in rule_flags.select_optional or () for validator in select_validators(text, compat)

@@ -120,6 +120,25 @@ def print_go_result(result: ValidationResult, tool: str, fail_on: Severity) -> N
     print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
 
 
+def print_operator_sdk_log(results: Sequence[ValidationResult], settings: ReportSettings) -> bool:
+    """Print the findings as log lines on stdout, as operator-sdk does, and return whether all bundles passed.
+
+    Makefiles search stdout for ``warning``, so nothing else is printed there.
+    """
+    from opmkit.cli.server_logs import format_record
+
+    for result in results:
+        if result.error:
+            print_line(format_record("error", result.error, {}))
+        for finding in result.findings:
+            location = f"{finding.location}: " if finding.file else ""
+            print_line(format_record(finding.severity.value, f"{location}{finding.message}", {}))
+    if not all(result.passes(settings.fail_on) for result in results):
+        return False
+    print_operator_sdk_success()
+    return True
+
+
 def print_operator_sdk_success() -> None:
     """Print the last line of operator-sdk's log to stderr, which scripts search for."""
     from opmkit.cli.server_logs import format_record

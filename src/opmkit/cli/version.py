@@ -12,6 +12,12 @@ from opmkit.imagetools.errors import OpmkitError
 
 GO_RELEASE = "v1.73.0"
 """Release of operator-registry whose commands, flags and results opmkit implements."""
+OPERATOR_SDK_RELEASE = "v1.42.3"
+"""Release of operator-sdk whose commands, flags and results opmkit implements."""
+OPERATOR_SDK_KUBERNETES = "v1.33.1"
+"""Release of Kubernetes that this release of operator-sdk reports."""
+OPERATOR_SDK_VARIABLE = "OPM_OPERATOR_SDK_VERSION"
+"""Release of operator-sdk to report."""
 COMPAT_VARIABLE = "OPM_COMPAT_VERSION"
 COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
 """Default of the release of operator-registry whose results commands match."""
@@ -46,6 +52,42 @@ def version_line() -> str:
         "OpmkitVersion": f"v{__version__}",
     }
     return "Version: version.Version{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}"
+
+
+def operator_sdk_version_line() -> str:
+    """Return the line that ``operator-sdk version`` prints, in the form that Makefiles parse.
+
+    Raises:
+        OpmkitError: OPM_OPERATOR_SDK_VERSION is invalid.
+    """
+    fields = {
+        "operator-sdk version": _release_of_operator_sdk(),
+        "commit": build_information().get("commit", "unknown"),
+        "kubernetes version": OPERATOR_SDK_KUBERNETES,
+        "go version": "none",
+        "GOOS": sys.platform,
+        "GOARCH": host_architecture(),
+        "opmkit version": f"v{__version__}",
+    }
+    return ", ".join(f'{name}: "{value}"' for name, value in fields.items())
+
+
+def _release_of_operator_sdk() -> str:
+    version = os.environ.get(OPERATOR_SDK_VARIABLE) or OPERATOR_SDK_RELEASE
+    try:
+        return parse_release(version)
+    except ValueError:
+        raise OpmkitError(
+            f'{OPERATOR_SDK_VARIABLE}: invalid version "{version}"',
+            hint=f"set it to a release of operator-sdk, such as {OPERATOR_SDK_RELEASE}",
+        ) from None
+
+
+def parse_release(text: str) -> str:
+    """Return a release as ``vX.Y.Z``; the v is optional. Raises ValueError."""
+    if not re.fullmatch(r"v?\d+\.\d+\.\d+", text, re.ASCII):
+        raise ValueError(text)
+    return f"v{text.removeprefix('v')}"
 
 
 def compat_version() -> str:

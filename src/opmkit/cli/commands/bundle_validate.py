@@ -12,6 +12,7 @@ from opmkit.cli.console import print_line, print_table
 from opmkit.cli.container_tools import PULL_TOOL_HELP
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.executor_flags import ExecutorFlags
+from opmkit.cli.go_commands import runs_as_operator_sdk
 from opmkit.cli.help_flags import COMPATIBILITY_PANEL
 from opmkit.cli.lazy import call_once
 from opmkit.cli.logs import configure_logs
@@ -20,7 +21,7 @@ from opmkit.cli.scale_flags import ShardOption
 from opmkit.cli.streams import printing_result
 from opmkit.cli.validation_flags import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
 from opmkit.cli.validation_plan import ValidationPlan, parse_compat
-from opmkit.cli.validation_report import print_results
+from opmkit.cli.validation_report import OPERATOR_SDK, print_operator_sdk_log, print_results
 from opmkit.cli.validation_run import ValidationRun, combine_results
 from opmkit.imagetools.shard import Shard
 
@@ -106,7 +107,8 @@ def validate(
     report_format = report_flags.report_format()
     _check_count(names, report_format)
     _check_shard(shard, report_format, tag=tag, writes_baseline=report_flags.write_baseline is not None)
-    plan = ValidationPlan.from_flags(rule_flags, report_flags, as_opm=bool(tag))
+    profile = OPERATOR_SDK if runs_as_operator_sdk(ctx) else ""
+    plan = ValidationPlan.from_flags(rule_flags, report_flags, "opm" if tag else profile)
     executor = executor_flags.parse(registry_flags)
     if executor and (plan.external or image_builder != "none"):
         raise conflicting_flags(
@@ -126,9 +128,13 @@ def validate(
         if report_flags.write_baseline:
             _write_baseline(report_flags.write_baseline, results)
             return
-        passed = print_results(
-            results, report_format, plan.report_settings(), sources, selection.skipped, image_builder if tag else None
-        )
+        if profile and report_format is ReportFormat.TEXT:
+            passed = print_operator_sdk_log(results, plan.report_settings())
+        else:
+            passed = print_results(
+                *(results, report_format, plan.report_settings(), sources, selection.skipped),
+                image_builder if tag else None,
+            )
     if not passed:
         ctx.exit(1)
 

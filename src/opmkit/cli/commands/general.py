@@ -1,13 +1,15 @@
-"""``opm version``, ``opm help`` and ``opm completion``."""
+"""``opm version``, ``operator-sdk version``, ``opm help`` and ``opm completion``."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from opmkit.cli.console import print_bytes, print_line
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, print_hint, print_warning
 
 
 def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
@@ -20,6 +22,31 @@ def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argum
     from opmkit.cli.version import version_line
 
     print_line(version_line())
+
+
+def operator_sdk_version(
+    ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
+) -> None:
+    """Print the version in the format of operator-sdk
+
+    It is the release whose results opmkit has, or that of OPM_OPERATOR_SDK_VERSION.
+
+    [bold]Example:[/] operator-sdk version
+    """
+    from opmkit.cli.version import operator_sdk_version_line
+
+    print_line(operator_sdk_version_line())
+    _warn_of_link(Path(sys.argv[0]))
+
+
+def _warn_of_link(program: Path) -> None:
+    """Print a warning if ``program`` is a link to opm, since programs that write to the link overwrite opm.
+
+    Makefiles download operator-sdk to its path if they require another version than this one.
+    """
+    if program.is_symlink() or (program.is_file() and program.stat().st_nlink > 1):
+        print_warning(f"{program}: link to opm: downloading operator-sdk to this path overwrites opm")
+        print_hint("replace the link by a script: 'opm generate wrapper FILE'")
 
 
 def show_help(

@@ -22,7 +22,7 @@ from opmkit.cli.bundle_generation import (
 from opmkit.cli.console import progress
 from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.generation_flags import ACCOUNTS_HELP
-from opmkit.cli.go_commands import given_flags
+from opmkit.cli.go_commands import given_flags, runs_as_operator_sdk
 from opmkit.cli.registry_flags import RegistryFlags
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def bundle(
         objects = input_flags.read(ctx)
         writer.write_manifests(objects, settings, input_flags.read_base(objects, name))
     if metadata or not (selected or stdout):
-        writer.write_metadata(BundleLabels(name, channels, default_channel, layout), overwrite=overwrite)
+        labels = BundleLabels(name, channels, default_channel, layout)
+        writer.write_metadata(labels, overwrite=overwrite, retain=not runs_as_operator_sdk(ctx))
 
 
 def _pin_images(registry_flags: RegistryFlags, files: Mapping[str, bytes]) -> dict[str, bytes]:
