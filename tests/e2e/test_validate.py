@@ -153,6 +153,24 @@ def test_flags_and_output_of_operator_sdk(opm: Opm, bundle: Path) -> None:
     assert opm.attempt("bundle", "validate", str(bundle), *rules, *optional).returncode in (0, 1)
 
 
+def test_empty_skip_range_of_a_scaffold_is_valid(opm: Opm) -> None:
+    Broken("base").write(opm.directory / "demo")
+    csv = opm.directory / "demo/manifests/demo.clusterserviceversion.yaml"
+    csv.write_text(re.sub(r"olm.skipRange: .*", "olm.skipRange: ''", csv.read_text()))
+    for profile in ("default", "all", "community", "redhat"):
+        assert "1 bundle, 0 errors, 0 warnings" in opm("bundle", "validate", "demo", "--profile", profile)
+    opm("registry", "add", "--database", "index.db", "--bundle-images", "./demo", "--mode", "semver")
+    assert "demo.v1.2.3" in opm("alpha", "list", "bundles", "index.db")
+    rendered = json.loads(opm("render", "./demo"))
+    entries = [{"name": "demo.v1.2.3", "skipRange": ""}]
+    channel = {"schema": "olm.channel", "name": "stable", "package": "demo", "entries": entries}
+    package = {"schema": "olm.package", "name": "demo", "defaultChannel": "stable"}
+    documents = [package, channel, {**rendered, "image": "quay.io/me/demo:1"}]
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog" / "demo.json").write_text("\n".join(map(json.dumps, documents)))
+    assert opm("validate", "catalog") == ""
+
+
 def test_requirements_for_publishing_are_warnings_by_default(opm: Opm) -> None:
     Broken("hub-provider").write(opm.directory / "demo")
     assert "1 bundle, 0 errors, 1 warning" in opm("bundle", "validate", "demo")

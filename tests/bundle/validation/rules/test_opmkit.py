@@ -122,6 +122,10 @@ def test_every_rule_is_tested_and_documented() -> None:
         assert rule.good, rule.id
 
 
+def test_an_empty_skip_range_is_none() -> None:
+    assert findings(demo((">=1.0.0 <1.2.3", "")), "opmkit") == []
+
+
 def test_descriptions_of_examples() -> None:
     change = described('\'{"example": {"description": "A demo.", "size": 1}}\'')
     assert findings(demo(change), "opmkit") == []
