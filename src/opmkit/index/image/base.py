@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from opmkit.index.image.content import Content
 
 DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
-"""The last release of operator-registry that serves sqlite indexes: later ones cannot start in these images."""
+"""The release of operator-registry that opmkit is compatible with.
+
+It serves sqlite indexes; releases after 1.74 do not, so images based on them would not start.
+"""
 
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
