@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from tests.kit.content import noise
 from tests.kit.engines import Engine
+from tests.kit.images import small_image
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 
 if TYPE_CHECKING:
@@ -62,6 +65,54 @@ def test_podman_pulls_a_source_from_the_mirror(opm_http: Opm, site: MirrorSite, 
         image = f"{unreachable}@{bundle.partition('@')[2]}"
         podman.run("pull", "--quiet", image)
         assert bundle.partition("@")[2] in podman.run("image", "inspect", "--format", "{{.Digest}}", image)
+
+
+def extracted(manifests: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the directories that OLM extracts from the image of a CatalogSource, None if it runs the image."""
+    found: dict[str, Any] | None = manifests["spec"].get("grpcPodConfig", {}).get("extractContent")
+    return found
+
+
+@pytest.mark.parametrize(("program", "expected"), [("bin/opm", None), ("bin/sh", {"catalogDir": "/configs"})])
+def test_olm_serves_a_catalog_whose_image_has_no_server(
+    opm_http: Opm, site: MirrorSite, tmp_path: Path, program: str, expected: dict[str, str] | None
+) -> None:
+    site.push("base", "1", small_image(tmp_path, {program: noise(100_000, 3)}))
+    base = f"{site.host}/{site.prefix}/base:1"
+    site.write_catalog(tmp_path / "catalog", [SampleBundle("reef", "1.0.0", site.push_bundle("team/reef", 1))])
+    name = f"{site.host}/{site.prefix}/served:1"
+    opm_http("index", "build", "catalog", "-i", base, "-t", name, "--push")
+    to = f"{site.host}/to-{site.prefix}"
+    opm_http("mirror", name, "--to", to, "--manifests", "cluster")
+    assert extracted(read_manifests(tmp_path / "cluster")["CatalogSource"]) == expected
+    assert extracted(yaml.safe_load(opm_http("index", "manifests", name))) == expected
+    runs = next(line for line in opm_http("image", "inspect", name).splitlines() if line.startswith("Runs:"))
+    assert runs.endswith(
+        "/bin/opm serve /configs" if expected is None else "(fails: the image does not contain /bin/opm)"
+    )
+    (image,) = json.loads(opm_http("image", "inspect", name, "-o", "json"))["images"]
+    assert image["hasProgram"] is (expected is None)
+    opm_http("mirror", name, "--to", "./carried")
+    opm_http("mirror", "./carried", "--to", f"{to}-2", "--manifests", "loaded")
+    assert extracted(read_manifests(tmp_path / "loaded")["CatalogSource"]) == expected
+
+
+def test_catalog_without_a_base_image_is_extracted(opm_http: Opm, site: MirrorSite, tmp_path: Path) -> None:
+    catalog = site.push_catalog([SampleBundle("reef", "1.0.0", site.push_bundle("team/reef", 1))])
+    to = f"{site.host}/to-{site.prefix}"
+    opm_http("mirror", catalog, "reef", "--to", to, "--manifests", "cluster")
+    assert extracted(read_manifests(tmp_path / "cluster")["CatalogSource"]) == {"catalogDir": "/configs"}
+    given = opm_http("index", "manifests", catalog, "--extract-catalog-dir", "/other", "--package", "reef")
+    assert extracted(next(yaml.safe_load_all(given))) == {"catalogDir": "/other"}
+    assert opm_http("image", "inspect", catalog).count("fails: the image does not contain /bin/opm") == 2
+
+
+def test_database_without_a_server_is_reported(opm_http: Opm, site: MirrorSite) -> None:
+    name = f"{site.host}/{site.prefix}/db:1"
+    opm_http("index", "add", "-b", "", "-i", "scratch", "-t", name, "--push")
+    done = opm_http.attempt("index", "manifests", name)
+    assert (done.returncode, extracted(yaml.safe_load(done.stdout))) == (0, None)
+    assert "cannot serve its database" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,10 @@ _CATALOG: Entries = {
 }
 _IMAGE: Entries = {
     "ls": ("image:ls", "List the images in the embedded image store"),
-    "inspect": ("image:inspect", "Show the digest, platforms, labels and layers of an image without pulling layers"),
+    "inspect": (
+        "image:inspect",
+        "Show the digest, platforms, labels, layers and command of an image, and whether it contains its program",
+    ),
     "pull": ("image:pull", "Copy images from registries to the embedded image store"),
     "push": (
         "image:push",

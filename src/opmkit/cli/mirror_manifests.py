@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.mirror.cluster_manifests import ClusterManifests
 
 MANIFESTS_PANEL = "Manifests for the cluster"
@@ -61,12 +62,15 @@ class MirrorManifestFlags:
         if self.manifests and not is_registry:
             raise UsageError("--manifests requires a registry as the target", command)
 
-    def write(self, images: Iterable[PlannedImage], catalogs: Sequence[Reference], *, insecure: bool) -> None:
+    def write(
+        self, images: Iterable[PlannedImage], catalogs: Sequence[Reference], tool: RegistryTool, *, insecure: bool
+    ) -> None:
         """Write the manifests for the mirrored images, if requested; raise OpmkitError if that fails.
 
         Args:
             images: The images that the mirror has.
             catalogs: The catalogs in the mirror.
+            tool: Reads the catalogs.
             insecure: Whether the mirror has no TLS, or a certificate that is not trusted.
         """
         from opmkit.imagetools.files import write_files
@@ -76,7 +80,7 @@ class MirrorManifestFlags:
         if self.manifests is None:
             return
         policy = MirrorPolicy(self.manifest_scope, self.never_contact_source, self.manifest_namespace)
-        written = cluster_manifests(repository_rules(images), catalogs, policy)
+        written = cluster_manifests(repository_rules(images), catalogs, policy, tool)
         files: dict[str, bytes | Path] = {**_documents(written)}
         files[REGISTRIES_CONF] = format_registries_conf(
             written.rules, insecure=insecure, block_sources=self.never_contact_source

@@ -33,7 +33,7 @@ class PodFlags:
         bool,
         typer.Option(
             "--extract-content",
-            help="Serve the file-based catalog of the image with OLM's own opm instead of the image's",
+            help="Serve the file-based catalog of the image with OLM's own opm; implied if the image contains no server",
             rich_help_panel=POD_PANEL,
         ),
     ] = False

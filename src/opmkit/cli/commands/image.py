@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,11 @@ from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+_MAX_SEARCHED = 64 << 20
+"""Decompressed bytes of an image's layers that are searched for its program."""
+_log = logging.getLogger(__name__)
 
 Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Images")]
 IMAGE_HELP = "Image, such as quay.io/me/catalog:1, oci:DIR:TAG or docker-archive:FILE"
@@ -57,14 +63,16 @@ def ls(progress_flags: ProgressFlags, output: Output = OutputFormat.TEXT) -> Non
 
 
 def inspect(registry_flags: RegistryFlags, image: Name, output: Output = OutputFormat.TEXT) -> None:
-    """Show the digest, platforms, labels and layers of an image without pulling layers
+    """Show the digest, platforms, labels, layers and command of an image, and whether it contains its program
+
+    Layers are not pulled; their beginning is read, to look for the program.
 
     [bold]Example:[/] opm image inspect quay.io/me/catalog:1 --output json
     """
     from opmkit.imagetools.reference import parse_image_reference
 
-    loaded = registry_flags.tool().load(parse_image_reference(image))
-    description = _describe(image, loaded)
+    tool = registry_flags.tool()
+    description = _describe(image, tool.load(parse_image_reference(image)), tool)
     if output is OutputFormat.JSON:
         print_json(description)
         return
@@ -218,7 +226,7 @@ def prune(
             print_line(f"removed {removed} temporary {noun} of killed processes")
 
 
-def _describe(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
+def _describe(name: str, loaded: Image | ImageIndex, tool: RegistryTool) -> dict[str, Any]:
     from opmkit.imagetools.image import Image
 
     head = loaded.manifest if isinstance(loaded, Image) else loaded.index
@@ -228,11 +236,11 @@ def _describe(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
         "digest": head.digest,
         "type": head.media_type,
         "annotations": dict(head.annotations),
-        "images": [_describe_platform(image) for image in images],
+        "images": [_describe_platform(image, tool) for image in images],
     }
 
 
-def _describe_platform(image: Image) -> dict[str, Any]:
+def _describe_platform(image: Image, tool: RegistryTool) -> dict[str, Any]:
     config = image.config
     return {
         "platform": str(config.platform),
@@ -242,9 +250,22 @@ def _describe_platform(image: Image) -> dict[str, Any]:
         "labels": dict(config.labels),
         "entrypoint": config.entrypoint,
         "cmd": config.cmd,
+        "hasProgram": _has_program(image, tool),
         "exposedPorts": config.exposed_ports,
         "layers": [{"digest": layer.digest, "size": layer.size} for layer in image.manifest.layers],
     }
+
+
+def _has_program(image: Image, tool: RegistryTool) -> bool | None:
+    """Return whether an image contains the program that it runs, None if that is unknown."""
+    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.layer import Limits
+
+    try:
+        return tool.has_program(image, Limits(total_bytes=_MAX_SEARCHED))
+    except ImageToolsError as error:
+        _log.debug("%s: searching the program failed: %s", image.digest, error)
+        return None
 
 
 def _print_platform(part: dict[str, Any]) -> None:
@@ -255,6 +276,8 @@ def _print_platform(part: dict[str, Any]) -> None:
         for number, (name, value) in enumerate(sorted(part[key].items())):
             print_line(f"{title + ':' if number == 0 else '':<14}{name}={value}")
     if part["entrypoint"] or part["cmd"]:
-        print_line(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
+        program, *_ = command = (*part["entrypoint"], *part["cmd"])
+        note = f" (fails: the image does not contain {program})" if part["hasProgram"] is False else ""
+        print_line(f"{'Runs:':<14}{' '.join(command)}{note}")
     for number, layer in enumerate(part["layers"]):
         print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {format_size(layer['size'])}")

@@ -254,17 +254,25 @@ def _olm_v0_objects(
     container_tool: str,
 ) -> list[dict[str, Any]]:
     """Return the objects for OLM v0, and print warnings."""
+    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.tools import NO_ENGINE
+    from opmkit.index.image.server import with_server
     from opmkit.index.operations.manifests.resources import build_manifests, is_available
 
-    if installation:
-        if reference:
+    try:
+        if installation and reference:
             index = str(source.image or reference)
             installation = _resolve(source, installation, index, registry_flags, container_tool)
-        if not is_available(source, installation):
-            print_warning(
-                f"OLM by default offers a catalog only in its namespace {source.namespace}, not in "
-                f"{installation.namespace}"
-            )
+        if container_tool in NO_ENGINE:
+            with waiting(f"Reading {source.image}"):
+                source = with_server(source, registry_flags.tool())
+    except ImageToolsError as error:
+        unchecked = "package, channel and install modes are" if installation else "the server in the image is"
+        print_warning(f"{unchecked} not checked: {error}")
+    if installation and not is_available(source, installation):
+        print_warning(
+            f"OLM by default offers a catalog only in its namespace {source.namespace}, not in {installation.namespace}"
+        )
     return build_manifests(source, installation)
 
 
@@ -290,21 +298,16 @@ def _parse_image(text: str) -> Reference:
 def _resolve(
     source: CatalogSource, installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
 ) -> Installation:
-    """Resolve the installation in the index; print a warning and return it unchanged if the index cannot be read."""
-    from opmkit.imagetools.errors import ImageToolsError
+    """Resolve the installation in the index."""
     from opmkit.index.image.content import DatabaseContent
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
 
-    try:
-        tool = registry_flags.tool_named(container_tool)
-        found = IndexSource.find(lambda: tool, index, build_context=True)
-        with waiting(f"Loading {index}"), found.open() as content:
-            if not isinstance(content, DatabaseContent):
-                return resolve_in_catalog(installation, content.blobs())
-            source.check_database(index)
-            with content.open() as database:
-                return resolve_in_database(installation, database)
-    except ImageToolsError as error:
-        print_warning(f"package, channel and install modes are not checked: {error}")
-        return installation
+    tool = registry_flags.tool_named(container_tool)
+    found = IndexSource.find(lambda: tool, index, build_context=True)
+    with waiting(f"Loading {index}"), found.open() as content:
+        if not isinstance(content, DatabaseContent):
+            return resolve_in_catalog(installation, content.blobs())
+        source.check_database(index)
+        with content.open() as database:
+            return resolve_in_database(installation, database)

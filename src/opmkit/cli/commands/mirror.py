@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.mirroring.target import MirrorTarget
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.shard import Shard
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
@@ -184,11 +185,13 @@ def mirror(
         target = stack.enter_context(open_target(client, to, archive_flags, max_nested_paths, ctx.command_path))
         manifest_flags.check_target(is_registry=not target.shares_blobs, is_dry_run=dry_run, command=ctx.command_path)
         copy_options = CopyOptions(keep_going, workers)
+        tool = RegistryTool(client, ImageStore.open(), workers=workers)
         if loaded := find_layout_source(index):
             _check_load_flags(ctx, target, index, executor)
             failures = _load(
                 loaded,
                 target,
+                tool,
                 copy_options,
                 manifest_flags,
                 output,
@@ -200,7 +203,6 @@ def mirror(
             if failures:
                 raise typer.Exit(INCOMPLETE)
             return
-        tool = RegistryTool(client, ImageStore.open(), workers=workers)
         plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
         distribution = stack.enter_context(mirror_distribution(executor, part, location, max_nested_paths))
         with waiting(f"Preparing {index}"):
@@ -225,7 +227,7 @@ def mirror(
                 commit(target, opened.described_images(), archive_flags)
             mirrored = (*opened.report.copied, *opened.report.present)
             catalogs = [catalog.reference for catalog in opened.catalogs]
-            manifest_flags.write(mirrored, catalogs, insecure=registry_flags.is_insecure)
+            manifest_flags.write(mirrored, catalogs, tool, insecure=registry_flags.is_insecure)
         print_mirror(opened, output, is_dry_run=dry_run)
         failures = opened.report.failures
     if failures:
@@ -235,6 +237,7 @@ def mirror(
 def _load(
     source: LayoutSource,
     target: MirrorTarget,
+    tool: RegistryTool,
     options: CopyOptions,
     manifest_flags: MirrorManifestFlags,
     output: OutputFormat,
@@ -255,7 +258,8 @@ def _load(
         if not is_dry_run:
             run_mirror(opened, options, bars)
             catalogs = [catalog.reference for catalog in opened.catalogs]
-            manifest_flags.write((*opened.report.copied, *opened.report.present), catalogs, insecure=insecure)
+            mirrored = (*opened.report.copied, *opened.report.present)
+            manifest_flags.write(mirrored, catalogs, tool, insecure=insecure)
         print_mirror(opened, output, is_dry_run=is_dry_run)
         return opened.report.failures
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer.extract import extract_tree
     from opmkit.imagetools.layer.find import FoundFile, find_file
     from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
+    from opmkit.imagetools.layer.program import find_program
     from opmkit.imagetools.layer.reader import read_tar
     from opmkit.imagetools.layer.scan import scan_layer
     from opmkit.imagetools.layer.tree import FileTree, read_tree
@@ -30,6 +31,7 @@ __all__ = [
     "Limits",
     "extract_tree",
     "find_file",
+    "find_program",
     "read_tar",
     "read_tree",
     "scan_layer",
@@ -52,6 +54,7 @@ __getattr__ = lazy_exports(
             "Limits",
             "LimitTracker",
         ),
+        "program": ("find_program",),
         "reader": ("read_tar",),
         "scan": ("scan_layer",),
         "tree": (

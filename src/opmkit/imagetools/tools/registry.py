@@ -180,6 +180,15 @@ class RegistryTool:
             found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
         return found and layer.FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
 
+    def has_program(self, image: Image, limits: Limits) -> bool | None:
+        """Return whether an image contains the program that it runs, None if finding that exceeds the limits.
+
+        Layers that are not cached are read from their registry, as little of them as possible, and are not cached.
+        """
+        layers = [(descriptor, partial(self._stream_layer, image, descriptor)) for descriptor in image.manifest.layers]
+        with self._reading(image):
+            return layer.find_program(image.config, layers, limits)
+
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file to ``destination``; return whether it exists in the image."""
         with self._reading(source):
@@ -306,6 +315,10 @@ class RegistryTool:
         except StoreError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
             return image.open_blob(descriptor)
+
+    def _stream_layer(self, image: Image, descriptor: Descriptor) -> BinaryIO:
+        path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
+        return path.open("rb") if path else image.open_blob(descriptor)
 
 
 def _prefix_errors(source: ImageReference | Image) -> AbstractContextManager[None]:

@@ -13,6 +13,7 @@ from opmkit.imagetools.mirroring.names import is_digest_tag
 from opmkit.imagetools.referrers import DIGEST_TAG
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope, mirror_rules
 from opmkit.index.errors import CatalogError
+from opmkit.index.image.server import with_server
 from opmkit.index.operations.manifests.catalog_source import CatalogSource
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 Manifest = dict[str, Any]
 
@@ -58,7 +60,10 @@ class ClusterManifests:
 
 
 def cluster_manifests(
-    repositories: Sequence[MirrorRule], catalogs: Sequence[Reference], policy: MirrorPolicy | None = None
+    repositories: Sequence[MirrorRule],
+    catalogs: Sequence[Reference],
+    policy: MirrorPolicy | None = None,
+    tool: RegistryTool | None = None,
 ) -> ClusterManifests:
     """Return the manifests for a mirror.
 
@@ -66,6 +71,8 @@ def cluster_manifests(
         repositories: The mirrored repositories, and whether images in them are referenced by digest or by tag.
         catalogs: The catalog images in the mirror.
         policy: Settings of the manifests.
+        tool: Reads the catalog images, so that OLM serves the catalogs of those without a server; None to assume that
+            all have one.
 
     Raises:
         CatalogError: A cluster would reject an object.
@@ -78,6 +85,8 @@ def cluster_manifests(
     }
     for catalog in catalogs:
         source = CatalogSource(_object_name("cs", catalog), policy.namespace, catalog)
+        if tool:
+            source = with_server(source, tool)
         cluster_catalog = ClusterCatalog(_object_name("cc", catalog), catalog)
         files[f"{source.name}.yaml"] = build_manifests(source)
         files[f"{cluster_catalog.name}.yaml"] = [cluster_catalog.manifest()]
