@@ -33,7 +33,7 @@ class PodFlags:
         bool,
         typer.Option(
             "--extract-content",
-            help="Serve the file-based catalog of the image with OLM's own opm; implied if the image contains no server",
+            help="Serve the file-based catalog of the image with OLM's own opm; implied if the image has no server",
             rich_help_panel=POD_PANEL,
         ),
     ] = False
