@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 from opmkit.kube import Cluster as Client
 from opmkit.kube import Resource, resources
+from opmkit.olm.releases.install import RELEASE_ANNOTATION
 from opmkit.olm.releases.release import Release, parse_release
 from tests.kit.cluster.cluster import OPERATORS, Cluster
 from tests.kit.cluster.programs import custom_resource_definitions
@@ -20,7 +22,6 @@ from tests.kit.olm_release import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from opmkit.kube import Object
     from tests.kit.opm import Opm
@@ -83,6 +84,24 @@ def test_release_is_installed_and_removed(empty_cluster: Cluster, release: str, 
     assert empty_cluster.client.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions") == []
 
 
+@pytest.mark.usefixtures("olm_operator")
+def test_failed_installation_is_continued(empty_cluster: Cluster, release: str, opm: Opm) -> None:
+    opm = replace(opm, env={"KUBECONFIG": str(empty_cluster.kubeconfig)})
+    manifests = Path(release, "olm.yaml")
+    valid = manifests.read_text()
+    manifests.write_text(valid.replace("replicas: 1", "replicas: -1"))
+    failed = opm.attempt("olm", "install", "--from", release)
+    assert (failed.returncode, "run the command again to continue" in failed.stderr) == (1, True), failed.stderr
+    manifests.write_text(valid)
+    assert "Installed" in opm("olm", "install", "--from", release)
+    opm("olm", "uninstall", "--from", release)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "olm-operator", "namespace": "olm"}}
+    for each in ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "olm"}}, account):
+        empty_cluster.client.apply(each)
+    refused = opm.attempt("olm", "install", "--from", release)
+    assert (refused.returncode, "ServiceAccount olm/olm-operator" in refused.stderr) == (1, True), refused.stderr
+
+
 @pytest.mark.skipif(not OPERATOR_SDK, reason="set OPMKIT_REFERENCE_OPERATOR_SDK to the path of operator-sdk 1.42.3")
 @pytest.mark.usefixtures("olm_operator")
 def test_objects_equal_those_of_operator_sdk(empty_cluster: Cluster, opm: Opm, tmp_path: Path) -> None:
@@ -116,7 +135,8 @@ def _wanted(obj: Object) -> Object:
     """Return what a client has set in an object."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _ASSIGNED}
     annotations = metadata.get("annotations", {})
-    annotations.pop("deployment.kubernetes.io/revision", None)
+    for assigned in ("deployment.kubernetes.io/revision", RELEASE_ANNOTATION):
+        annotations.pop(assigned, None)
     metadata = {key: value for key, value in metadata.items() if value}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 

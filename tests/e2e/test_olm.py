@@ -89,6 +89,10 @@ def test_failures_are_explained(on_cluster: Opm, server: ApiServer, tmp_path: Pa
     assert "hint: grant the user or service account the permission with a Role and a RoleBinding" in done.stderr
     assert "\x1b" not in done.stderr
 
+    assert "run the command again to continue" in done.stderr
+    continued = on_cluster.attempt("olm", "install", "--from", str(RELEASE))
+    assert (continued.returncode, "continuing an incomplete installation" in continued.stderr) == (0, True)
+
     done = on_cluster.attempt("olm", "install", "--from", str(RELEASE), "--context", "none")
     assert "context 'none' does not exist" in done.stderr
     assert "choose one of its contexts: test" in done.stderr

@@ -184,9 +184,9 @@ class Store:
             "uid": old.get("uid") or str(uuid.uuid4()),
             "creationTimestamp": old.get("creationTimestamp") or _TIME,
         }
-        managers = self._managers.get(key)
-        if managers:
-            metadata["managedFields"] = [{"manager": name, "operation": kind} for name, kind in sorted(managers)]
+        managers = sorted(manager for manager, paths in self._managers.get(key, {}).items() if paths)
+        if managers:  # an object without fields has none
+            metadata["managedFields"] = [{"manager": name, "operation": kind} for name, kind in managers]
         if kind.has_status:
             same = before is not None and before.get("spec") == new.get("spec")
             metadata["generation"] = old.get("generation", 0) + (0 if same else 1)

@@ -84,6 +84,15 @@ def test_failed_installation_lists_its_objects_and_can_be_continued(
     assert install(cluster, release) == ["Installed"] * 11
 
 
+def test_objects_without_fields_are_not_taken_over(cluster: Cluster, server: ApiServer, release: Release) -> None:
+    (account,) = [each for each in release.others if each["kind"] == "ServiceAccount"]
+    server.put({**account, "metadata": {**account["metadata"]}})
+    assert "managedFields" not in server.get("ServiceAccount", "olm-operator", "olm")["metadata"]
+    with pytest.raises(AlreadyInstalled, match="ServiceAccount olm/olm-operator"):
+        install(cluster, release)
+    assert "patch" not in {request.verb for request in server.requests}
+
+
 def test_timeout_reports_why(cluster: Cluster, server: ApiServer, release: Release) -> None:
     add_controllers(server)
     server.store.reactions = [each for each in server.store.reactions if each[0] != "Deployment"]

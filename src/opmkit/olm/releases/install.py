@@ -12,6 +12,7 @@ from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 from opmkit.kube.resources import CRD, CSV, DEPLOYMENT, FIELD_MANAGER, SUBSCRIPTION
 from opmkit.olm.errors import AlreadyInstalled, ReleaseFailed
 from opmkit.olm.inspection import Involved, find_problems
+from opmkit.olm.objects import field as get_field
 from opmkit.olm.objects import items, name_of, namespace_of, subject, text
 from opmkit.olm.operator_version import deployment_names
 from opmkit.olm.releases.release import is_package_server, version_of
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from opmkit.olm.releases.release import Release
     from opmkit.olm.waiting import Deadline, Reporter
 
+RELEASE_ANNOTATION = "opmkit.olm.release"
+"""Annotation with the version of the release that an object was installed from."""
 _MAX_NAMES = 5
 
 T = TypeVar("T")
@@ -71,7 +74,11 @@ def _check_absent(cluster: Cluster, release: Release, reporter: Reporter) -> Non
 
 
 def _is_applied(obj: Object) -> bool:
-    """Return whether a former installation applied an object."""
+    """Return whether a former installation applied an object.
+
+    The API server records who has applied the annotation. It records nobody for objects without any field, such as a
+    ServiceAccount with just a name, whoever created them.
+    """
     return any(
         text(entry, "manager") == FIELD_MANAGER and text(entry, "operation") == "Apply"
         for entry in items(obj, "metadata", "managedFields")
@@ -123,11 +130,14 @@ class _Installation:
         return ReleaseFailed(f"OLM not installed: {error.message}", details=details, hint=hint)
 
     def _apply(self, obj: Object) -> None:
-        """Apply an object, again until the API server knows its kind."""
+        """Apply an object with the annotation, again until the API server knows its kind."""
+        annotations = get_field(obj, "metadata", "annotations")
+        marked = {**(annotations if isinstance(annotations, dict) else {}), RELEASE_ANNOTATION: self.release.version}
+        annotated = {**obj, "metadata": {**obj["metadata"], "annotations": marked}}
 
         def attempt() -> Object | Pending:
             try:
-                return self.cluster.apply(obj)
+                return self.cluster.apply(annotated)
             except ClusterError as error:
                 if error.reason != UNKNOWN_RESOURCE:
                     raise ClusterError(
