@@ -1,4 +1,4 @@
-"""Whether the layers of an image contain the program that it runs."""
+"""Search of an image's layers for the program that it runs."""
 
 from __future__ import annotations
 
