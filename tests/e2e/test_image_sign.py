@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signing.attachments import attach_bundle
+from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.key_files import load_private_key
 from opmkit.imagetools.store import LayoutRepository
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
@@ -69,6 +72,40 @@ def test_sign_and_verify(signer: Opm, image: str, format_: tuple[str, ...]) -> N
     )
 
 
+TAG = "stored under cosign's tag: verified by opm, cosign 2 and 3, podman, CRI-O and OpenShift\n"
+BUNDLE = "stored as a Sigstore bundle: verified by opm and cosign 3"
+ONLY_BUNDLE = f"{BUNDLE}; podman, CRI-O and OpenShift require --format both\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "stored", "verifiers"),
+    [
+        ((), {"simple-signing"}, TAG),
+        (("--format", "tag"), {"simple-signing"}, TAG),
+        (("--format", "bundle"), {"bundle"}, ONLY_BUNDLE),
+        (("--new-bundle-format",), {"bundle"}, ONLY_BUNDLE),
+        (("--format", "both"), {"simple-signing", "bundle"}, f"{TAG}{BUNDLE}\n"),
+    ],
+)
+def test_formats(signer: Opm, image: str, flags: tuple[str, ...], stored: set[str], verifiers: str) -> None:
+    done = signer.attempt("image", "sign", "--use-http", *KEY, *flags, image)
+    assert done.returncode == 0
+    assert done.stderr == verifiers
+    (document,) = json.loads(signer("image", "verify", "--use-http", *PUBLIC_KEY, "-o", "json", image))
+    assert {signature["format"] for signature in document["signatures"]} == stored
+    (signer.directory / "predicate.json").write_text("{}")
+    signer("image", "attest", "--use-http", *KEY, *flags, image, "--type", "vuln", "--predicate", "predicate.json")
+    verified = signer("image", "verify-attestation", "--use-http", *PUBLIC_KEY, image)
+    assert len(verified.splitlines()) == len(stored)
+
+
+def test_conflicting_formats(signer: Opm, image: str) -> None:
+    failed = signer.attempt("image", "sign", "--use-http", *KEY, "--format", "both", "--new-bundle-format", image)
+    assert "--new-bundle-format" in failed.stderr
+    assert "--format" in failed.stderr
+    assert "invalid" in signer.attempt("image", "sign", *KEY, "--format", "all", image).stderr.lower()
+
+
 def test_unsigned_image(opm: Opm, image: str) -> None:
     failed = opm.attempt("image", "verify", "--use-http", *PUBLIC_KEY, image)
     assert failed.returncode == 1
@@ -110,13 +147,22 @@ def test_invalid_input(signer: Opm, image: str) -> None:
     assert "unknown type of predicate 'sbom'" in signer.attempt(*attest, "sbom").stderr
     assert "list.json: expected an object" in signer.attempt(*attest, "vuln").stderr
     sign = ("image", "sign", "--use-http", image, "--key")
-    assert "missing.key: No such file" in signer.attempt(*sign, "missing.key").stderr
+    assert "missing.key: file does not exist" in signer.attempt(*sign, "missing.key").stderr
     assert "invalid annotation 'a': expected NAME=VALUE" in signer.attempt(*sign, KEY[1], "-a", "a").stderr
     assert "the private key is encrypted: no password" in signer.attempt(*sign, ENCRYPTED_KEY).stderr
     signer.env["COSIGN_PASSWORD"] = "wrong"
     failed = signer.attempt(*sign, ENCRYPTED_KEY)
     assert "the password is wrong" in failed.stderr
     assert "hint: set COSIGN_PASSWORD" in failed.stderr
+
+
+def test_key_pair_without_a_password(opm: Opm) -> None:
+    failed = opm.attempt("image", "generate-key-pair", "--output-key-prefix", "new")
+    assert failed.stderr == (
+        "Error: new.key: does not exist and cannot be created: no password\n"
+        "  hint: set COSIGN_PASSWORD to a new password\n"
+    )
+    assert not list(opm.directory.iterdir())
 
 
 def test_terminal_escapes_in_annotations(signer: Opm, image: str) -> None:
@@ -177,6 +223,32 @@ def test_attest_another_image(signer: Opm, image: str) -> None:
     assert "--predicate and --type require each other" in signer.attempt(*attest, "--type", "vuln").stderr
 
 
+@pytest.mark.parametrize(
+    ("identity", "issuer", "minutes"),
+    [
+        ("", "", 30),
+        ("", "", -30),
+        ("other@example.com", "", 5),
+        ("", "https://other.example.com", 5),
+    ],
+    ids=["expired", "not yet valid", "other identity", "other issuer"],
+)
+def test_certificate_that_is_not_accepted(opm: Opm, identity: str, issuer: str, minutes: int) -> None:
+    pytest.importorskip("sigstore", reason="the extra keyless is not installed")
+    from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
+
+    sigstore, repository = SigstoreInstance(), LayoutRepository(opm.directory / "layout")
+    image = put_image(repository, "1", b"x").descriptor
+    sigstore.write_trusted_root(opm.directory / "root.json")
+    statement = Statement(image.digest, SIGN_PREDICATE, {}).encode()
+    bundle = sigstore.bundle(statement, identity or IDENTITY, issuer or ISSUER, timedelta(minutes=minutes))
+    attach_bundle(repository, image, json.dumps(bundle).encode(), SIGN_PREDICATE)
+    required = ("--certificate-identity", IDENTITY, "--certificate-oidc-issuer", ISSUER, "--trusted-root", "root.json")
+    failed = opm.attempt("image", "verify", "oci:layout:1", *required)
+    assert failed.returncode == 1
+    assert f"1 not signed by {IDENTITY} ({ISSUER}): " in failed.stderr
+
+
 def test_keyless_signature(opm: Opm) -> None:
     pytest.importorskip("sigstore", reason="the extra keyless is not installed")
     from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
@@ -187,7 +259,12 @@ def test_keyless_signature(opm: Opm) -> None:
     with sigstore.serve() as services:
         sigstore.write_trust_config(opm.directory / "config.json", f"http://{services.host}")
         keyless = ("--keyless", "--trust-config", "config.json", "--identity-token", sigstore.token())
-        assert opm("image", "sign", *keyless, "oci:layout:1") == f"oci:layout@{image.digest}\n"
+        signed = opm.attempt("image", "sign", *keyless, "--format", "both", "oci:layout:1")
+        assert signed.stdout == f"oci:layout@{image.digest}\n", signed.stderr
+        assert signed.stderr == (
+            "stored under cosign's tag: verified by cosign 2 and 3, podman, CRI-O and OpenShift, but not by opm\n"
+            "stored as a Sigstore bundle: verified by opm and cosign 3\n"
+        )
         opm.env["SIGSTORE_ID_TOKEN"] = sigstore.token()
         (opm.directory / "predicate.json").write_text("{}")
         opm("image", "attest", *keyless[:3], "--type", "vuln", "--predicate", "predicate.json", "oci:layout:1")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ISSUER = "https://issuer.example.com"
 IDENTITY = "release@example.com"
+_AGE = timedelta(minutes=5)
 _ISSUER_OID = x509.ObjectIdentifier("1.3.6.1.4.1.57264.1.1")
 _SCT_OID = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
 
@@ -73,6 +74,16 @@ class SigstoreInstance:
     def write_trusted_root(self, path: Path) -> Path:
         path.write_text(json.dumps(self._trusted_root()))
         return path
+
+    @property
+    def authority_pem(self) -> bytes:
+        """The certificate of the authority."""
+        return self._certificate_of_authority().public_bytes(Encoding.PEM)
+
+    @property
+    def log_pem(self) -> bytes:
+        """The public key of the transparency log."""
+        return self.transparency_log.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     def write_trust_config(self, path: Path, url: str) -> Path:
         """Write the configuration of clients, for services at a URL."""
@@ -129,9 +140,12 @@ class SigstoreInstance:
 
     def _respond_to_entry(self, request: dict[str, Any]) -> dict[str, Any]:
         """Log an entry and return it in the form of Rekor 1."""
-        proposed = request["spec"]["proposedContent"]
-        certificate = x509.load_pem_x509_certificate(base64.b64decode(proposed["verifiers"][0]))
-        entry = self._log(Envelope.parse(proposed["envelope"].encode()), certificate)
+        if request["kind"] == "hashedrekord":
+            entry = self._log_entry(request)
+        else:
+            proposed = request["spec"]["proposedContent"]
+            certificate = x509.load_pem_x509_certificate(base64.b64decode(proposed["verifiers"][0]))
+            entry = self._log(Envelope.parse(proposed["envelope"].encode()), certificate)
         proof = entry["inclusionProof"]
         return {
             "0" * 64: {
@@ -169,10 +183,15 @@ class SigstoreInstance:
             "timestampAuthorities": [],
         }
 
-    def bundle(self, payload: bytes, identity: str = IDENTITY, issuer: str = ISSUER) -> dict[str, Any]:
-        """Sign a payload with a new certificate, and log the signature; return a bundle in version 0.3."""
+    def bundle(
+        self, payload: bytes, identity: str = IDENTITY, issuer: str = ISSUER, age: timedelta = _AGE
+    ) -> dict[str, Any]:
+        """Sign a payload with a new certificate, and log the signature now; return a bundle in version 0.3.
+
+        The certificate is valid for ten minutes from ``age`` ago.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._issue(key.public_key(), identity, issuer)
+        certificate = self._issue(key.public_key(), identity, issuer, age)
         unsigned = Envelope(IN_TOTO, payload)
         signature = key.sign(unsigned.signed_content, ec.ECDSA(hashes.SHA256()))
         envelope = Envelope(IN_TOTO, payload, (signature,))
@@ -190,14 +209,16 @@ class SigstoreInstance:
         public = self.authority_key.public_key()
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         return (
-            _builder(name, name, public, timedelta(days=365))
+            _builder(name, name, public, timedelta(days=365), timedelta(days=30))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .sign(self.authority_key, hashes.SHA256())
         )
 
-    def _issue(self, key: ec.EllipticCurvePublicKey, identity: str, issuer: str) -> x509.Certificate:
+    def _issue(
+        self, key: ec.EllipticCurvePublicKey, identity: str, issuer: str, age: timedelta = _AGE
+    ) -> x509.Certificate:
         """Issue a certificate with the signature of the certificate log (RFC 6962) in it."""
         authority_key = self.authority_key.public_key()
         name: x509.GeneralName = x509.RFC822Name(identity)
@@ -206,7 +227,7 @@ class SigstoreInstance:
         issuer_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
         usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
         builder = (
-            _builder(x509.Name([]), issuer_name, key, timedelta(minutes=10))
+            _builder(x509.Name([]), issuer_name, key, timedelta(minutes=10), age)
             .add_extension(usage, critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
@@ -227,14 +248,18 @@ class SigstoreInstance:
         return builder.add_extension(extension, critical=False).sign(self.authority_key, hashes.SHA256())
 
     def _log(self, envelope: Envelope, certificate: x509.Certificate) -> dict[str, Any]:
-        """Return the only entry of a log, with proof and promise of inclusion."""
+        """Log the signature of an envelope."""
         verifier = _encode(certificate.public_bytes(Encoding.PEM))
         spec = {
             "envelopeHash": {"algorithm": "sha256", "value": hashlib.sha256(envelope.encode()).hexdigest()},
             "payloadHash": {"algorithm": "sha256", "value": hashlib.sha256(envelope.payload).hexdigest()},
             "signatures": [{"signature": _encode(envelope.signatures[0]), "verifier": verifier}],
         }
-        body = json.dumps({"apiVersion": "0.0.1", "kind": "dsse", "spec": spec}).encode()
+        return self._log_entry({"apiVersion": "0.0.1", "kind": "dsse", "spec": spec})
+
+    def _log_entry(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the only entry of a log, with proof and promise of inclusion."""
+        body = json.dumps(content).encode()
         integrated, log = int(time.time()), self.transparency_log
         promise = {"body": _encode(body), "integratedTime": integrated, "logID": log.id.hex(), "logIndex": 0}
         canonical = json.dumps(promise, separators=(",", ":"), sort_keys=True).encode()
@@ -244,7 +269,7 @@ class SigstoreInstance:
         return {
             "logIndex": "0",
             "logId": {"keyId": _encode(log.id)},
-            "kindVersion": {"kind": "dsse", "version": "0.0.1"},
+            "kindVersion": {"kind": content["kind"], "version": "0.0.1"},
             "integratedTime": str(integrated),
             "inclusionPromise": {"signedEntryTimestamp": _encode(log.sign(canonical))},
             "inclusionProof": {
@@ -259,9 +284,9 @@ class SigstoreInstance:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: timedelta, age: timedelta
 ) -> x509.CertificateBuilder:
-    start = datetime.now(UTC) - timedelta(minutes=5)
+    start = datetime.now(UTC) - age
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

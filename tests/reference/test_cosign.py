@@ -132,6 +132,34 @@ def test_cosign_reads_generated_keys(signer: Opm, cosign: Callable[..., subproce
     assert done.stdout.strip() == (signer.directory / "cosign.pub").read_text().strip(), done.stderr
 
 
+@pytest.mark.parametrize("new", ["true", "false"])
+def test_cosign_verifies_both_formats(
+    signer: Opm, cosign: Callable[..., subprocess.CompletedProcess[str]], image: str, new: str
+) -> None:
+    signer("image", "sign", "--key", "ecdsa.pem", "--format", "both", image)
+    verify = ("verify", "--insecure-ignore-tlog=true", f"--new-bundle-format={new}", image, "--key")
+    done = cosign(*verify, "ecdsa.pub")
+    assert done.returncode == 0, done.stderr
+    assert cosign(*verify, "rsa.pub").returncode != 0
+
+
+@pytest.mark.parametrize("new", ["true", "false"])
+def test_cosign_verifies_keyless_signatures_in_both_formats(
+    signer: Opm, cosign: Callable[..., subprocess.CompletedProcess[str]], image: str, new: str
+) -> None:
+    pytest.importorskip("sigstore", reason="the extra keyless is not installed")
+    sigstore = SigstoreInstance()
+    with sigstore.serve() as services:
+        sigstore.write_trust_config(signer.directory / "config.json", f"http://{services.host}")
+        keyless = ("--keyless", "--trust-config", "config.json", "--identity-token", sigstore.token())
+        signer("image", "sign", *keyless, "--format", "both", image)
+    sigstore.write_trusted_root(signer.directory / "root.json")
+    trusted = ("--trusted-root", "root.json", "--certificate-oidc-issuer", ISSUER, image, "--certificate-identity")
+    done = cosign("verify", f"--new-bundle-format={new}", *trusted, IDENTITY)
+    assert done.returncode == 0, done.stderr
+    assert cosign("verify", f"--new-bundle-format={new}", *trusted, "other@example.com").returncode != 0
+
+
 def test_cosign_verifies_keyless_signatures(
     signer: Opm, cosign: Callable[..., subprocess.CompletedProcess[str]], image: str
 ) -> None:

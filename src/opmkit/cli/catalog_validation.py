@@ -102,7 +102,7 @@ class RequirementFlags:
         str,
         typer.Option(
             metavar="FILE",
-            help="Public key that must have signed the bundle images, or a policy.json with keys by repository",
+            help="Public key that must have signed the bundle images, or a policy.json with keys by name",
             rich_help_panel=REQUIREMENTS_PANEL,
         ),
     ] = ""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr
+from opmkit.imagetools.signing.formats import SignatureFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 KEYLESS_PANEL = "Keyless signatures"
 _VERIFY = "opm image verify"
+_TAG_VERIFIERS = "opm, cosign 2 and 3, podman, CRI-O and OpenShift"
+_KEYLESS_TAG_VERIFIERS = "cosign 2 and 3, podman, CRI-O and OpenShift, but not by opm"
 SignedImages = Annotated[
     list[str], typer.Argument(metavar="IMAGE...", help="Images, in registries or in layouts (oci:DIR:TAG)")
 ]
@@ -32,8 +35,7 @@ RequireSignature = Annotated[
     typer.Option(
         "--require-signature",
         metavar="FILE",
-        help="Public key that must have signed the bundle images, or a policy.json with keys by repository, which "
-        "applies to the index as well",
+        help="Public key that must have signed the bundle images, or a policy.json with keys by name",
     ),
 ]
 
@@ -50,12 +52,17 @@ class SigningFlags:
             help="Private key of cosign or in PEM format, or env://VARIABLE; its password is in COSIGN_PASSWORD",
         ),
     ] = ""
+    format: Annotated[
+        SignatureFormat | None,
+        typer.Option(
+            "--format",
+            help="Format to store: under cosign's tag, which podman and clusters verify as well; as a Sigstore bundle, "
+            "which cosign 3 and opm verify; or both. Default: tag with a key, and bundle for keyless signatures",
+        ),
+    ] = None
     new_bundle_format: Annotated[
         bool,
-        typer.Option(
-            "--new-bundle-format",
-            help="Store a Sigstore bundle as a referrer, as cosign 3 does, instead of cosign's tag",
-        ),
+        typer.Option("--new-bundle-format", help="Same as --format bundle, as in cosign"),
     ] = False
     keyless: Annotated[
         bool,
@@ -88,6 +95,14 @@ class SigningFlags:
             raise UsageError("pass either --key or --keyless", "opm image sign")
         if not self.keyless and (self.identity_token or self.trust_config):
             raise UsageError("--identity-token and --trust-config require --keyless", "opm image sign")
+        if self.new_bundle_format and self.format not in (None, SignatureFormat.BUNDLE):
+            raise conflicting_flags("--new-bundle-format", "--format", "opm image sign")
+
+    @property
+    def stored_format(self) -> SignatureFormat:
+        """The format to store."""
+        default = SignatureFormat.BUNDLE if self.keyless or self.new_bundle_format else SignatureFormat.TAG
+        return self.format or default
 
     def signer(self) -> Signer | KeylessSigner:
         """Return the signer; raises InvalidKey."""
@@ -95,11 +110,21 @@ class SigningFlags:
             from opmkit.imagetools.signing.keyless import KeylessSigner
 
             token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
-            return KeylessSigner(token, self.trust_config, interactive=sys.stdin.isatty() and sys.stderr.isatty())
+            interactive = sys.stdin.isatty() and sys.stderr.isatty()
+            return KeylessSigner(token, self.trust_config, interactive, self.stored_format)
         from opmkit.imagetools.signing.key_files import load_private_key
         from opmkit.imagetools.signing.sign import Signer
 
-        return Signer(load_private_key(self.key, read_password), self.new_bundle_format)
+        return Signer(load_private_key(self.key, read_password), self.stored_format)
+
+    def print_verifiers(self) -> None:
+        """Print on stderr which programs can verify the signatures that are stored."""
+        if self.stored_format.has_tag:
+            verifiers = _KEYLESS_TAG_VERIFIERS if self.keyless else _TAG_VERIFIERS
+            print_to_stderr(f"stored under cosign's tag: verified by {verifiers}")
+        if self.stored_format.has_bundle:
+            others = "" if self.stored_format.has_tag else "; podman, CRI-O and OpenShift require --format both"
+            print_to_stderr(f"stored as a Sigstore bundle: verified by opm and cosign 3{others}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +200,23 @@ def read_password() -> str:
     return getpass("Password of the private key: ")
 
 
-def read_new_password() -> str:
-    """Return a password for a new private key, from COSIGN_PASSWORD or twice from the terminal."""
-    password = read_password()
+def read_new_password(key: str) -> str:
+    """Return a password for the new private key in a file, from COSIGN_PASSWORD or twice from the terminal."""
     if "COSIGN_PASSWORD" not in os.environ:
         from getpass import getpass
 
+        if not sys.stdin.isatty():
+            from opmkit.imagetools.signing.errors import InvalidKey
+
+            raise InvalidKey(
+                f"{key}: does not exist and cannot be created: no password",
+                hint="set COSIGN_PASSWORD to a new password",
+            )
+        password = getpass(f"Password for {key}: ")
         if getpass("The same password again: ") != password:
             raise UsageError("the passwords differ", hint="try again")
-    return password
+        return password
+    return os.environ["COSIGN_PASSWORD"]
 
 
 def parse_annotations(values: Sequence[str], command: str) -> dict[str, str]:

@@ -1,11 +1,13 @@
-"""Keys and an image to sign."""
+"""Keys, an image to sign, and the opinion of containers/image about it."""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+import subprocess
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -14,6 +16,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signing.keys import PrivateKey
 from opmkit.imagetools.store import LayoutRepository
+from tests.kit import golang
 from tests.kit.content import put_image
 
 if TYPE_CHECKING:
@@ -61,3 +64,28 @@ def pushed(registry: Registry, request: pytest.FixtureRequest) -> Signed:
     name = "signing/" + re.sub("[^a-z]", "", request.node.name.lower())
     repository = RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, name))
     return Signed(repository, put_image(repository, "1", b"x").descriptor)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to containers/image."""
+
+    policy: str
+    image: str = ""
+    registriesDir: str = ""  # noqa: N815 - as in the program
+    registries: str = ""
+
+
+@pytest.fixture(scope="session")
+def gopolicy(pytestconfig: pytest.Config) -> Path:
+    """Return the program that asks containers/image."""
+    return golang.gopolicy(pytestconfig.cache.mkdir("opmkit-go"))
+
+
+def ask(program: Path, questions: list[Question]) -> list[dict[str, Any]]:
+    """Return the answers of containers/image."""
+    asked = json.dumps([asdict(question) for question in questions])
+    done = subprocess.run([program], input=asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return answers

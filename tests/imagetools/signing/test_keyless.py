@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.signing.attachments import attach_bundle
 from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
 from opmkit.imagetools.signing.errors import VerificationFailed
+from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
 from opmkit.imagetools.signing.sign import Signer
 from opmkit.imagetools.signing.verify import SignatureRequirements, verify_attestations, verify_signatures
-from tests.imagetools.signing.conftest import NAME, Signed, private_key
+from tests.imagetools.signing.conftest import NAME, Question, Signed, ask, private_key
 from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
 
 if TYPE_CHECKING:
@@ -79,6 +82,50 @@ def test_other_identities(signed: Signed, sigstore: SigstoreInstance, trusted_ro
     assert "1 signed with a key instead of a certificate" in message
 
 
+@pytest.mark.parametrize(
+    ("identity", "issuer", "age", "accepted"),
+    [
+        (IDENTITY, ISSUER, timedelta(minutes=5), True),
+        (IDENTITY, ISSUER, timedelta(minutes=11), False),
+        (IDENTITY, ISSUER, timedelta(days=20), False),
+        (IDENTITY, ISSUER, timedelta(minutes=-5), False),
+        ("other@example.com", ISSUER, timedelta(minutes=5), False),
+        (f"{IDENTITY}.example.org", ISSUER, timedelta(minutes=5), False),
+        (IDENTITY.upper(), ISSUER, timedelta(minutes=5), False),
+        (f"https://{IDENTITY}", ISSUER, timedelta(minutes=5), False),
+        (IDENTITY, "https://other.example.com", timedelta(minutes=5), False),
+        (IDENTITY, f"{ISSUER}/", timedelta(minutes=5), False),
+    ],
+    ids=[
+        "valid",
+        "expired",
+        "expired long ago",
+        "not yet valid",
+        "other identity",
+        "longer identity",
+        "case of the identity",
+        "other type of identity",
+        "other issuer",
+        "issuer with a slash",
+    ],
+)
+def test_validly_issued_certificates(
+    signed: Signed,
+    sigstore: SigstoreInstance,
+    trusted_root: Path,
+    identity: str,
+    issuer: str,
+    age: timedelta,
+    *,
+    accepted: bool,
+) -> None:
+    attach(signed, sigstore.bundle(statement(signed), identity, issuer, age))
+    if accepted:
+        assert len(verify_signatures(signed.repository, signed.image.digest, "IMAGE", requirements(trusted_root))) == 1
+    else:
+        assert f"1 not signed by {IDENTITY} ({ISSUER})" in reason(signed, requirements(trusted_root))
+
+
 def test_other_instance(signed: Signed, trusted_root: Path) -> None:
     attach(signed, SigstoreInstance().bundle(statement(signed)))
     assert "not signed by" in reason(signed, requirements(trusted_root))
@@ -139,6 +186,41 @@ def test_sign(signed: Signed, sigstore: SigstoreInstance, trusted_root: Path, tm
     (signature,) = verify_signatures(signed.repository, signed.image.digest, "IMAGE", required)
     assert signature.annotations == {"a": "b"}
     assert len(verify_attestations(signed.repository, signed.image.digest, "IMAGE", required)) == 1
+
+
+@pytest.mark.timeout(900)  # building takes a minute, the first time
+def test_signature_in_both_formats(
+    pushed: Signed, sigstore: SigstoreInstance, trusted_root: Path, tmp_path: Path, gopolicy: Path
+) -> None:
+    assert isinstance(pushed.repository, RegistryRepository)
+    name = pushed.repository.name
+    with sigstore.serve() as services:
+        config = sigstore.write_trust_config(tmp_path / "config.json", f"http://{services.host}")
+        signer = KeylessSigner(sigstore.token(), config, format=SignatureFormat.BOTH)
+        signer.sign(pushed.repository, pushed.image, name, {"a": "b"})
+        with pytest.raises(ImageToolsError, match="keyless attestations: unsupported format: both"):
+            signer.attest(pushed.repository, pushed.image, Statement(pushed.image.digest, "https://example.com/x", {}))
+    (signature,) = verify_signatures(pushed.repository, pushed.image.digest, "IMAGE", requirements(trusted_root))
+    assert (signature.repository, signature.annotations) == (name, {"a": "b"})
+    # podman and CRI-O verify the other format.
+    (tmp_path / "ca.pem").write_bytes(sigstore.authority_pem)
+    (tmp_path / "log.pem").write_bytes(sigstore.log_pem)
+    (tmp_path / "registries.yaml").write_text("default-docker:\n  use-sigstore-attachments: true\n")
+    (tmp_path / "registries.conf").write_text("")
+    questions: list[Question] = []
+    for subject, issuer in ((IDENTITY, ISSUER), ("other@example.com", ISSUER), (IDENTITY, "https://other.example.com")):
+        required = {
+            "type": "sigstoreSigned",
+            "fulcio": {"caPath": str(tmp_path / "ca.pem"), "oidcIssuer": issuer, "subjectEmail": subject},
+            "rekorPublicKeyPath": str(tmp_path / "log.pem"),
+            "signedIdentity": {"type": "matchRepository"},
+        }
+        policy = tmp_path / f"policy-{len(questions)}.json"
+        policy.write_text(json.dumps({"default": [required]}))
+        settings = str(tmp_path), str(tmp_path / "registries.conf")
+        questions.append(Question(str(policy), f"docker://{name}:1", *settings))
+    answers = ask(gopolicy, questions)
+    assert [answer["accepted"] for answer in answers] == [True, False, False], answers
 
 
 def test_sign_without_services(signed: Signed, sigstore: SigstoreInstance, tmp_path: Path) -> None:

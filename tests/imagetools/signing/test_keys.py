@@ -160,7 +160,7 @@ def test_hostile_key_files(
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("missing.key", "No such file"),
+        ("missing.key", "file does not exist"),
         ("env://OPMKIT_NO_SUCH_KEY", "not set"),
         ("awskms:///alias/x", "unsupported place"),
         ("/dev/zero", "larger than"),

@@ -11,6 +11,7 @@ import pytest
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository
 from opmkit.imagetools.signing.errors import InvalidKey, InvalidPolicy, VerificationFailed
+from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.signing.identity import IdentityRule, SignedIdentity
 from opmkit.imagetools.signing.policy import SignaturePolicy
 from opmkit.imagetools.signing.sign import Signer
@@ -52,7 +53,7 @@ def test_key_for_all_images(pushed: Signed, tmp_path: Path) -> None:
     Signer(private_key("rsa")).sign(pushed.repository, pushed.image, "x/y")
     with pytest.raises(VerificationFailed, match=r"no valid signature by .*cosign\.pub: 1 found"):
         required.verify(reference(pushed), CLIENT)
-    Signer(KEY, bundles=True).sign(pushed.repository, pushed.image, "")
+    Signer(KEY, SignatureFormat.BUNDLE).sign(pushed.repository, pushed.image, "")
     assert required.verify(reference(pushed), CLIENT) == pushed.image.digest
 
 
@@ -153,5 +154,5 @@ def test_malformed_policies(document: dict[str, Any], problem: str, tmp_path: Pa
 
 
 def test_missing_key_of_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InvalidKey, match=r"missing\.pub: No such file"):
+    with pytest.raises(InvalidKey, match=r"missing\.pub: file does not exist"):
         policy(tmp_path, {"default": [{"type": "sigstoreSigned", "keyPath": str(tmp_path / "missing.pub")}]})

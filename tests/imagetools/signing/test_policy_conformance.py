@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,8 +21,7 @@ from opmkit.imagetools.signing.errors import InvalidKey, InvalidPolicy, Verifica
 from opmkit.imagetools.signing.policy import SignaturePolicy
 from opmkit.imagetools.signing.sign import Signer
 from opmkit.imagetools.store import LayoutRepository
-from tests.imagetools.signing.conftest import private_key
-from tests.kit import golang
+from tests.imagetools.signing.conftest import Question, ask, private_key
 from tests.kit.content import put_image
 from tests.kit.registry import Registry
 
@@ -120,30 +118,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 Signer(key).sign(repository, image, identity)
             put_image(LayoutRepository(directory / "layouts" / name), "1", name.encode())
         yield site
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question to containers/image."""
-
-    policy: str
-    image: str = ""
-    registriesDir: str = ""  # noqa: N815 - as in the program
-    registries: str = ""
-
-
-@pytest.fixture(scope="module")
-def gopolicy(pytestconfig: pytest.Config) -> Path:
-    return golang.gopolicy(pytestconfig.cache.mkdir("opmkit-go"))
-
-
-def ask(program: Path, questions: list[Question]) -> list[dict[str, Any]]:
-    """Return the answers of containers/image."""
-    asked = json.dumps([asdict(question) for question in questions])
-    done = subprocess.run([program], input=asked, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    return answers
 
 
 def scoped(scopes: dict[str, object], transport: str = "docker") -> dict[str, object]:

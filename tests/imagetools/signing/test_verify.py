@@ -29,6 +29,7 @@ from opmkit.imagetools.signing.documents import (
     Statement,
 )
 from opmkit.imagetools.signing.errors import VerificationFailed
+from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.signing.identity import repository_matcher
 from opmkit.imagetools.signing.key_files import load_public_key
 from opmkit.imagetools.signing.sign import Signer, images_of
@@ -56,6 +57,7 @@ KEY = private_key("ecdsa")
 TRUSTED = SignatureRequirements([KEY.public_key])
 STRANGER = private_key("ed25519")
 SAMPLES = FIXTURES / "signatures"
+FORMAT = (SignatureFormat.TAG, SignatureFormat.BUNDLE)
 FORMATS = pytest.mark.parametrize("bundles", [False, True], ids=["tag", "bundle"])
 
 
@@ -79,17 +81,22 @@ def attach_payload(signed: Signed, payload: bytes, signature: bytes) -> None:
 @FORMATS
 @pytest.mark.parametrize("kind", ["ecdsa", "p384", "rsa", "ed25519"])
 def test_sign_and_verify(signed: Signed, kind: str, *, bundles: bool) -> None:
-    Signer(private_key(kind), bundles).sign(signed.repository, signed.image, NAME, {"a": "b"})
+    Signer(private_key(kind), FORMAT[bundles]).sign(signed.repository, signed.image, NAME, {"a": "b"})
     (signature,) = verify(signed, SignatureRequirements([KEY.public_key, private_key(kind).public_key], {"a": "b"}))
     assert signature == Signature(
         signed.image.digest, kind, "bundle" if bundles else "simple-signing", "" if bundles else NAME, {"a": "b"}
     )
 
 
+def test_sign_in_both_formats(signed: Signed) -> None:
+    Signer(KEY, SignatureFormat.BOTH).sign(signed.repository, signed.image, NAME)
+    assert {signature.format for signature in verify(signed)} == {"simple-signing", "bundle"}
+
+
 @FORMATS
 def test_sign_in_a_registry(pushed: Signed, *, bundles: bool) -> None:
     for key in (STRANGER, KEY, KEY):
-        Signer(key, bundles).sign(pushed.repository, pushed.image, NAME)
+        Signer(key, FORMAT[bundles]).sign(pushed.repository, pushed.image, NAME)
     assert len(verify(pushed)) == 1
     assert len(verify(pushed, SignatureRequirements([STRANGER.public_key, KEY.public_key]))) == 2
 
@@ -98,16 +105,16 @@ def test_sign_in_a_registry(pushed: Signed, *, bundles: bool) -> None:
 def test_concurrent_signers(pushed: Signed, *, bundles: bool) -> None:
     keys = [private_key(kind) for kind in ("ecdsa", "p384", "rsa", "ed25519")]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda key: Signer(key, bundles).sign(pushed.repository, pushed.image, NAME), keys))
+        list(pool.map(lambda key: Signer(key, FORMAT[bundles]).sign(pushed.repository, pushed.image, NAME), keys))
     assert len(verify(pushed, SignatureRequirements([key.public_key for key in keys]))) == 4
 
 
 @FORMATS
 def test_attest_and_verify(signed: Signed, *, bundles: bool) -> None:
     statement = Statement(signed.image.digest, "https://example.com/type", {"x": 1}, NAME)
-    Signer(KEY, bundles).sign(signed.repository, signed.image, NAME)
-    Signer(STRANGER, bundles).attest(signed.repository, signed.image, statement)
-    Signer(KEY, bundles).attest(signed.repository, signed.image, statement)
+    Signer(KEY, FORMAT[bundles]).sign(signed.repository, signed.image, NAME)
+    Signer(STRANGER, FORMAT[bundles]).attest(signed.repository, signed.image, statement)
+    Signer(KEY, FORMAT[bundles]).attest(signed.repository, signed.image, statement)
     found = verify_attestations(signed.repository, signed.image.digest, "IMAGE", TRUSTED)
     assert found == [Attestation(statement, "ecdsa", "bundle" if bundles else "envelope")]
     with pytest.raises(VerificationFailed, match="no attestation of type https://other found"):
@@ -139,7 +146,7 @@ def test_missing_signature(signed: Signed) -> None:
 
 @FORMATS
 def test_wrong_key(signed: Signed, *, bundles: bool) -> None:
-    Signer(STRANGER, bundles).sign(signed.repository, signed.image, NAME)
+    Signer(STRANGER, FORMAT[bundles]).sign(signed.repository, signed.image, NAME)
     assert reason(signed) == "IMAGE: no valid signature by ecdsa: 1 found: 1 not signed with the key"
 
 
@@ -162,7 +169,7 @@ def test_signature_of_another_image(signed: Signed) -> None:
 
 @FORMATS
 def test_requirements(signed: Signed, *, bundles: bool) -> None:
-    Signer(KEY, bundles).sign(signed.repository, signed.image, NAME, {"stage": "test"})
+    Signer(KEY, FORMAT[bundles]).sign(signed.repository, signed.image, NAME, {"stage": "test"})
     stage = SignatureRequirements([KEY.public_key], {"stage": "release"})
     assert "1 without the annotation stage=release" in reason(signed, stage)
     repository = SignatureRequirements([KEY.public_key], identity=repository_matcher("quay.io/you/app"))
@@ -172,7 +179,7 @@ def test_requirements(signed: Signed, *, bundles: bool) -> None:
 def test_attestation_is_no_signature(signed: Signed) -> None:
     for bundles in (False, True):
         statement = Statement(signed.image.digest, "https://example.com/type", {})
-        Signer(KEY, bundles).attest(signed.repository, signed.image, statement)
+        Signer(KEY, FORMAT[bundles]).attest(signed.repository, signed.image, statement)
     assert reason(signed) == "IMAGE: no signature found"
 
 
@@ -200,13 +207,13 @@ def test_one_valid_signature_among_malformed_ones(signed: Signed) -> None:
 def test_tag_of_signatures_names_an_index(signed: Signed) -> None:
     signed.repository.put_manifest(IndexManifest.build([signed.image]), digest_tag(signed.image.digest, ".sig"))
     assert "expected a manifest, not an index" in reason(signed)
-    Signer(KEY, bundles=True).sign(signed.repository, signed.image, NAME)
+    Signer(KEY, SignatureFormat.BUNDLE).sign(signed.repository, signed.image, NAME)
     assert len(verify(signed)) == 1
 
 
 def test_missing_blobs(signed: Signed, tmp_path: Path) -> None:
     Signer(KEY).sign(signed.repository, signed.image, NAME)
-    Signer(KEY, bundles=True).sign(signed.repository, signed.image, NAME)
+    Signer(KEY, SignatureFormat.BUNDLE).sign(signed.repository, signed.image, NAME)
     for path in (tmp_path / "layout" / "blobs" / "sha256").iterdir():
         if b"cosign container image signature" in path.read_bytes() or b"dsseEnvelope" in path.read_bytes():
             path.unlink()
@@ -285,12 +292,12 @@ def test_corrupt_payload(pushed: Signed, registry: Registry) -> None:
 
 @FORMATS
 def test_fault_while_signing_retains_other_signatures(pushed: Signed, registry: Registry, *, bundles: bool) -> None:
-    Signer(STRANGER, bundles).sign(pushed.repository, pushed.image, NAME)
+    Signer(STRANGER, FORMAT[bundles]).sign(pushed.repository, pushed.image, NAME)
     tags = Fault("PUT", "/v2/.*/manifests/sha256-", Answer(500), times=100)
     with FaultProxy(registry.host, tags) as proxy, pytest.raises(RegistryUnavailable):
-        Signer(KEY, bundles).sign(through(pushed, proxy).repository, pushed.image, NAME)
+        Signer(KEY, FORMAT[bundles]).sign(through(pushed, proxy).repository, pushed.image, NAME)
     assert len(verify(pushed, SignatureRequirements([STRANGER.public_key]))) == 1
-    Signer(KEY, bundles).sign(pushed.repository, pushed.image, NAME)
+    Signer(KEY, FORMAT[bundles]).sign(pushed.repository, pushed.image, NAME)
     assert len(verify(pushed, SignatureRequirements([STRANGER.public_key, KEY.public_key]))) == 2
 
 

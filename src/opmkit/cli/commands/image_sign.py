@@ -48,7 +48,7 @@ def sign(
 
       opm image sign --key cosign.key --recursive -a release=1.2 quay.io/me/lagoon@sha256:...
 
-      opm image sign --keyless quay.io/me/catalog:1
+      opm image sign --keyless --format both quay.io/me/catalog:1
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
@@ -70,6 +70,7 @@ def sign(
                     print_json({"image": name, "digest": image.digest, "annotations": signed_annotations})
                 else:
                     print_line(name)
+    signing_flags.print_verifiers()
 
 
 def verify(
@@ -133,6 +134,6 @@ def generate_key_pair(
     """
     from opmkit.imagetools.signing.key_files import write_key_pair
 
-    written = write_key_pair(Path(output_key_prefix), read_new_password)
+    written = write_key_pair(Path(output_key_prefix), lambda: read_new_password(f"{output_key_prefix}.key"))
     for path in written:
         print_to_stderr(f"written: {path}")

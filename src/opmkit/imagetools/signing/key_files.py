@@ -109,8 +109,10 @@ def read_key_file(source: str) -> bytes:
     try:
         with Path(source).open("rb") as file:
             content = file.read(_MAX_SIZE + 1)
+    except FileNotFoundError as error:
+        raise InvalidKey(f"{source}: file does not exist", hint="check the path") from error
     except OSError as error:
-        raise InvalidKey(f"{source}: {error.strerror or error}", hint="check the path of the key") from error
+        raise InvalidKey(f"{source}: {error.strerror or error}", hint="check the path") from error
     if len(content) > _MAX_SIZE:
         raise InvalidKey(f"{source}: not a key: larger than {_MAX_SIZE} bytes", hint="pass a key in PEM format")
     return content

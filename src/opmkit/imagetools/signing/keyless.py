@@ -5,27 +5,43 @@ This module requires the extra ``keyless``.
 
 from __future__ import annotations
 
+import base64
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cryptography.hazmat.primitives.serialization import Encoding
+
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.signing.attachments import attach_bundle
-from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Statement
+from opmkit.imagetools.signing.attachments import (
+    SIGNATURE_ANNOTATION,
+    SIGNATURE_SUFFIX,
+    SIMPLE_SIGNING_LAYER,
+    attach_bundle,
+    attach_layer,
+)
+from opmkit.imagetools.signing.documents import MAX_ATTESTATION_SIZE, SIGN_PREDICATE, SimpleSigning, Statement
 from opmkit.imagetools.signing.errors import InvalidSignature
+from opmkit.imagetools.signing.formats import SignatureFormat
+from opmkit.imagetools.spec.fields import Fields, dump_json
 from opmkit.imagetools.store.disk import read_limited
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from sigstore.models import ClientTrustConfig
+    from sigstore.models import Bundle, ClientTrustConfig
     from sigstore.oidc import IdentityToken
+    from sigstore.sign import Signer as SigstoreSigner
     from sigstore.verify import Verifier
 
     from opmkit.imagetools.repository import Repository
     from opmkit.imagetools.spec import Descriptor
+
+
+_CERTIFICATE_ANNOTATION, _LOG_ANNOTATION = "dev.sigstore.cosign/certificate", "dev.sigstore.cosign/bundle"
 
 
 @dataclass(frozen=True)
@@ -107,45 +123,66 @@ class CertificateIdentity:
 
 @dataclass(frozen=True)
 class KeylessSigner:
-    """A signer with a certificate for an OIDC identity, which stores Sigstore bundles as referrers.
+    """A signer with a certificate for an OIDC identity.
 
     Attributes:
         token: The OIDC token; by default that of the CI platform, or of a login in the browser.
         trust_config: A file with the trusted root and the services of a Sigstore instance, by default the public one.
         interactive: Whether a login in the browser is possible.
+        format: The format to store signatures in; attestations are only stored as bundles.
     """
 
     token: str = field(default="", repr=False)
     trust_config: Path | None = None
     interactive: bool = False
+    format: SignatureFormat = SignatureFormat.BUNDLE
 
     def sign(
         self, repository: Repository, image: Descriptor, name: str, annotations: Mapping[str, str] | None = None
     ) -> None:
-        """Sign an image and store the bundle as its referrer; the signature contains the name of the repository."""
-        self.attest(repository, image, Statement(image.digest, SIGN_PREDICATE, {}, name, annotations or {}))
-
-    def attest(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
-        """Sign a statement about an image and store the bundle as its referrer."""
-        named = replace(statement, repository=statement.repository or image.digest)  # sigstore requires a name
-        attach_bundle(repository, image, self.sign_statement(named.encode()), statement.predicate_type)
-
-    def sign_statement(self, statement: bytes) -> bytes:
-        """Request a certificate, sign a statement and log the signature; return the bundle.
+        """Sign an image and store the signature next to it; it contains the name of the repository.
 
         Raises:
             ImageToolsError: The extra is not installed, there is no identity, or a service failed.
         """
+        statement = Statement(image.digest, SIGN_PREDICATE, {}, name or image.digest, annotations or {})
+        payload = SimpleSigning(name, image.digest, annotations or {}).encode()
+        with self._signer() as signer:
+            bundle = _sign_statement(signer, statement) if self.format.has_bundle else b""
+            layer = _layer_annotations(signer.sign_artifact(payload)) if self.format.has_tag else {}
+        if layer:
+            attach_layer(repository, image.digest, SIGNATURE_SUFFIX, payload, SIMPLE_SIGNING_LAYER, layer)
+        if bundle:
+            attach_bundle(repository, image, bundle, SIGN_PREDICATE)
+
+    def attest(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
+        """Sign a statement about an image and store the bundle as its referrer.
+
+        Raises:
+            ImageToolsError: The extra is not installed, there is no identity, a service failed, or the format is not
+                ``bundle``.
+        """
+        if self.format.has_tag:
+            raise ImageToolsError(
+                f"keyless attestations: unsupported format: {self.format}", hint="store them in the format bundle"
+            )
+        named = replace(statement, repository=statement.repository or image.digest)  # sigstore requires a name
+        with self._signer() as signer:
+            bundle = _sign_statement(signer, named)
+        attach_bundle(repository, image, bundle, statement.predicate_type)
+
+    @contextmanager
+    def _signer(self) -> Iterator[SigstoreSigner]:
+        """Request a certificate, and translate the errors of the services."""
         import requests
 
         token, config = self._identity_token, self._config()
-        from sigstore.dsse import Statement as SigstoreStatement
         from sigstore.errors import Error
         from sigstore.sign import SigningContext
 
         try:
             with SigningContext.from_trust_config(config).signer(token) as signer:
-                return signer.sign_dsse(SigstoreStatement(statement)).to_json().encode()
+                yield signer
         except ImageToolsError:
             raise
         except (Error, requests.RequestException, ValueError, LookupError) as error:
@@ -205,6 +242,37 @@ class KeylessSigner:
             f"keyless signature: the Sigstore services failed: {_one_line(error) or type(error).__name__}",
             hint="check the network and the identity, and try again",
         )
+
+
+def _sign_statement(signer: SigstoreSigner, statement: Statement) -> bytes:
+    """Sign a statement and log the signature; return the bundle."""
+    from sigstore.dsse import Statement as SigstoreStatement
+
+    return signer.sign_dsse(SigstoreStatement(statement.encode())).to_json().encode()
+
+
+def _layer_annotations(bundle: Bundle) -> dict[str, str]:
+    """Return the annotations of a layer under cosign's tag: the signature, its certificate and its log entry."""
+    fields = Fields.from_json(bundle.to_json().encode(), "bundle", limit=MAX_ATTESTATION_SIZE)
+    entries = fields.nested("verificationMaterial").items("tlogEntries", limit=1)
+    (entry,) = (Fields.from_value(item, path) for path, item in entries)
+    promise = entry.nested("inclusionPromise").string("signedEntryTimestamp", "")
+    if not promise:
+        raise ImageToolsError(
+            "the transparency log confirms entries in a form that cosign's tags cannot contain",
+            hint="store the signature in the format bundle",
+        )
+    payload = {
+        "body": entry.string("canonicalizedBody"),
+        "integratedTime": int(entry.string("integratedTime")),
+        "logIndex": int(entry.string("logIndex")),
+        "logID": base64.b64decode(entry.nested("logId").string("keyId")).hex(),
+    }
+    return {
+        SIGNATURE_ANNOTATION: fields.nested("messageSignature").string("signature"),
+        _CERTIFICATE_ANNOTATION: bundle.signing_certificate.public_bytes(Encoding.PEM).decode(),
+        _LOG_ANNOTATION: dump_json({"SignedEntryTimestamp": promise, "Payload": payload}).decode(),
+    }
 
 
 def _check_installed() -> None:

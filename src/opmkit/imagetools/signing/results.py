@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.json_types import JsonResult
+from opmkit.imagetools.signing.formats import SignatureFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,13 +24,12 @@ class SigningKey:
     Attributes:
         source: The path of the file, or ``env://NAME`` for an environment variable.
         password: The password of an encrypted key.
-        bundles: Whether to store Sigstore bundles as referrers, as cosign 3 does by default, instead of layers under
-            cosign's tags, which all verifiers support.
+        format: The format to store signatures and attestations in: ``tag``, ``bundle`` or ``both``.
     """
 
     source: Path | str
     password: str = field(default="", repr=False)
-    bundles: bool = False
+    format: SignatureFormat | str = SignatureFormat.TAG
 
     @cached_property
     def signer(self) -> Signer:
@@ -41,7 +41,7 @@ class SigningKey:
         from opmkit.imagetools.signing.key_files import load_private_key
         from opmkit.imagetools.signing.sign import Signer
 
-        return Signer(load_private_key(str(self.source), lambda: self.password), self.bundles)
+        return Signer(load_private_key(str(self.source), lambda: self.password), SignatureFormat(self.format))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from opmkit.imagetools.signing.attachments import (
     attach_layer,
 )
 from opmkit.imagetools.signing.documents import SIGN_PREDICATE, Bundle, Envelope, SimpleSigning, Statement
+from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.spec import IndexManifest
 
 if TYPE_CHECKING:
@@ -33,12 +34,11 @@ class Signer:
 
     Attributes:
         key: The private key.
-        bundles: Whether to store Sigstore bundles as referrers, as cosign 3 does by default, instead of layers under
-            cosign's tags, which all verifiers support.
+        format: The format to store signatures and attestations in.
     """
 
     key: PrivateKey
-    bundles: bool = False
+    format: SignatureFormat = SignatureFormat.TAG
 
     def sign(
         self, repository: Repository, image: Descriptor, name: str, annotations: Mapping[str, str] | None = None
@@ -51,29 +51,22 @@ class Signer:
             name: The name of the repository, which the signature contains.
             annotations: Further content of the signature.
         """
-        if self.bundles:
+        if self.format.has_tag:
+            payload = SimpleSigning(name, image.digest, annotations or {}).encode()
+            signature = {SIGNATURE_ANNOTATION: base64.b64encode(self.key.sign(payload)).decode()}
+            attach_layer(repository, image.digest, SIGNATURE_SUFFIX, payload, SIMPLE_SIGNING_LAYER, signature)
+        if self.format.has_bundle:
             statement = Statement(image.digest, SIGN_PREDICATE, {}, annotations=annotations or {})
             self._attach_bundle(repository, image, statement)
-            return
-        payload = SimpleSigning(name, image.digest, annotations or {}).encode()
-        signature = base64.b64encode(self.key.sign(payload)).decode()
-        attach_layer(
-            repository,
-            image.digest,
-            SIGNATURE_SUFFIX,
-            payload,
-            SIMPLE_SIGNING_LAYER,
-            {SIGNATURE_ANNOTATION: signature},
-        )
 
     def attest(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
         """Sign a statement about an image and store it next to the image."""
-        if self.bundles:
+        if self.format.has_tag:
+            content = Envelope.sign(statement.encode(), self.key).encode()
+            annotations = {SIGNATURE_ANNOTATION: "", PREDICATE_ANNOTATION: statement.predicate_type}
+            attach_layer(repository, image.digest, ATTESTATION_SUFFIX, content, ENVELOPE_LAYER, annotations)
+        if self.format.has_bundle:
             self._attach_bundle(repository, image, statement)
-            return
-        content = Envelope.sign(statement.encode(), self.key).encode()
-        annotations = {SIGNATURE_ANNOTATION: "", PREDICATE_ANNOTATION: statement.predicate_type}
-        attach_layer(repository, image.digest, ATTESTATION_SUFFIX, content, ENVELOPE_LAYER, annotations)
 
     def _attach_bundle(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
         envelope = Envelope.sign(statement.encode(), self.key)
