@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +16,7 @@ from opmkit.imagetools.mirroring.model import MirrorRequest, PlannedImage
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signing.key_files import load_private_key
+from tests.kit.catalogs import free_port
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.opm import FIXTURES
@@ -122,6 +123,42 @@ def test_cosign_verifies_a_mirrored_image(signed: Signed) -> None:
     flags = ("--allow-insecure-registry", "--insecure-ignore-tlog=true", "--key", str(SAMPLES / "ecdsa.pub"))
     for image in (signed.index, signed.child):
         subprocess.run([program, "verify", *flags, signed.mirrored(image)], check=True, capture_output=True)
+
+
+@pytest.fixture
+def moved(signed: Signed, tmp_path: Path) -> Signed:
+    """Return the images under a name whose registry is gone, with the registry that has them as its mirror."""
+    gone = f"127.0.0.1:{free_port()}"
+    host = signed.site.host
+    (tmp_path / "registries.conf").write_text(
+        f'[[registry]]\nlocation = "{gone}"\n[[registry.mirror]]\nlocation = "{host}"\ninsecure = true\n'
+    )
+    signed.opm.env["CONTAINERS_REGISTRIES_CONF"] = str(tmp_path / "registries.conf")
+    index, bundle = (image.replace(host, gone) for image in (signed.index, signed.bundle))
+    signed.site.write_catalog(tmp_path / "moved", [SampleBundle("reef", "1.0.0", bundle, [index])])
+    return replace(signed, catalog="moved")
+
+
+def test_artifacts_are_those_of_the_mirror_if_the_source_is_gone(moved: Signed) -> None:
+    target = ("--to", moved.to, "--target-catalog", "me/catalog:1", "--binary-image", "scratch")
+    done = moved.opm.attempt("mirror", moved.catalog, *target)
+    assert done.returncode == 0, done.stderr
+    assert "looking for signatures in the mirrors of" in done.stderr
+    moved.check()
+
+
+def test_hint_names_the_flag_if_mirrors_refuse_signatures(moved: Signed, tmp_path: Path) -> None:
+    faults = [
+        Fault("(GET|HEAD)", rf"/v2/.*{part}", Answer(500), times=999) for part in (r"\.sig", "tags/list", "referrers")
+    ]
+    with FaultProxy(moved.site.host, *faults) as proxy:
+        conf = tmp_path / "registries.conf"
+        conf.write_text(conf.read_text().replace(moved.site.host, proxy.host))
+        target = ("--to", moved.to, "--target-catalog", "me/catalog:1", "--binary-image", "scratch")
+        done = moved.opm.attempt("mirror", moved.catalog, *target)
+        assert (done.returncode, "with --no-signatures" in done.stderr) == (1, True), done.stderr
+        done = moved.opm.attempt("mirror", moved.catalog, *target, "--no-signatures")
+        assert done.returncode == 0, done.stderr
 
 
 def test_registries_that_refuse_to_list_tags(signed: Signed, registry: Registry) -> None:

@@ -19,6 +19,7 @@ FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
         Setting.IMAGE_FORMAT: ("--format",),
         Setting.PLAIN_HTTP: ("--use-http",),
         Setting.PULL_SECRET: ("--pull-secret-name",),
+        Setting.SIGNATURES: ("--no-signatures",),
         Setting.SECURITY_CONTEXT: ("--security-context-config",),
         Setting.TO_CATALOG: ("--to-fbc",),
     }

@@ -24,6 +24,7 @@ class Setting(StrEnum):
     IMAGE_FORMAT = "image_format"
     PLAIN_HTTP = "plain_http"
     PLATFORM = "platform"
+    SIGNATURES = "signatures"
     SKIP_TLS_VERIFY = "skip_tls_verify"
 
     BASE = "base"

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opmkit.imagetools.errors import ImageToolsError, NotFound
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorRequest
 from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.referrers import DIGEST_TAG, digest_tag
+from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.mirroring.target import MirrorSource
     from opmkit.imagetools.repository import ImageSource
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 SUFFIXES = (".sig", ".att", ".sbom")
 """The suffixes of the tags in which cosign stores signatures, attestations and SBOMs."""
 
@@ -102,7 +107,9 @@ def search_repository(
         try:
             requests += search.requests(image)
         except ImageToolsError as error:
-            failures.append(MirrorFailure(f"signatures of {image.request.reference}", error, image.request.needed_by))
+            hint = Hint.all_of(error.hint, Hint("mirror the images without signatures with {}", Setting.SIGNATURES))
+            failed = type(error)(error.message, hint=hint)
+            failures.append(MirrorFailure(f"signatures of {image.request.reference}", failed, image.request.needed_by))
     return requests, failures
 
 
@@ -113,6 +120,20 @@ class _RepositorySearch:
         self._repository = repository
         self._tags = _list_tags(repository)
         self._has_api = has_api
+        self._is_source_lost = False
+
+    def _read(self, read: Callable[[ImageSource], T]) -> T:
+        """Read from the repository; if it cannot be read and has mirrors, from these alone, here and from now on."""
+        try:
+            return read(self._repository)
+        except NotFound:
+            raise
+        except ImageToolsError as error:
+            if self._is_source_lost or not isinstance(self._repository, MirroredRepository):
+                raise
+            _log.warning("%s; looking for signatures in the mirrors of %s only", error.message, self._repository.name)
+            self._is_source_lost, self._repository = True, self._repository.without_source()
+            return read(self._repository)
 
     def requests(self, image: PlannedImage) -> Iterator[MirrorRequest]:
         """Yield a request for each artifact of an image and of its children."""
@@ -148,11 +169,14 @@ class _RepositorySearch:
             and digest_tag(digest) not in self._tags.get(digest_tag(digest), ())
         ):
             return ()
-        return [referrer.digest for referrer in self._repository.referrers(digest)]
+        try:
+            return [referrer.digest for referrer in self._read(lambda repository: repository.referrers(digest))]
+        except NotFound:
+            return ()
 
     def _exists(self, tag: str) -> bool:
         try:
-            self._repository.resolve(tag)
+            self._read(lambda repository: repository.resolve(tag))
         except NotFound:
             return False
         return True

@@ -53,6 +53,11 @@ class MirroredRepository(RegistryRepository):
         """The locations that images are read from, in order of precedence."""
         return tuple(source.location for source in self._sources)
 
+    def without_source(self) -> RegistryRepository:
+        """Return the repository as its mirrors have it, for a source that cannot be read."""
+        *mirrors, _ = self._sources
+        return MirroredRepository(self, mirrors, self._failed)
+
     def resolve(self, identifier: str) -> Descriptor:
         """Resolve a tag or digest."""
         return self._read_first(identifier, lambda source: source.resolve(identifier))
