@@ -223,12 +223,31 @@ def test_recorded_name_must_refer_to_the_image_that_is_read(
     assert recorded_images(opm) == [same]
 
 
+@pytest.mark.parametrize("rejected", ["tag", "digest"])
+def test_tag_and_digest_of_one_image_must_satisfy_the_policy(site: tuple[Opm, str, str], rejected: str) -> None:
+    opm, signed, _ = site
+    by_digest = f"{signed.removesuffix(':1.0.0')}@{resolve_digest(signed)}"
+    write_policy(opm, {signed if rejected == "tag" else by_digest: REJECT})
+    assert "rejected by" in add(opm, f"{signed}={by_digest}").stderr
+    assert "rejected by" in add(opm, f"{by_digest}={signed}").stderr
+
+
 def test_signature_next_to_the_recorded_image(site: tuple[Opm, str, str]) -> None:
     opm, signed, _ = site
     copy = signed.removesuffix("signed:1.0.0") + "copy:1.0.0"
     opm("image", "copy", signed, copy)
     write_policy(opm, {signed.removesuffix(":1.0.0"): signed_as()}, default=ACCEPT)
     assert add(opm, f"{copy}={signed}").returncode == 0
+
+
+def test_signature_next_to_the_recorded_image_of_a_layout(site: tuple[Opm, str, str]) -> None:
+    opm, signed, unsigned = site
+    for image in (signed, unsigned):
+        opm("image", "copy", image, f"oci:{image.rpartition('/')[2]}")
+    write_policy(opm, {}, default=signed_as())
+    assert add(opm, f"oci:signed:1.0.0={signed}").returncode == 0
+    assert "no signature found" in add(opm, f"oci:unsigned:1.0.0={unsigned}").stderr
+    assert "names another image" in add(opm, f"oci:unsigned:1.0.0={signed}").stderr
 
 
 @pytest.mark.parametrize("kind", ["oci", "oci-archive"])
@@ -288,3 +307,61 @@ def test_index_image_must_satisfy_the_policy(
     opm(*command, signed, *target, *KEY)
     sign(catalog)
     opm(*command, signed, *target, *POLICY)
+
+
+@pytest.mark.parametrize("transport", ["docker", "containers-storage"])
+def test_index_in_the_embedded_store(site: tuple[Opm, str, str], transport: str) -> None:
+    opm, signed, _ = site
+    opm.env["XDG_DATA_HOME"] = str(opm.directory / "data")
+    opm("index", "add", "-b", signed, "-i", "scratch", "-t", "quay.example.com/me/catalog:1", "--to-fbc")
+    update = ("index", "add", "-b", signed, "-f", "store:quay.example.com/me/catalog:1", "--dry-run", "--skip-present")
+    write_policy(opm, {"": REJECT} if transport != "docker" else {}, transport=transport)
+    opm(*update, *POLICY)
+    write_policy(opm, {signed.rpartition("/")[0]: ACCEPT}, default=signed_as())
+    assert "signatures are only supported in registries" in opm.attempt(*update, *POLICY).stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"default": [ACCEPT], "transport": {}}, "policy.json.transport: unknown field; expected default, transports"),
+        ({"default": [{**ACCEPT, "keyPath": "cosign.pub"}]}, "policy.json.default[0].keyPath: unknown field"),
+        ({"default": [{**signed_as(), "keyType": "GPG"}]}, "policy.json.default[0].keyType: unknown field"),
+        ({"default": [{**signed_as(), "rekorPublicKeyDatas": ["x"]}]}, "default[0].rekorPublicKeyDatas: unsupported"),
+        ({"default": [{**signed_as(), "signedIdentity": {"type": "matchExact", "prefix": "x"}}]}, "prefix: unknown"),
+        ({"default": [ACCEPT], "transports": {"docker": {"me/app": [REJECT]}}}, "docker.me/app: invalid scope"),
+        (
+            '{"default": [{"type": "reject"}], "default": [{"type": "insecureAcceptAnything"}]}',
+            "duplicate key 'default'",
+        ),
+    ],
+)
+def test_policies_are_read_strictly(opm: Opm, policy: object, problem: str) -> None:
+    content = policy if isinstance(policy, str) else json.dumps(policy)
+    (opm.directory / "policy.json").write_text(content)
+    (opm.directory / "cosign.pub").write_bytes(private_key("ecdsa").public_key.pem)
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog" / "catalog.json").write_text('{"schema": "olm.package", "name": "x"}')
+    for command in (
+        ("registry", "add", "-b", "quay.example.com/me/app:1", "--database", "index.db"),
+        ("index", "add", "-b", "quay.example.com/me/app:1", "-f", "catalog"),
+        ("index", "update", "--add", "quay.example.com/me/app:1", "-f", "catalog"),
+        ("validate", "catalog"),
+    ):
+        failed = opm.attempt(*command, *POLICY)
+        assert failed.returncode == 1
+        assert problem in failed.stderr
+        assert "\n  hint: " in failed.stderr
+
+
+def test_validate_resolves_short_names(site: tuple[Opm, str, str]) -> None:
+    opm, _, unsigned = site
+    host, _, path = unsigned.removesuffix(":1.0.0").partition("/")
+    (opm.directory / "registries.conf").write_text(f'[aliases]\n"{path}" = "{host}/{path}"\n')
+    opm.env["CONTAINERS_REGISTRIES_CONF"] = str(opm.directory / "registries.conf")
+    (opm.directory / "catalog").mkdir()
+    opm("index", "add", "-f", "catalog", "--bundles", f"{path}:1.0.0")
+    write_policy(opm, {host: REJECT})
+    failed = opm.attempt("validate", "catalog", *POLICY, "-o", "json")
+    (finding,) = json.loads(failed.stdout)["findings"]
+    assert f"rejected by policy.json.transports.docker.{host}[0]" in finding["message"]

@@ -48,12 +48,14 @@ def unverified_images(images: Iterable[str], policy: SignaturePolicy, client: Re
 
 
 def verified_reference(reference: ImageReference, policy: SignaturePolicy, client: RegistryClient) -> ImageReference:
-    """Verify an image, and return a reference that reads exactly the verified one.
+    """Verify an image, unless it is accepted unsigned, and return a reference that reads exactly the verified one.
 
     Raises:
         VerificationFailed: The image does not satisfy the policy.
         ImageToolsError: The image or its signatures cannot be read.
     """
+    if policy.accepts_unsigned(reference, client):
+        return reference
     return _pin(reference, policy.verify(reference, client), client)
 
 

@@ -18,6 +18,7 @@ from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.signing.errors import InvalidKey, InvalidPolicy, VerificationFailed
+from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.signing.policy import SignaturePolicy
 from opmkit.imagetools.signing.sign import Signer
 from opmkit.imagetools.store import LayoutRepository
@@ -109,6 +110,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "stolen": [(KEY, f"{site.prefix}/own"), (KEY, "quay.example.com/me/other:1")],
             "others": [(OTHER_KEY, f"{site.prefix}/others:1")],
             "unsigned": [],
+            "bundle": [],
         }
         for name, signatures in identities.items():
             repository = site.client.target(Reference.parse(f"{site.prefix}/{name}"))
@@ -116,6 +118,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             put_image(repository, "latest", name.encode())
             for key, identity in signatures:
                 Signer(key).sign(repository, image, identity)
+            if name == "bundle":
+                Signer(KEY, SignatureFormat.BUNDLE).sign(repository, image, f"{site.prefix}/{name}")
             put_image(LayoutRepository(directory / "layouts" / name), "1", name.encode())
         yield site
 
@@ -144,7 +148,7 @@ IDENTITIES: tuple[dict[str, object], ...] = (
     identity("remapIdentity", prefix="HOST", signedPrefix="remapped.example.com"),
     identity("remapIdentity", prefix="HOST/pol", signedPrefix=REMAPPED),
 )
-IMAGES = ("own", "tagged", "remapped", "stolen", "others", "unsigned")
+IMAGES = ("own", "tagged", "remapped", "stolen", "others", "unsigned", "bundle")
 NAMES = ("docker://PREFIX/{}:1", "docker://PREFIX/{}", "docker://mirrored.example.com/{}:1", "oci:DIR/layouts/{}:1")
 SCOPES: tuple[tuple[dict[str, object], str], ...] = (
     (scoped({"": ACCEPT}), "docker://PREFIX/own:1"),

@@ -8,6 +8,7 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,7 +20,16 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
-from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, is_registry_host
+from opmkit.imagetools.reference import (
+    DaemonReference,
+    DockerArchiveReference,
+    LayoutReference,
+    OciArchiveReference,
+    Reference,
+    StorageReference,
+    StoreReference,
+    is_registry_host,
+)
 from opmkit.imagetools.signing.errors import InvalidPolicy, VerificationFailed
 from opmkit.imagetools.signing.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
 from opmkit.imagetools.signing.key_files import load_public_key, read_key_file
@@ -198,8 +208,8 @@ class SignaturePolicy:
             reference: The image to read.
             client: Reads the image and its signatures.
             recorded: The name that is recorded for the image, which must satisfy the policy as well. It is the name of
-                an image in a layout or archive. If its registry can be reached, it must have the same digest there;
-                signatures next to both are accepted.
+                an image in a layout or archive. If its registry can be reached, it must have the same digest there, and
+                signatures next to either are accepted.
 
         Raises:
             VerificationFailed: The image does not satisfy the policy.
@@ -209,19 +219,29 @@ class SignaturePolicy:
             reference = client.resolve_short_name(reference)
         recorded = recorded and client.resolve_short_name(recorded)
         target = open_for_verification(reference, client)
-        own_name = reference if isinstance(reference, Reference) else recorded
-        for requirement in self.requirements_on(reference):
-            requirement.check(target.name, own_name and _canonical(own_name), [target])
+        names: list[tuple[str, ImageReference]] = [(target.name, reference)]
+        targets = [target]
         if recorded is not None and recorded != reference:
-            published = _open_published(recorded, target, client)
-            subject = f"{recorded.name}@{target.image.digest}"
-            for requirement in self.requirements_on(recorded):
-                requirement.check(subject, _canonical(recorded), [target, *published])
+            names.append((f"{recorded.name}@{target.image.digest}", recorded))
+            targets += _open_published(recorded, target, client)
+        for subject, image in names:
+            name = image if isinstance(image, Reference) else recorded
+            for requirement in self._requirements_on(image):
+                requirement.check(subject, name and _canonical(name), targets)
         return target.image.digest
 
-    def requirements_on(self, reference: ImageReference) -> Requirements:
+    def accepts_unsigned(self, reference: ImageReference, client: RegistryClient) -> bool:
+        """Return whether an image is accepted as it is, wherever it is stored."""
+        if isinstance(reference, Reference):
+            reference = client.resolve_short_name(reference)
+        return all(requirement.kind is RequirementKind.ACCEPT for requirement in self._requirements_on(reference))
+
+    def _requirements_on(self, reference: ImageReference) -> Requirements:
         """Return the requirements of the most specific scope for an image, whose name is not a short one."""
-        scopes = self.scopes.get(_transport(reference), {})
+        transport = _transport(reference)
+        scopes = self.scopes.get(transport, {})
+        if transport not in (_REGISTRY, _LAYOUT, _ARCHIVE):  # to be safe, since these scopes are not matched
+            return (*chain.from_iterable(scopes.values()), *(() if "" in scopes else self.default))
         return next((scopes[scope] for scope in _scopes(reference) if scope in scopes), self.default)
 
 
@@ -341,7 +361,15 @@ def _transport(reference: ImageReference) -> str:
             return _LAYOUT
         case OciArchiveReference():
             return _ARCHIVE
-        case _:
+        case DockerArchiveReference():
+            return _DOCKER_ARCHIVE
+        case DaemonReference():
+            return "docker-daemon"
+        case StorageReference():
+            return "containers-storage"
+        case StoreReference():
+            return "store"  # which no policy names
+        case Reference():
             return _REGISTRY
 
 
