@@ -124,6 +124,21 @@ def test_every_command_that_reads_images_shows_a_bar_with_bytes(site: Site) -> N
     assert all(screen.output.count("\x1b[?25l") == screen.output.count("\x1b[?25h") for screen in screens)
 
 
+@pytest.mark.parametrize("command", ["image copy INDEX TO", "mirror INDEX --to TO", "mirror BROKEN --to TO --continue"])
+def test_references_printed_next_to_bars_are_not_wrapped(site: Site, command: str) -> None:
+    host = site.registry.host
+    write_package(site.opm.directory / "broken", "reef", f"{host}/{site.repository}/{'long-name-' * 9}x:none")
+    broken = f"{host}/{site.repository}:broken"
+    site.opm("index", "build", "broken", "-t", broken, "-i", "scratch", "--push", "--use-http")
+    words = {"TO": f"{host}/{'a-long-name-of-a-repository/' * 3}copy", "BROKEN": broken}
+    arguments = [words.get(word, word) for word in site.arguments(command, host)]
+    screen = run_on_terminal(*arguments, columns=80, directory=site.opm.directory, env=site.opm.env)
+    printed = [ESCAPES.sub("", line) for line in screen.output.splitlines()]
+    assert any(re.fullmatch(rf"{words['TO']}\S*@sha256:[0-9a-f]{{64}}", line) for line in printed), screen.output
+    if "BROKEN" in command:
+        assert any(f"{'long-name-' * 9}x:none" in line for line in printed), screen.output
+
+
 def test_pipes_get_no_bars_and_programs_get_events_with_bytes(site: Site, slow: FaultProxy) -> None:
     words = site.arguments("alpha list bundles INDEX", slow.host)
     piped = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True, timeout=TIMEOUT)

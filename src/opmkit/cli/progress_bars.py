@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -57,12 +57,26 @@ def _duration(seconds: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+class StatusConsole(Console):
+    """The console for progress on stderr. What a command prints next to it is neither wrapped nor colored."""
+
+    def __init__(self) -> None:
+        """Write to stderr: stdout is for results."""
+        super().__init__(stderr=True)
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print objects; lines of text, which rich passes on from ``print``, are left to the terminal to break."""
+        if objects and all(isinstance(text, Text) for text in objects):
+            settings = {"highlight": False, "soft_wrap": True, **settings}
+        super().print(*objects, **settings)
+
+
 class ProgressBars:
     """A bar for the current task, or else for a read or a step; a context manager."""
 
     def __init__(self) -> None:
-        """Draw on stderr: stdout is for results."""
-        console = Console(stderr=True)
+        """Draw on stderr."""
+        console = StatusConsole()
         is_wide = console.width >= _OTHER_COLUMNS + _MIN_LABEL
         self._label_width = (
             console.width - _OTHER_COLUMNS if is_wide else max(console.width - _NARROW_COLUMNS, _MIN_NARROW_LABEL)

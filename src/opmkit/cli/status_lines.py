@@ -74,7 +74,7 @@ class LiveStatus:
         """Replace the state."""
         from rich.text import Text
 
-        self._status.update(Text(f"waiting for {escape_controls(text)}"))
+        self._status.update(Text(f"waiting for {escape_controls(text)}", overflow="ellipsis"))
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def report_status() -> Iterator[StatusLines | StatusEvents | LiveStatus]:
     if chosen is ProgressFormat.NONE or not sys.stderr.isatty():
         yield StatusLines()
         return
-    from rich.console import Console
+    from opmkit.cli.progress_bars import StatusConsole
 
-    with Console(stderr=True).status("starting") as status:
+    with StatusConsole().status("starting") as status:
         yield LiveStatus(status)
