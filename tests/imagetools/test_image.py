@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from opmkit.imagetools.spec import (
     media_types,
     sha256_digest,
 )
+from opmkit.imagetools.spec.manifest import MAX_INDEX_MANIFESTS
 from opmkit.imagetools.store import LayoutRepository
 from tests.kit.images import multi_image, small_image
 
@@ -192,3 +194,24 @@ def test_nested_indexes(tmp_path: Path) -> None:
         load_image(repository, "5")
     with pytest.raises(UnsupportedImage, match="unsupported nested index"):
         load_image_or_index(repository, "2")
+
+
+def test_loading_an_index_takes_linear_time(tmp_path: Path) -> None:
+    image = small_image(tmp_path, {"a": b"b"})
+    children = [
+        replace(image.manifest.descriptor, annotations={"number": str(number)}) for number in range(MAX_INDEX_MANIFESTS)
+    ]
+    index = IndexManifest.build(children)
+
+    class Source(LayersUnreadable):
+        def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
+            return index if identifier == "1" else image.manifest
+
+        def get_config(self, descriptor: Descriptor) -> bytes:
+            return image.config.raw
+
+    started = time.process_time()
+    loaded = load_image_or_index(Source(tmp_path), "1")
+    assert isinstance(loaded, ImageIndex)
+    assert len(loaded.images) == MAX_INDEX_MANIFESTS
+    assert time.process_time() - started < 10

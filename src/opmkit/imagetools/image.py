@@ -253,7 +253,8 @@ def select_platforms(image: Image | ImageIndex, platforms: Sequence[Platform], n
     ]
     if len(selected) == 1:
         return image.images[selected[0]]
-    manifests = [image.index.images[position] for position in selected]
+    descriptors = image.index.images
+    manifests = [descriptors[position] for position in selected]
     index = IndexManifest.build(manifests, image.index.annotations, image.index.media_type)
     return ImageIndex(index, tuple(image.images[position] for position in selected), source=image.source)
 
@@ -291,19 +292,18 @@ def load_image_or_index(repository: ImageSource, identifier: str) -> Image | Ima
     index = repository.get_manifest(identifier)
     if isinstance(index, Manifest):
         return _with_config(repository, index)
-    images, artifacts = [], []
-    for descriptor in index.manifests:
+
+    def load(descriptor: Descriptor) -> Manifest:
         manifest = repository.get_manifest(descriptor.digest)
         if isinstance(manifest, IndexManifest):
             raise UnsupportedImage(
                 f"image index {index.digest}: unsupported nested index",
                 hint=f"name the inner index by its digest: {descriptor.digest}",
             )
-        if descriptor in index.images:
-            images.append(_with_config(repository, manifest))
-        else:
-            artifacts.append(manifest)
-    return ImageIndex(index, tuple(images), tuple(artifacts), repository)
+        return manifest
+
+    images = tuple(_with_config(repository, load(descriptor)) for descriptor in index.images)
+    return ImageIndex(index, images, tuple(map(load, index.artifacts)), repository)
 
 
 def _with_config(repository: ImageSource, manifest: Manifest) -> Image:

@@ -27,6 +27,10 @@ def test_missing_credentials_are_not_a_warning(secrets: Path, caplog: pytest.Log
         ('echo \'{"Username":"u"}\'', "invalid JSON"),
         ("echo '[]'", "invalid JSON"),
         ("sleep 20", "timed out after 0.2 s"),
+        ("cat; exec 1>&-; sleep 20", "timed out after 0.2 s"),
+        ("yes s3cret", "exceeds the limit of 1048576 bytes"),
+        ("yes [ | head -c 500000 | tr -d '\\n'", "invalid JSON"),
+        ("(sleep 20 &) ; exit 3", "timed out after 0.2 s"),
     ],
 )
 def test_failures_are_warnings(
@@ -42,6 +46,6 @@ def test_failures_are_warnings(
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with caplog.at_level(logging.WARNING):
-        assert run_credential_helper("broken", "quay.io", timeout=0.2 if "timed out" in warning else 30) is None
+        assert run_credential_helper("broken", "quay.io", timeout=0.2 if "timed out" in warning else 10) is None
     assert warning in caplog.text
     assert "s3cret" not in caplog.text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +21,12 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy, transport
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.retry import Deadline
 from opmkit.imagetools.registry_config import RepositoryLocation
-from opmkit.imagetools.spec import Manifest, media_types
+from opmkit.imagetools.spec import IndexManifest, Manifest, media_types
 from tests.kit.content import described, noise
 from tests.kit.webserver import QuietHandler, WebServer
 
@@ -132,6 +133,35 @@ def test_endless_list_of_tags(main: Script, repository: RegistryRepository) -> N
     main.reply = lambda method, path: (200, {"Link": '</v2/team/app/tags/list?again>; rel="next"'}, page)
     with pytest.raises(LimitExceeded, match="more than 1000000 tags"):
         repository.tags()
+
+
+@pytest.mark.parametrize("path", ["tags/list", "referrers"])
+def test_endless_list_with_one_entry_a_page(
+    main: Script, repository: RegistryRepository, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(transport, "MAX_PAGES", 30)
+    entry = described(b"signature", media_types.OCI_MANIFEST)
+
+    def reply(method: str, target: str) -> Reply:
+        link = f'<{target.partition("?")[0]}?last={len(main.requests)}>; rel="next"'
+        index = IndexManifest.build([replace(entry, artifact_type="a/b")])
+        body = index.raw if path == "referrers" else b'{"tags": ["a"]}'
+        return 200, {"Link": link, "Content-Type": media_types.OCI_INDEX}, body
+
+    main.reply = reply
+    with pytest.raises(LimitExceeded, match=r"team/app.*: more than 30 pages in a list"):
+        repository.tags() if path == "tags/list" else repository.referrers(entry.digest)
+    assert len(main.requests) == 30
+
+
+def test_list_that_takes_too_long(main: Script, tmp_path: Path) -> None:
+    seconds = itertools.count(0, 10)
+    retry = RetryPolicy(sleep=lambda _: None, clock=lambda: next(seconds))
+    repository = RegistryClient(RegistryOptions(plain_http=True), retry=retry).repository(Reference(main.host, "a"))
+    main.reply = lambda method, path: (200, {"Link": f'<{path}>; rel="next"'}, b'{"tags": ["a"]}')
+    with pytest.raises(RegistryUnavailable, match="timed out"):
+        repository.tags()
+    assert len(main.requests) < 60
 
 
 def test_oversized_page_of_tags(main: Script, repository: RegistryRepository) -> None:

@@ -37,6 +37,10 @@ CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
 """Seconds for a connection, and for the next bytes of a response."""
 MIN_TRANSFER_RATE = 16 << 10
 """Bytes per second that extend the deadline of a call that transfers a blob."""
+MAX_PAGES = 10_000
+"""Pages of a list; registries have at least 50 entries on a page."""
+MAX_LIST_CALLS = 5
+"""Calls that the deadline of a list has the time of."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
@@ -114,14 +118,23 @@ class Transport:
         raise self._error(request, response, deadline)
 
     def pages(self, request: Request) -> Iterator[Response]:
-        """Yield the pages of a list, following the Link headers (RFC 8288) with the relation ``next``."""
-        while True:
+        """Yield the pages of a list, following the Link headers (RFC 8288) with the relation ``next``.
+
+        Raises:
+            LimitExceeded: There are more than MAX_PAGES pages.
+            TransientError: The list takes longer than MAX_LIST_CALLS calls may take.
+        """
+        deadline = self.retry.deadline(MAX_LIST_CALLS * self.options.deadline)
+        for _ in range(MAX_PAGES):
             response = self.send(request)
             yield response
             url = _next_page(response.headers.get("Link", ""))
             if not url:
                 return
             request = replace(request, url=http_url(request.url, url, request.subject))
+            if not deadline.remaining():
+                raise _timed_out(request)
+        raise LimitExceeded(f"{request.subject}: more than {MAX_PAGES} pages in a list")
 
     def read_body(self, request: Request, response: OpenResponse, size: int, deadline: Deadline) -> bytes:
         """Read at most ``size`` bytes of a response's body, none only at its end.

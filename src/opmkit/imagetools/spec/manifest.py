@@ -117,6 +117,11 @@ class IndexManifest:
         """The descriptors of images, without artifacts and the attestations that build tools add."""
         return tuple(manifest for manifest in self.manifests if not _is_artifact(manifest))
 
+    @property
+    def artifacts(self) -> tuple[Descriptor, ...]:
+        """The descriptors that are not of images."""
+        return tuple(manifest for manifest in self.manifests if _is_artifact(manifest))
+
     def select(self, platform: Platform | None = None) -> Descriptor:
         """Return the first image for ``platform``.
 
