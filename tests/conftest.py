@@ -144,7 +144,14 @@ def container_storage() -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """Start a Kubernetes API server with OLM, one per worker: tests use distinct namespaces."""
+def started_cluster() -> Iterator[Cluster]:
+    """Start a Kubernetes API server with OLM, one per worker."""
     with Cluster() as started:
         yield started
+
+
+@pytest.fixture
+def cluster(started_cluster: Cluster) -> Iterator[Cluster]:
+    """Return the cluster, and remove what the test has created."""
+    yield started_cluster
+    started_cluster.restore()

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
+
+from tests.kit.cluster.client import PATIENCE
 
 if TYPE_CHECKING:
     from tests.kit.cluster.client import KubeClient, Object
 
-_PATIENCE = 60
 _VOLATILE = ("resourceVersion", "managedFields", "generation")
-_SAMPLE_NAMES = re.compile(r"\b(?:pond|test-)\d+")
+_POLL_INTERVAL = 0.5
 
 
-def cluster_state(client: KubeClient, *names: str) -> dict[str, Object]:
-    """Return the objects of the cluster without what changes when an object is written.
-
-    Objects of other tests are omitted: those whose paths contain a name of a sample that is not in ``names``.
-    """
-    objects = {path: each for path, each in client.dump().items() if set(names).issuperset(_SAMPLE_NAMES.findall(path))}
+def cluster_state(client: KubeClient) -> dict[str, Object]:
+    """Return the objects of the cluster without what changes when an object is written."""
+    objects = client.dump()
     for each in objects.values():
         each["metadata"] = {key: value for key, value in each["metadata"].items() if key not in _VOLATILE}
     return objects
 
 
-def wait_for_state(client: KubeClient, expected: dict[str, Object], *names: str) -> None:
+def wait_for_state(client: KubeClient, expected: dict[str, Object]) -> None:
     """Return once the cluster has the expected objects again; pods end a moment after their owners."""
-    deadline = time.monotonic() + _PATIENCE
-    while (found := cluster_state(client, *names)) != expected and time.monotonic() < deadline:
-        time.sleep(0.5)
+    deadline = time.monotonic() + PATIENCE
+    while (found := cluster_state(client)) != expected and time.monotonic() < deadline:
+        time.sleep(_POLL_INTERVAL)
     differing = sorted(path for path in found.keys() | expected.keys() if found.get(path) != expected.get(path))
     assert [(path, expected.get(path), found.get(path)) for path in differing] == []

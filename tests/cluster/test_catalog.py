@@ -44,7 +44,7 @@ def served(opm_http: Opm, catalog: str) -> Iterator[Server]:
 
 
 @pytest.fixture
-def installed(opm_http: Opm, cluster: Cluster, catalog: str, served: Server) -> Iterator[str]:
+def installed(opm_http: Opm, cluster: Cluster, catalog: str, served: Server) -> str:
     """Apply the manifests for the package and return its namespace."""
     output = opm_http(
         *("index", "manifests", catalog, "--address", served.address, "--name", "served", "--package", PACKAGE),
@@ -52,9 +52,7 @@ def installed(opm_http: Opm, cluster: Cluster, catalog: str, served: Server) -> 
     )
     manifests: list[Object] = list(yaml.safe_load_all(output))
     cluster.client.apply(*manifests)
-    yield "lagoons"
-    for manifest in reversed(manifests):
-        cluster.client.delete(cluster.client.path(manifest))
+    return "lagoons"
 
 
 def approve(cluster: Cluster, namespace: str, csv: str) -> None:

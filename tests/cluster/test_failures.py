@@ -13,27 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.failures import fail, time_out
 from tests.cluster.state import cluster_state, wait_for_state
-from tests.kit.cluster.cluster import Cluster
 from tests.kit.cluster.control_plane import LIMITED_TOKEN, LIMITED_USER
 from tests.kit.cluster.operators import SampleOperator, with_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.kit.cluster.cluster import Cluster
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
-
-SHORT = ("--timeout", "40s")
-"""Enough for everything but what never happens."""
-
-
-def fail(opm: Opm, *arguments: str, status: int = 1) -> str:
-    """Run a command that must fail and return its messages."""
-    done = opm.attempt(*arguments)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def run(opm: Opm, image: str, *flags: str) -> str:
@@ -59,9 +49,9 @@ def auth_file(basic_registry: Registry, tmp_path: Path) -> Path:
 def test_missing_image_is_reported_before_anything_is_created(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator
 ) -> None:
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
     assert f"{operator.image('0.1.0')}: not found in the registry" in run(kube_opm, operator.image("0.1.0"))
-    assert cluster_state(cluster.client, operator.name, namespace) == before
+    assert cluster_state(cluster.client) == before
 
 
 def test_image_that_the_cluster_cannot_pull_is_reported_with_the_answer_of_the_registry(
@@ -69,16 +59,15 @@ def test_image_that_the_cluster_cannot_pull_is_reported_with_the_answer_of_the_r
 ) -> None:
     login = ("--authfile", str(auth_file))
     image = private.build(replace(opm_http, flags=(*opm_http.flags, *login)), "0.1.0")
-    before = cluster_state(cluster.client, private.name, namespace)
-    failure = run(kube_opm, image, *login, "--timeout", "20s")
-    assert "timed out after 20s" in failure
-    assert f'ImagePullBackOff: Back-off pulling image "{image}"' in failure
-    assert "401 Unauthorized" in failure
+    before = cluster_state(cluster.client)
+    causes = (f'ImagePullBackOff: Back-off pulling image "{image}"', "401 Unauthorized")
+    failure = time_out(kube_opm, private.package, "run", "bundle", image, "--use-http", *login, causes=causes)
+    assert "timed out after" in failure
     assert f"remaining objects: CatalogSource {namespace}/{private.package}-catalog" in failure
     assert f"run 'opm cleanup' for package {private.package}" in failure
 
     kube_opm("cleanup", private.package)
-    wait_for_state(cluster.client, before, private.name, namespace)
+    wait_for_state(cluster.client, before)
 
     secret = {".dockerconfigjson": base64.b64encode(auth_file.read_bytes()).decode()}
     manifest = {"kind": "Secret", "type": "kubernetes.io/dockerconfigjson", "metadata": {"name": "pull"}}
@@ -124,27 +113,27 @@ def test_deployment_that_crashes_is_reported_with_the_state_of_its_container(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     image = operator.build(opm_http, "0.1.0", with_fault("CrashLoopBackOff"))
-    before = cluster_state(cluster.client, operator.name, namespace)
-    failure = run(kube_opm, image, *SHORT)
-    assert f'deployment "{operator.package}" not available' in failure
+    before = cluster_state(cluster.client)
+    causes = (f'deployment "{operator.package}" not available', "container manager: CrashLoopBackOff: ")
+    failure = time_out(kube_opm, operator.package, "run", "bundle", image, "--use-http", causes=causes)
     assert re.search(rf"Pod {namespace}/{operator.package}-\S+, container manager: CrashLoopBackOff: ", failure)
     assert "Error: exit code 1: simulated failure" in failure
     assert f"ClusterServiceVersion {namespace}/{operator.csv('0.1.0')}" in failure.partition("remaining objects: ")[2]
     kube_opm("cleanup", operator.package)
-    wait_for_state(cluster.client, before, operator.name, namespace)
+    wait_for_state(cluster.client, before)
 
 
 def test_invalid_requests_are_rejected_before_anything_is_created(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     image = operator.build(opm_http, "0.1.0")
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
     assert "install mode MultiNamespace unsupported" in run(kube_opm, image, "--install-mode", "MultiNamespace=a,b")
     assert "namespace absent: not found" in run(kube_opm, image, "-n", "absent")
     failure = fail(kube_opm, "run", "bundle-upgrade", image, "--use-http")
     assert f"package {operator.package}: not installed in namespace {namespace}" in failure
     assert "install it with 'opm run bundle'" in failure
-    assert cluster_state(cluster.client, operator.name, namespace) == before
+    assert cluster_state(cluster.client) == before
 
 
 def test_missing_service_account_is_reported(kube_opm: Opm, operator: SampleOperator, opm_http: Opm) -> None:
@@ -173,21 +162,21 @@ def test_timeout_of_an_upgrade_retains_the_installed_version(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     first, second = operator.build(opm_http, "0.1.0"), operator.build(opm_http, "0.2.0")
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
     kube_opm("run", "bundle", first, "--use-http")
     failure = fail(kube_opm, "run", "bundle-upgrade", second, "--use-http", "--timeout", "2s")
     assert f"{operator.csv('0.1.0')}: not upgraded to {operator.csv('0.2.0')}: timed out after 2s" in failure
     csv = f"/apis/operators.coreos.com/v1alpha1/namespaces/{namespace}/clusterserviceversions/{operator.csv('0.1.0')}"
     assert cluster.client.get(csv)["status"]["phase"] == "Succeeded"
     kube_opm("cleanup", operator.package)
-    wait_for_state(cluster.client, before, operator.name, namespace)
+    wait_for_state(cluster.client, before)
 
 
 def test_interruption_reports_what_was_created(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     image = operator.build(opm_http, "0.1.0")
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
     argv, env = kube_opm.argv("run", "bundle", image, "--use-http"), {**os.environ, **kube_opm.env}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -200,7 +189,7 @@ def test_interruption_reports_what_was_created(
     assert f"Subscription {namespace}/" in failure
     assert f"run 'opm cleanup {operator.package} --namespace {namespace}' to remove the objects" in failure
     kube_opm("cleanup", operator.package)
-    wait_for_state(cluster.client, before, operator.name, namespace)
+    wait_for_state(cluster.client, before)
 
 
 def test_unreachable_cluster_is_reported(cluster: Cluster, kube_opm: Opm, operator: SampleOperator) -> None:
@@ -211,12 +200,13 @@ def test_unreachable_cluster_is_reported(cluster: Cluster, kube_opm: Opm, operat
     assert "refused" in failure
 
 
-def test_cluster_without_olm_is_reported(opm: Opm, operator: SampleOperator, opm_http: Opm) -> None:
+def test_cluster_without_olm_is_reported(
+    empty_cluster: Cluster, opm: Opm, operator: SampleOperator, opm_http: Opm
+) -> None:
     image = operator.build(opm_http, "0.1.0")
-    with Cluster(olm=False) as empty:
-        before = cluster_state(empty.client)
-        opm = replace(opm, env={"KUBECONFIG": str(empty.kubeconfig)})
-        for failure in (run(opm, image), fail(opm, "cleanup", operator.package)):
-            assert f"OLM is not installed in the cluster {empty.url}" in failure
-            assert "opm olm install" in failure
-        assert cluster_state(empty.client) == before
+    before = cluster_state(empty_cluster.client)
+    opm = replace(opm, env={"KUBECONFIG": str(empty_cluster.kubeconfig)})
+    for failure in (run(opm, image), fail(opm, "cleanup", operator.package)):
+        assert f"OLM is not installed in the cluster {empty_cluster.url}" in failure
+        assert "opm olm install" in failure
+    assert cluster_state(empty_cluster.client) == before

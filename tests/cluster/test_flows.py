@@ -25,7 +25,7 @@ def test_bundle_is_installed_upgraded_and_removed_without_a_trace(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     first, second = operator.build(opm_http, "0.1.0"), operator.build(opm_http, "0.2.0")
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
 
     installed = json.loads(kube_opm("run", "bundle", first, "--use-http", "-o", "json"))
     assert (installed["csv"], installed["namespace"]) == (operator.csv("0.1.0"), namespace)
@@ -37,7 +37,7 @@ def test_bundle_is_installed_upgraded_and_removed_without_a_trace(
     assert phases(cluster, namespace) == {operator.csv("0.2.0"): "Succeeded"}
 
     kube_opm("cleanup", operator.package)
-    wait_for_state(cluster.client, before, operator.name, namespace)
+    wait_for_state(cluster.client, before)
 
 
 def test_bundle_directory_is_installed_without_a_registry(
@@ -62,8 +62,8 @@ def test_package_manifests_are_installed_and_removed_without_a_trace(
         operator.write_manifests(version).rename(packages / version)
     package = {"packageName": operator.package, "channels": [{"name": "alpha", "currentCSV": operator.csv("0.2.0")}]}
     (packages / f"{operator.package}.package.yaml").write_text(json.dumps(package))
-    before = cluster_state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client)
     kube_opm("run", "packagemanifests", str(packages))
     assert phases(cluster, namespace) == {operator.csv("0.2.0"): "Succeeded"}
     kube_opm("cleanup", operator.package)
-    wait_for_state(cluster.client, before, operator.name, namespace)
+    wait_for_state(cluster.client, before)

@@ -13,17 +13,13 @@ from opmkit.kube.errors import UNKNOWN_RESOURCE
 from opmkit.kube.resources import CLUSTER_ROLE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.kit.cluster.cluster import Cluster
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Iterator[Client]:
+def client(cluster: Cluster, namespace: str) -> Client:
     """Return a client whose default namespace is new."""
-    name = cluster.create_namespace("client")
-    yield Client.connect(str(cluster.kubeconfig), namespace=name)
-    cluster.delete_namespace(name)
+    return Client.connect(str(cluster.kubeconfig), namespace=namespace)
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

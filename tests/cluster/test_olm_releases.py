@@ -16,7 +16,7 @@ from opmkit.kube import Cluster as Client
 from opmkit.kube import Resource, resources
 from opmkit.olm.releases.install import RELEASE_ANNOTATION
 from opmkit.olm.releases.release import Release, parse_release
-from tests.kit.cluster.cluster import OPERATORS, Cluster
+from tests.kit.cluster.cluster import OPERATORS
 from tests.kit.cluster.programs import custom_resource_definitions
 from tests.kit.olm_release import RELEASE
 
@@ -24,18 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.kube import Object
+    from tests.kit.cluster.cluster import Cluster
     from tests.kit.opm import Opm
 
 OPERATOR_SDK = os.environ.get("OPMKIT_REFERENCE_OPERATOR_SDK", "")
 EMBEDDED = "0.27.0"
 """The newest release that operator-sdk 1.42.3 contains; it downloads others."""
 PACKAGE_SERVER = f"{OPERATORS}/namespaces/olm/clusterserviceversions/packageserver"
-
-
-@pytest.fixture
-def empty_cluster() -> Iterator[Cluster]:
-    with Cluster(olm=False) as started:
-        yield started
 
 
 @pytest.fixture

@@ -132,22 +132,21 @@ def test_both_create_the_same_objects_and_continue_what_the_other_began(
     cluster: Cluster, namespace: str, tls_opm: Opm, tls_operator: SampleOperator, sdk: OperatorSdk
 ) -> None:
     first, second = (tls_operator.build(replace(tls_opm, env={}), version) for version in ("0.1.0", "0.2.0"))
-    names = (tls_operator.name, namespace)
-    before = cluster_state(cluster.client, *names)
+    before = cluster_state(cluster.client)
 
     sdk.run_bundle(first)
-    expected = created(before, cluster_state(cluster.client, *names)), specs(cluster, namespace)
+    expected = created(before, cluster_state(cluster.client)), specs(cluster, namespace)
     tls_opm("run", "bundle-upgrade", second)
     replace(tls_opm, flags=())("cleanup", tls_operator.package)
-    wait_for_state(cluster.client, before, *names)
+    wait_for_state(cluster.client, before)
 
     tls_opm("run", "bundle", first, "--index-image", sdk.index)
-    found = created(before, cluster_state(cluster.client, *names)), specs(cluster, namespace)
+    found = created(before, cluster_state(cluster.client)), specs(cluster, namespace)
     wait_until_installed(cluster, namespace, tls_operator.csv("0.1.0"))
     sdk("run", "bundle-upgrade", second)
     wait_until_installed(cluster, namespace, tls_operator.csv("0.2.0"))
     sdk("cleanup", tls_operator.package)
-    remaining = created(before, cluster_state(cluster.client, *names))
+    remaining = created(before, cluster_state(cluster.client))
     assert kinds(found[0]) == kinds(expected[0])
     assert found[1] == expected[1]
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

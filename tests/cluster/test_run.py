@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from tests.cluster.failures import time_out
 from tests.kit.cluster.client import PATIENCE
 from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.kit.cluster.cluster import Cluster
@@ -104,12 +104,8 @@ class Workspace:
 
 
 @pytest.fixture
-def workspace(cluster: Cluster, opm: Opm, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    name = request.node.name.replace("_", "-").replace("[", "-").replace("]", "")[5:60].strip("-").lower()
-    cluster.create_namespace(name)
-    kubeconfig = cluster.write_kubeconfig(opm.directory / "kubeconfig", namespace=name)
-    yield Workspace(cluster, name, replace(opm, env={"KUBECONFIG": str(kubeconfig)}))
-    cluster.delete_namespace(name)
+def workspace(cluster: Cluster, namespace: str, kube_opm: Opm) -> Workspace:
+    return Workspace(cluster, namespace, kube_opm)
 
 
 def copy_bundle(version: str, target: Path) -> None:
@@ -220,11 +216,7 @@ def test_failure_is_explained_and_removed(
         breakage(bundle)
     else:
         source += f"={registry.host}/missing:1"
-    done = workspace.opm.attempt("run", "bundle", source, "--timeout", "20s")
-    assert done.returncode == 1
-    report = done.stderr[done.stderr.index("Error: ") :]
-    for cause in causes:
-        assert cause in report
+    time_out(workspace.opm, PACKAGE, "run", "bundle", source, causes=causes)
     workspace.opm("cleanup", PACKAGE, *PATIENT)
     assert workspace.remaining() == []
 
@@ -239,13 +231,10 @@ def test_namespace_with_restricted_pods(workspace: Workspace) -> None:
     assert "use --security-context-config restricted" in done.stderr
     workspace.opm("cleanup", PACKAGE)
 
-    flags = ("--security-context-config", "restricted", "--timeout", "20s")
-    done = workspace.opm.attempt("run", "bundle", "./bundle", *flags)
-    assert done.returncode == 1
-    report = done.stderr[done.stderr.index("Error: ") :]
-    assert "connected to" in done.stderr  # the pod of the catalog runs, that of the operator does not
-    assert "Deployment" in report
-    assert "ReplicaFailure: FailedCreate: pods " in report
+    flags = ("--security-context-config", "restricted")
+    cause = "ReplicaFailure: FailedCreate: pods "
+    failure = time_out(workspace.opm, PACKAGE, "run", "bundle", "./bundle", *flags, causes=[cause])
+    assert "connected to" in failure  # the pod of the catalog runs, that of the operator does not
     workspace.opm("cleanup", PACKAGE)
     assert workspace.remaining() == []
 

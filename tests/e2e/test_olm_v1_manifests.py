@@ -223,8 +223,6 @@ def test_the_installer_can_install_the_bundle_and_nothing_else(
             installer.apply(forbidden)
     for one in reversed(installed):
         installer.delete(one)
-    for one in reversed(manifests):
-        cluster.client.delete(cluster.client.path(one))
 
 
 def test_clusters_accept_the_pod_of_a_catalog(cluster: Cluster, opm: Opm) -> None:

@@ -17,6 +17,7 @@ PATIENCE = 180
 """Seconds until waiting for the cluster times out; the machine may be busy."""
 _POLL_INTERVAL = 0.1
 _VOLATILE = frozenset({"componentstatuses", "events", "leases"})
+_DISCOVERY = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
 class KubeClient:
@@ -126,14 +127,11 @@ class KubeClient:
     def _resource_paths(self) -> Iterable[str]:
         """Return the paths of all resources, each in one version: groups serve some only in their older versions."""
         paths: dict[tuple[str, str], str] = {}
-        groups = [
-            [f"/apis/{each['groupVersion']}" for each in group["versions"]] for group in self.get("/apis")["groups"]
-        ]
-        for number, versions in enumerate([["/api/v1"], *groups]):
-            for api in versions:
-                for resource in (self.find(api) or {"resources": []})["resources"]:
-                    if "list" in resource["verbs"] and resource["name"] not in _VOLATILE:
-                        paths.setdefault((str(number), resource["name"]), f"{api}/{resource['name']}")
+        for root in ("/api", "/apis"):
+            groups = dict(self.request("GET", root, headers=_DISCOVERY))["items"]
+            for group, version, name in _listable(groups):
+                api = f"{root}/{group}/{version}" if group else f"{root}/{version}"
+                paths.setdefault((group, name), f"{api}/{name}")
         return paths.values()
 
     def _new_session(self) -> requests.Session:
@@ -146,6 +144,15 @@ class KubeClient:
 
 def _api(version: str) -> str:
     return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+
+def _listable(groups: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield group, version and plural name of the resources that can be listed, newer versions first."""
+    for group in groups:
+        for version in group["versions"]:
+            for resource in version["resources"]:
+                if "list" in resource["verbs"] and resource["resource"] not in _VOLATILE:
+                    yield group["metadata"].get("name", ""), version["version"], resource["resource"]
 
 
 def _location(api: str, plural: str, found: Mapping[str, Any]) -> str:

@@ -28,6 +28,15 @@ _CONTROLLERS = (
     *("clusterrole-aggregation-controller", "deployment-controller", "garbage-collector-controller"),
     *("job-controller", "namespace-controller", "replicaset-controller", "serviceaccount-controller"),
 )
+_OWN_OBJECTS = (
+    "/api/v1/namespaces/default/services/kubernetes",
+    "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking",
+    *(
+        f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        for name in ("default", "kube-node-lease", "kube-public", "kube-system")
+    ),
+)
+"""Objects that the API server and its controllers create later than they answer requests."""
 
 
 class ControlPlane:
@@ -127,8 +136,8 @@ class ControlPlane:
             *("--service-account-private-key-file", str(self._service_account_key)),
             *("--concurrent-gc-syncs", "4", "--kube-api-qps", "200", "--kube-api-burst", "400"),
         )
-        account = "/api/v1/namespaces/default/serviceaccounts/default"
-        program.wait_until(lambda: self.client.find(account))
+        for path in _OWN_OBJECTS:
+            program.wait_until(lambda path=path: self.client.find(path))  # type: ignore[misc]
 
 
 def _answers(url: str, ca_file: Path | None = None) -> bool:

@@ -37,6 +37,7 @@ class Kubelet:
         self._control_plane = control_plane
         self._stopping = threading.Event()
         self._pods: dict[str, Pod] = {}
+        self._ending: set[str] = set()
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
@@ -87,7 +88,9 @@ class Kubelet:
         elif "nodeName" not in manifest["spec"]:
             self._bind(manifest)
         elif "deletionTimestamp" in metadata:
-            self._end(pod, manifest)
+            if metadata["uid"] not in self._ending:
+                self._ending.add(metadata["uid"])
+                threading.Thread(target=self._end, args=(pod, manifest), daemon=True).start()
         elif pod is None:
             self._start(manifest)
 
