@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +52,14 @@ REAL_COMPONENTS = frozenset(
 """Fixtures that start other programs; tests that use one are not unit tests."""
 
 
+ORDER_SEED = "OPMKIT_ORDER_SEED"
+"""Variable with the seed of a random order of the tests."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the unit tests: those of the packages that are not slow and start no other program."""
+    if seed := os.environ.get(ORDER_SEED):
+        random.Random(seed).shuffle(items)
     root = Path(__file__).parent
     for item in items:
         in_package = item.path.relative_to(root).parts[0] in UNIT_DIRECTORIES
