@@ -64,8 +64,11 @@ make_venv() {
 
 # The registry, engines, image tools and browser that tests talk to, where this user may install them.
 install_components() {
-  declare -A package=([dockerd]=docker.io [htpasswd]=apache2-utils)
+  declare -A package=([dockerd]=docker.io [htpasswd]=apache2-utils [etcd]=etcd-server)
   local name missing=()
+  if [ -n "${OPMKIT_CLUSTER_BIN:-}" ]; then
+    components+=(etcd)
+  fi
   for name in "${components[@]}"; do
     command -v "$name" >/dev/null || missing+=("${package[$name]:-$name}")
   done

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.cluster.client import PATIENCE
-from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +22,13 @@ _POLL_INTERVAL = 0.05
 
 
 def binary(name: str) -> str:
-    """Return the path of a program that ``scripts/build-cluster`` builds; skip the test if it does not exist."""
+    """Return the path of a program that ``scripts/build-cluster`` builds; skip the test if there is no directory."""
     directory = os.environ.get(DIRECTORY)
     if not directory:
         pytest.skip(f"{DIRECTORY} is not set to a directory that scripts/build-cluster has written")
     path = Path(directory, name)
     if not path.exists():
-        pytest.skip(f"{DIRECTORY}: {path} does not exist")
+        pytest.fail(f"{DIRECTORY}: {path} does not exist: run scripts/build-cluster")
     return str(path.absolute())
 
 
@@ -84,5 +83,8 @@ class Program:
 
 
 def etcd() -> str:
-    """Return the path of etcd; skip the test if it is not installed."""
-    return require("etcd")
+    """Return the path of etcd."""
+    path = shutil.which("etcd")
+    if path is None:
+        pytest.fail("etcd is not installed: install the package etcd-server")
+    return path
