@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,6 +81,25 @@ def test_objects_without_a_subscription_are_found_by_their_labels(server: ApiSer
     assert names(plan_cleanup(cluster, "ns", "demo")) == [
         *("ClusterServiceVersion demo.v1", "Pod stray", "ConfigMap stray", "OperatorGroup operator-sdk-og")
     ]
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_ours"),
+    [
+        ({"properties": [{"type": "olm.gvk"}, {"type": "olm.package", "value": {"packageName": "demo"}}]}, True),
+        ({"properties": [{"type": "olm.package", "value": {"packageName": "other"}}]}, False),
+        ({"properties": [{"type": "olm.package", "value": "demo"}, "olm.package"]}, False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_version_without_a_subscription_is_found_by_its_package(
+    properties: object, is_ours: bool, server: ApiServer, cluster: Cluster
+) -> None:
+    """OLM creates it after the Subscription was deleted, if it is executing an InstallPlan."""
+    annotations = {"operatorframework.io/properties": json.dumps(properties) if properties is not None else "{"}
+    put(server, "ClusterServiceVersion", "demo.v1", annotations=annotations)
+    assert names(plan_cleanup(cluster, "ns", "demo")) == ["ClusterServiceVersion demo.v1"] * is_ours
 
 
 def test_only_objects_that_the_install_plans_created_are_removed(server: ApiServer, cluster: Cluster) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.kube.resources import OPERATOR
-from opmkit.olm.cleanup_plan import Target, plan_cleanup
+from opmkit.olm.cleanup_plan import Target, is_in_progress, plan_cleanup
 from opmkit.olm.errors import CleanupFailed
 from opmkit.olm.objects import condition, strings, text
 from opmkit.olm.operator_object import remove_operator_object
-from opmkit.olm.waiting import Pending, TimedOut, wait_until
+from opmkit.olm.waiting import Deadline, Pending, TimedOut, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
-    from opmkit.olm.waiting import Deadline, Reporter
+    from opmkit.olm.waiting import Reporter
+
+MAX_INSTALLATION = 15.0
+"""Seconds in which OLM should have created the objects of an InstallPlan."""
 
 
 class RemovalResult(StrEnum):
@@ -68,6 +73,9 @@ def clean_up(
         ClusterError: the cluster cannot be reached or rejects a request.
     """
     plan = plan_cleanup(cluster, namespace, package, delete_crds=delete_crds, delete_groups=delete_groups)
+    if plan.in_progress:
+        _wait_for_install_plans(cluster, plan.in_progress, deadline, reporter)
+        plan = plan_cleanup(cluster, namespace, package, delete_crds=delete_crds, delete_groups=delete_groups)
     if plan.is_empty():
         return []
     removed: list[Target] = []
@@ -93,6 +101,23 @@ def clean_up(
             for each, reason in plan.retained.items()
         ),
     ]
+
+
+def _wait_for_install_plans(
+    cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter
+) -> None:
+    """Wait until OLM has created the objects of InstallPlans, because it does not stop when they are deleted."""
+
+    def check(target: Target) -> bool | Pending:
+        found = _find(cluster, target)
+        if found is None or not is_in_progress(found):
+            return True
+        return Pending(f"OLM to complete {target}, so that it creates nothing later")
+
+    with suppress(TimedOut):
+        wait = Deadline(min(MAX_INSTALLATION, deadline.remaining))
+        for target in targets:
+            wait_until(partial(check, target), wait, reporter)
 
 
 def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import orjson
+
+from opmkit.bundle.properties import PACKAGE
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import (
     ALL_NAMESPACES,
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
     from opmkit.kube.resources import Object, Resource
 
 _COPIED_LABEL = "olm.copiedFrom"
+_PROPERTIES_ANNOTATION = "operatorframework.io/properties"
+_UNFINISHED = frozenset({"Planning", "RequiresApproval", "Installing"})
+"""Phases of InstallPlans before the last one."""
 _PUBLISHERS = frozenset({CONTROLLED_BY, "operator-sdk"})
 """Publishers of the CatalogSources that this program and operator-sdk create."""
 
@@ -69,6 +75,7 @@ class CleanupPlan:
     """The objects of an operator.
 
     Attributes:
+        in_progress: InstallPlans that OLM is executing: it creates further objects, also after they are deleted.
         subscriptions: Subscriptions to the package and their InstallPlans; removed first, so that OLM installs
             nothing more.
         definitions: CRDs, removed while the operator still runs and can finalize its custom resources.
@@ -79,6 +86,7 @@ class CleanupPlan:
         retained: objects that are not removed, each with the reason.
     """
 
+    in_progress: list[Target] = field(default_factory=list)
     subscriptions: list[Target] = field(default_factory=list)
     definitions: list[Target] = field(default_factory=list)
     installation: list[Target] = field(default_factory=list)
@@ -117,6 +125,7 @@ class _Planner:
         versions = self._find_versions(subscriptions)
         plans = self._find_install_plans(subscriptions, {name_of(each) for each in versions})
         names = dict.fromkeys(name for csv in versions for name in deployment_names(csv))
+        self.result.in_progress = [self._target(INSTALL_PLAN, name_of(each)) for each in plans if is_in_progress(each)]
         self.result.subscriptions += [self._target(INSTALL_PLAN, name_of(each)) for each in plans]
         self.result.installation = [
             *(self._target(CSV, name_of(each)) for each in versions),
@@ -132,14 +141,18 @@ class _Planner:
         return Target(resource, name, self.namespace if resource.namespaced else "")
 
     def _find_versions(self, subscriptions: Sequence[Object]) -> list[Object]:
-        """Return the ClusterServiceVersions that the Subscriptions refer to, or that OLM labels as of the package."""
+        """Return the ClusterServiceVersions that the Subscriptions refer to, or that OLM records as of the package."""
         fields = ("installedCSV", "currentCSV")
         wanted = {text(each, "status", name) for each in subscriptions for name in fields}
         label = f"operators.coreos.com/{operator_name(self.package, self.namespace)}"
         return [
             each
             for each in self.cluster.list(CSV, self.namespace)
-            if (name_of(each) in wanted or label in (get_field(each, "metadata", "labels") or {}))
+            if (
+                name_of(each) in wanted
+                or label in (get_field(each, "metadata", "labels") or {})
+                or _package_of(each) == self.package
+            )
             and _COPIED_LABEL not in (get_field(each, "metadata", "labels") or {})
         ]
 
@@ -247,6 +260,29 @@ class _Planner:
             self.result.retained[target] = f"used by Subscription {', '.join(sorted(others))}"
         else:
             self.result.groups.append(target)
+
+
+def is_in_progress(install_plan: Object) -> bool:
+    """Return whether OLM is creating the objects of an InstallPlan; it waits between attempts that fail."""
+    approved = get_field(install_plan, "spec", "approved") is True
+    return (
+        approved
+        and text(install_plan, "status", "phase") in _UNFINISHED
+        and not text(install_plan, "status", "message")
+    )
+
+
+def _package_of(csv: Object) -> str:
+    """Return the package of a ClusterServiceVersion that an InstallPlan created, "" if it is not recorded.
+
+    It is the only record if OLM created the version after its Subscription was deleted.
+    """
+    try:
+        recorded = orjson.loads(text(get_field(csv, "metadata", "annotations"), _PROPERTIES_ANNOTATION))
+    except orjson.JSONDecodeError:
+        return ""
+    found = (each for each in items(recorded, "properties") if text(each, "type") == PACKAGE)
+    return next((text(each, "value", "packageName") for each in found), "")
 
 
 def _created(plans: Sequence[Object]) -> Iterator[Object]:
