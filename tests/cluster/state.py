@@ -28,4 +28,5 @@ def wait_for_state(client: KubeClient, expected: dict[str, Object]) -> None:
     while (found := cluster_state(client)) != expected and time.monotonic() < deadline:
         time.sleep(_POLL_INTERVAL)
     differing = sorted(path for path in found.keys() | expected.keys() if found.get(path) != expected.get(path))
-    assert [(path, expected.get(path), found.get(path)) for path in differing] == []
+    lines = [f"{path}: {expected.get(path)} became {found.get(path)}" for path in differing]
+    assert not lines, "\n".join(lines)

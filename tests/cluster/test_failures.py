@@ -172,15 +172,17 @@ def test_timeout_of_an_upgrade_retains_the_installed_version(
     wait_for_state(cluster.client, before)
 
 
+@pytest.mark.parametrize("step", ["Subscription", "InstallPlan"])
 def test_interruption_reports_what_was_created(
-    cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
+    step: str, cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
+    """OLM continues with an approved InstallPlan, also while ``cleanup`` removes what it has created."""
     image = operator.build(opm_http, "0.1.0")
     before = cluster_state(cluster.client)
     argv, env = kube_opm.argv("run", "bundle", image, "--use-http"), {**os.environ, **kube_opm.env}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        while not process.stderr.readline().startswith("Subscription "):
+        while not process.stderr.readline().startswith(f"{step} "):
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         _, failure = process.communicate(timeout=60)

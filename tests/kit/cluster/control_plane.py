@@ -23,7 +23,7 @@ LIMITED_TOKEN = "limited-token"
 LIMITED_USER = "limited"
 """A user without permissions, except those that a test grants."""
 LOGS = "OPMKIT_CLUSTER_LOGS"
-"""Variable with a directory that receives the logs when the cluster stops."""
+"""Variable with a directory that receives a directory of logs when a cluster stops."""
 _CONTROLLERS = (
     *("clusterrole-aggregation-controller", "deployment-controller", "garbage-collector-controller"),
     *("job-controller", "namespace-controller", "replicaset-controller", "serviceaccount-controller"),
@@ -75,8 +75,9 @@ class ControlPlane:
         return path
 
     def _copy_logs(self) -> None:
-        if target := os.environ.get(LOGS):
-            Path(target).mkdir(parents=True, exist_ok=True)
+        if logs := os.environ.get(LOGS):
+            target = Path(logs, self.directory.name)
+            target.mkdir(parents=True, exist_ok=True)
             for log in self.directory.glob("*.log"):
                 shutil.copy(log, target)
 
