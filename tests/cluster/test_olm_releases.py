@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from dataclasses import replace
@@ -16,8 +17,10 @@ from opmkit.kube import Cluster as Client
 from opmkit.kube import Resource, resources
 from opmkit.olm.releases.install import RELEASE_ANNOTATION
 from opmkit.olm.releases.release import Release, parse_release
+from tests.cluster.state import cluster_state
 from tests.kit.cluster.cluster import OPERATORS
 from tests.kit.cluster.programs import custom_resource_definitions
+from tests.kit.forkserver import Command
 from tests.kit.olm_release import RELEASE
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from opmkit.kube import Object
     from tests.kit.cluster.cluster import Cluster
+    from tests.kit.forkserver import ForkServer
     from tests.kit.opm import Opm
 
 OPERATOR_SDK = os.environ.get("OPMKIT_REFERENCE_OPERATOR_SDK", "")
@@ -89,12 +93,40 @@ def test_failed_installation_is_continued(empty_cluster: Cluster, release: str, 
     assert (failed.returncode, "run the command again to continue" in failed.stderr) == (1, True), failed.stderr
     manifests.write_text(valid)
     assert "Installed" in opm("olm", "install", "--from", release)
-    opm("olm", "uninstall", "--from", release)
+
+
+@pytest.mark.usefixtures("olm_operator")
+def test_killed_installation_is_continued(
+    empty_cluster: Cluster, release: str, opm: Opm, forkserver: ForkServer
+) -> None:
+    """Kill the command after the CRDs and after each other object but the last; each attempt continues the last one."""
+    opm = replace(opm, env={"KUBECONFIG": str(empty_cluster.kubeconfig)})
+    install = ("olm", "install", "--from", release)
+    files = {path.name: path.read_bytes() for path in sorted(Path(release).iterdir())}
+    parsed = parse_release(files, release)
+    for number in (1, *range(len(parsed.definitions), len(parsed.objects))):
+        killed_at = ("opmkit.imagetools.interrupts.record_update", number)
+        command = Command(install, opm.env, opm.directory, killed_at=killed_at)
+        (killed,) = forkserver.run([command])
+        assert killed.status == -signal.SIGKILL, killed.stderr
+    done = opm.attempt(*install)
+    assert done.returncode == 0, done.stderr
+    assert f"continuing an incomplete installation with {len(parsed.objects) - 1} existing objects" in done.stderr
+    assert opm("olm", "status", "--from", release) == done.stdout
+
+
+def test_objects_of_others_are_not_changed(empty_cluster: Cluster, release: str, opm: Opm) -> None:
+    """Objects without fields look the same, whoever created them."""
+    opm = replace(opm, env={"KUBECONFIG": str(empty_cluster.kubeconfig)})
+    empty_cluster.create_namespace("olm")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "olm-operator", "namespace": "olm"}}
-    for each in ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "olm"}}, account):
-        empty_cluster.client.apply(each)
-    refused = opm.attempt("olm", "install", "--from", release)
-    assert (refused.returncode, "ServiceAccount olm/olm-operator" in refused.stderr) == (1, True), refused.stderr
+    empty_cluster.client.apply(account)
+    before = cluster_state(empty_cluster.client)
+    done = opm.attempt("olm", "install", "--from", release)
+    assert done.returncode == 1
+    assert "detected existing OLM resources" in done.stderr
+    assert "Namespace olm, ServiceAccount olm/olm-operator" in done.stderr
+    assert cluster_state(empty_cluster.client) == before
 
 
 @pytest.mark.skipif(not OPERATOR_SDK, reason="set OPMKIT_REFERENCE_OPERATOR_SDK to the path of operator-sdk 1.42.3")
