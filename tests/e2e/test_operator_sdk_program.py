@@ -166,6 +166,15 @@ def test_wrapper_takes_the_place_of_a_link(site: Site) -> None:
     assert site.run(link, "version").stderr == ""
 
 
+def test_opm_may_be_a_link_itself(site: Site) -> None:
+    link = site.project / "opm"
+    link.symlink_to(site.opm)
+    site.check(link, "generate", "wrapper", "bin/operator-sdk")
+    done = site.run("bin/operator-sdk", "version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"exec {link} operator-sdk" in (site.project / "bin/operator-sdk").read_text()
+
+
 def test_wrapper_is_found_by_a_makefile_that_downloads_a_missing_program(site: Site) -> None:
     site.write_wrapper()
     done = make_bundle(site, MISSING)

@@ -44,7 +44,8 @@ def _warn_of_link(program: Path) -> None:
 
     Makefiles download operator-sdk to its path if they require another version than this one.
     """
-    if program.is_symlink() or (program.is_file() and program.stat().st_nlink > 1):
+    is_link = program.is_symlink() or (program.is_file() and program.stat().st_nlink > 1)
+    if is_link and program.name.startswith("operator-sdk"):  # wrappers run opm, which may be a link itself
         print_warning(f"{program}: link to opm: downloading operator-sdk to this path overwrites opm")
         print_hint("replace the link by a script: 'opm generate wrapper FILE'")
 
