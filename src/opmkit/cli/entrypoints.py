@@ -46,7 +46,7 @@ def _initialize(
     from opmkit.index.operations.initialize.directory import InitializeDatabase
 
     change = InitializeDatabase(manifests, permissive)
-    result = change_database(output, change.apply_to_database, dry_run=dry_run)
+    result = change_database(output, change, dry_run=dry_run)
     print_database_change(result, OutputFlags(dry_run=dry_run))
 
 

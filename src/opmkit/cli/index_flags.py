@@ -88,11 +88,25 @@ class AddFlags:
         typer.Option("--skip-present", help="Skip bundles that the index contains from the same image, by digest"),
     ] = False
     require_signature: RequireSignature = ""
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="KIND,...",
+            help="Change nothing and exit with 1 if there would be differences of these kinds: stranded (installed "
+            "versions that are no longer updated to the head), or a kind of 'opm index diff', such as removed-entry",
+        ),
+    ] = None
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
-        """Return the options of the operation; raises CatalogError for an unknown mode."""
+        """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
         from opmkit.index.modes import UpdateMode
         from opmkit.index.operations.add.options import AddOptions
+        from opmkit.index.operations.diff.differences import find_unknown_kind
+
+        kinds = tuple(filter(None, self.fail_on or ()))
+        if unknown := find_unknown_kind(kinds):
+            raise UsageError(f"invalid value of --fail-on: {unknown}")
 
         return AddOptions(
             UpdateMode.parse(self.mode),
@@ -102,6 +116,7 @@ class AddFlags:
             self.skip_present,
             placement,
             level,
+            kinds,
         )
 
 

@@ -34,6 +34,7 @@ class Setting(StrEnum):
     CONTINUE = "continue"
     DATA_LIMIT = "data_limit"
     GZIP = "gzip"
+    FAIL_ON = "fail_on"
     FROM = "from"
     FROM_CHANNEL = "from_channel"
     TO_CHANNEL = "to_channel"

@@ -46,7 +46,7 @@ def diff(
         typer.Option(
             metavar="KIND,...",
             help="Exit with 1 if there are differences of these kinds: added, removed, changed, or with an object, "
-            "such as removed-bundle",
+            "such as removed-bundle; stranded for installed versions that are no longer updated to the head",
         ),
     ] = None,
     container_tool: PullTool = "none",

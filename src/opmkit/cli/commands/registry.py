@@ -166,7 +166,7 @@ def _apply(change: Change, path: Path, output_flags: OutputFlags, *, must_exist:
     from opmkit.index.operations.change import change_database
 
     with waiting(f"Changing {path}"):
-        return change_database(path, change.apply_to_database, must_exist=must_exist, dry_run=output_flags.dry_run)
+        return change_database(path, change, must_exist=must_exist, dry_run=output_flags.dry_run)
 
 
 @contextmanager

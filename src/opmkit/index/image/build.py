@@ -228,8 +228,7 @@ def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> AppliedChan
                 Hint("convert the database to a directory with {}", Operation.MIGRATE_INDEX),
             ),
         )
-    change.check_database_support()
-    return change_database(path, change.apply_to_database, must_exist=True, dry_run=plan.dry_run)
+    return change_database(path, change, must_exist=True, dry_run=plan.dry_run)
 
 
 def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) -> AppliedChange:

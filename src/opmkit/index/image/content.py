@@ -105,8 +105,7 @@ class DatabaseContent:
         """Apply a change completely or not at all."""
         from opmkit.index.operations.change import change_database
 
-        change.check_database_support()
-        return change_database(self.path, change.apply_to_database, durable=False)
+        return change_database(self.path, change, durable=False)
 
     def load(self) -> LoadResult:
         """Convert the database to a file-based catalog."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.diff.model import IndexDiff, diff_states
 from opmkit.index.operations.diff.sqlite import read_state
-from opmkit.index.sqlite import IndexDatabase, replace_database
+from opmkit.index.sqlite import replace_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import OpmkitError
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.load import LoadResult
+    from opmkit.index.sqlite import IndexDatabase
 
 
 class ChangeReport(Protocol):
@@ -76,19 +76,19 @@ class AppliedChange(ChangeResult):
         }
 
     @classmethod
-    def from_result(cls, diff: IndexDiff, result: ChangeResult) -> AppliedChange:
-        """Combine the result of a change with the difference that it made."""
+    def from_result(cls, diff: IndexDiff, result: ChangeResult, warnings: tuple[str, ...] = ()) -> AppliedChange:
+        """Combine the result of a change with the difference that it made, and warnings about it."""
         return cls(
-            diff, warnings=result.warnings, skipped=result.skipped, failures=result.failures, report=result.report
+            diff,
+            warnings=result.warnings + warnings,
+            skipped=result.skipped,
+            failures=result.failures,
+            report=result.report,
         )
 
 
-DatabaseChange = Callable[[IndexDatabase], ChangeResult]
-"""A change of an open database, which is rolled back if the call raises."""
-
-
-class Change(ABC):
-    """A change of an index of either kind."""
+class DatabaseChange(ABC):
+    """A change of an index database."""
 
     __slots__ = ()
 
@@ -109,6 +109,20 @@ class Change(ABC):
         Raises:
             CatalogError: the change failed or is unsupported; the caller rolls back.
         """
+
+    def review(self, diff: IndexDiff) -> tuple[str, ...]:
+        """Return warnings about the difference that the change makes, before it is stored.
+
+        Raises:
+            CatalogError: the difference is unwanted, and nothing is stored.
+        """
+        return ()
+
+
+class Change(DatabaseChange):
+    """A change of an index of either kind."""
+
+    __slots__ = ()
 
     @abstractmethod
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
@@ -168,6 +182,10 @@ class ChangeSequence(Change):
         """Apply every change."""
         return _combine_results([change.apply_to_database(database) for change in self.changes])
 
+    def review(self, diff: IndexDiff) -> tuple[str, ...]:
+        """Return the warnings of all changes, each once."""
+        return tuple(dict.fromkeys(warning for change in self.changes for warning in change.review(diff)))
+
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Apply every change."""
         results: list[EditResult] = []
@@ -198,6 +216,7 @@ def change_database(
     Raises:
         CatalogError: the database is invalid or the change failed; the file is unchanged, or still does not exist.
     """
+    change.check_database_support()
     if dry_run:
         with ScratchDirectory("opm-dry-run-") as scratch:
             copy = Path(scratch) / path.name
@@ -206,8 +225,9 @@ def change_database(
             return change_database(copy, change, must_exist=must_exist, durable=False)
     with replace_database(path, must_exist=must_exist, durable=durable) as database:
         before = read_state(database)
-        result = change(database)
-        return AppliedChange.from_result(diff_states(before, read_state(database)), result)
+        result = change.apply_to_database(database)
+        diff = diff_states(before, read_state(database))
+        return AppliedChange.from_result(diff, result, change.review(diff))
 
 
 def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> AppliedChange:
@@ -227,7 +247,9 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Appl
     with nullcontext() if dry_run else locked_directory(root):
         loaded = load_directory(root)
         edit = change.apply_to_loaded(loaded)
+        diff = diff_blobs(loaded.blobs, edit.blobs)
+        warnings = change.review(diff)
         rewritten = plan_changes(root, loaded.blobs, edit.blobs)
         if not dry_run:
             apply_changes(root, rewritten)
-    return AppliedChange.from_result(diff_blobs(loaded.blobs, edit.blobs), edit)
+    return AppliedChange.from_result(diff, edit, warnings)

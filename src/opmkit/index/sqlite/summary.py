@@ -57,6 +57,11 @@ def channel_edges(database: IndexDatabase) -> Iterator[ChannelEdge]:
     yield from map(ChannelEdge._make, rows)
 
 
+def skip_ranges(database: IndexDatabase) -> Iterator[tuple[str, str]]:
+    """Yield the names of the bundles that have a skip range, with the range."""
+    yield from database.connection.execute("SELECT name, skiprange FROM operatorbundle WHERE skiprange <> ''")
+
+
 def bundle_summaries(database: IndexDatabase) -> Iterator[BundleSummary]:
     """Yield all bundles, including those in no channel."""
     rows = database.connection.execute(

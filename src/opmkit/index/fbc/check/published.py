@@ -1,8 +1,4 @@
-"""Comparison with a published catalog: clusters have its bundles installed, so they must remain and stay upgradable.
-
-Subscriptions follow a channel: OLM upgrades an installed bundle to an entry that replaces it, that skips it, or whose
-skip range contains its version, until it reaches the head of the channel.
-"""
+"""Comparison with a published catalog: clusters have its bundles installed, so they must remain and stay upgradable."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import (
     BUNDLE_OBJECT,
     CSV_METADATA,
@@ -26,6 +22,7 @@ from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.digests import value_digest
 from opmkit.index.fbc.findings import CatalogFinding
+from opmkit.index.graph.updates import ChannelUpdates, moved_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -179,53 +176,21 @@ class _PackageComparison:
         if len(heads) != 2 or heads[0] == heads[1]:
             return
         before, after = heads
-        versions = [self.versions.get(name) for name in heads]
-        older = versions[0] is not None and versions[1] is not None and versions[1] < versions[0]
-        if older or after in {entry.name for entry in old.entries}:
+        if moved_back(before, after, {entry.name for entry in old.entries}, self.versions):
             message = f"the head moved back from the published head {before}"
             hint = f"Make {before}, or a newer bundle that replaces it, the head of the channel."
             yield locate(CatalogFinding(message, hint=hint, rule="GATE-HEAD"), new, after)
 
     def _check_upgrade_paths(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
         names = [entry.name for entry in old.entries]
-        upgradable_before, upgradable = (self._upgradable(channel, names) for channel in (old, new))
-        heads = ", ".join(channel_heads(new.entries))
+        updates = _updates(new)
+        updatable_before, updatable = (x.updatable(names, self.versions) for x in (_updates(old), updates))
+        heads = ", ".join(updates.heads)
         for name in names:
-            if heads and name in upgradable_before and name not in upgradable:
+            if heads and name in updatable_before and name not in updatable:
                 message = f"the published upgrade path ends: {heads} cannot be reached from this bundle"
                 hint = f"Let {heads}, or an entry from which it can be reached, replace or skip {name}."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-UPGRADE-PATH"), new, name)
-
-    def _upgradable(self, channel: ChannelBlob, names: Iterable[str]) -> set[str]:
-        """Return the heads of a channel and those of its entries and of further names that OLM upgrades to a head."""
-        entries = {entry.name: entry for entry in channel.entries}
-        pending = list(channel_heads(channel.entries))
-        found = set(pending)
-        ranges: set[str] = set()
-        remaining = {*entries, *names} - found
-        while pending:
-            while pending:  # skip ranges are slow, and few bundles depend on them
-                if entry := entries.get(pending.pop()):
-                    targets = {entry.replaces, *entry.skips} - found
-                    found |= targets
-                    pending += targets
-                    ranges.add(entry.skip_range)
-            remaining -= found
-            pending += self._names_in_ranges(ranges, remaining)
-            found.update(pending)
-            ranges.clear()
-        return found
-
-    def _names_in_ranges(self, texts: Iterable[str], names: Iterable[str]) -> set[str]:
-        left = {name: self.versions[name] for name in names if name in self.versions}
-        found: set[str] = set()
-        for text in sorted(texts) if left else ():
-            try:
-                versions = VersionRange.parse(text)
-            except ValueError:
-                continue
-            found |= {name for name, version in left.items() if name not in found and version in versions}
-        return found
 
     def _check_bundles(self, names: set[str]) -> Iterator[CatalogFinding]:
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
@@ -235,6 +200,14 @@ class _PackageComparison:
                 message = f"the published bundle changed: {', '.join(changes)}"
                 hint = "Restore it, and publish the change as a bundle with a new name and version."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-BUNDLE-CHANGED"), new)
+
+
+def _updates(channel: ChannelBlob) -> ChannelUpdates:
+    return ChannelUpdates(
+        channel_heads(channel.entries),
+        {entry.name: {*filter(None, (entry.replaces, *entry.skips))} for entry in channel.entries},
+        {entry.name: entry.skip_range for entry in channel.entries if entry.skip_range},
+    )
 
 
 def _changes(old: PublishedBundle, new: PublishedBundle) -> Iterator[str]:

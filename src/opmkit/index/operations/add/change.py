@@ -11,6 +11,7 @@ from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.index.errors import CatalogError
+from opmkit.index.operations.add.errors import UnwantedDifference
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.sqlite.summary import channel_bundle_image
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import OpmkitError
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.operations.diff.model import IndexDiff
     from opmkit.index.sqlite import IndexDatabase
 
 
@@ -57,6 +59,16 @@ class AddBundles(Change):
                 raise
             failures = (error,)
         return ChangeResult(warnings=tuple(warnings), skipped=tuple(skipped), failures=failures)
+
+    def review(self, diff: IndexDiff) -> tuple[str, ...]:
+        """Return what users of installed versions lose; raise UnwantedDifference for the kinds to fail on."""
+        from opmkit.index.operations.diff.differences import select_differences
+        from opmkit.index.operations.diff.report import loss_lines
+
+        losses = tuple(loss_lines(diff))
+        if unwanted := select_differences(diff, self.options.fail_on):
+            raise UnwantedDifference(unwanted, losses, self.options.fail_on)
+        return losses
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Add the bundles to a file-based catalog."""

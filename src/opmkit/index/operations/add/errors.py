@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opmkit.bundle.labels import PACKAGE
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import CatalogError
+from opmkit.index.operations.diff.differences import STRANDING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.operations.diff.differences import Difference
 
 PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", Setting.SKIP_PRESENT))
 """Hint for a bundle that the index contains already."""
+
+
+class UnwantedDifference(CatalogError):
+    """Adding the bundles would make differences of kinds that are not allowed; nothing was changed.
+
+    Attributes:
+        differences: The unwanted differences.
+    """
+
+    def __init__(self, differences: Sequence[Difference], losses: Sequence[str], kinds: Sequence[str]) -> None:
+        """Create the error, with the losses of users as details, else with each difference."""
+        others = [str(each) for each in differences if each.kind not in STRANDING]
+        is_stranding = len(others) < len(differences)
+        noun = "difference" if len(differences) == 1 else "differences"
+        super().__init__(
+            f"refusing to change the index: {len(differences)} {noun} of the kind{'s' * (len(kinds) != 1)} "
+            f"{', '.join(kinds)}",
+            details=[*(losses if is_stranding else ()), *others],
+            hint=Hint.any_of(
+                "name the version that each new head updates in its spec.replaces or spec.skips",
+                Hint("omit {}", Setting.FAIL_ON),
+            )
+            if is_stranding
+            else Hint("omit {}", Setting.FAIL_ON),
+        )
+        self.differences = tuple(differences)
 
 
 def missing_package_error(label: str) -> CatalogError:

@@ -37,6 +37,7 @@ class AddOptions:
         skip_present: skip a bundle that the index contains from the same image, by name or by digest.
         placement: override channels and edges, in file-based catalogs only.
         level: migration level of the bundles in a file-based catalog, by default that of their package.
+        fail_on: kinds of differences that make the change fail, such as ``stranded``; see `KIND_NAMES`.
     """
 
     mode: UpdateMode = UpdateMode.REPLACES
@@ -46,3 +47,4 @@ class AddOptions:
     skip_present: bool = False
     placement: Placement | None = None
     level: MigrationLevel | None = None
+    fail_on: tuple[str, ...] = ()

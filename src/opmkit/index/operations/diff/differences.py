@@ -34,13 +34,19 @@ class DifferenceKind(StrEnum):
     REMOVED_DEPRECATION = "removed-deprecation"
     CHANGED_DEPRECATION = "changed-deprecation"
     CHANGED_METADATA = "changed-metadata"
+    STRANDED_VERSION = "stranded-version"
+    REVERTED_HEAD = "reverted-head"
 
     def __str__(self) -> str:
         """Return the kind in words: ``removed bundle``."""
         return self.value.replace("-", " ")
 
 
-KIND_NAMES = (*(kind.value for kind in ChangeKind), *(kind.value for kind in DifferenceKind))
+STRANDED = "stranded"
+"""Name that selects what keeps installed versions from updates: stranded versions, and heads that moved back."""
+STRANDING = frozenset({DifferenceKind.STRANDED_VERSION, DifferenceKind.REVERTED_HEAD})
+"""The kinds that `STRANDED` selects."""
+KIND_NAMES = (*(kind.value for kind in ChangeKind), STRANDED, *(kind.value for kind in DifferenceKind))
 """Names that select differences; those of `ChangeKind` select the differences of all objects."""
 
 
@@ -105,6 +111,8 @@ def find_unknown_kind(names: Iterable[str]) -> str:
 def select_differences(diff: IndexDiff, names: Collection[str]) -> tuple[Difference, ...]:
     """Return the differences whose kinds have one of the names, in the order of the packages."""
     selected = {kind for kind in DifferenceKind if kind.value in names or kind.value.partition("-")[0] in names}
+    if STRANDED in names:
+        selected |= STRANDING
     return tuple(difference for difference in list_differences(diff) if difference.kind in selected)
 
 
@@ -140,10 +148,13 @@ def _channel_differences(package: str, channel: ChannelChange) -> Iterator[Diffe
     elif channel.head_before != channel.head_after:
         details = _arrow(channel.head_before, channel.head_after)
         yield Difference(DifferenceKind.CHANGED_HEAD, package, channel.name, details=details)
+        if channel.moved_back:
+            yield Difference(DifferenceKind.REVERTED_HEAD, package, channel.name, details=details)
     for kind, names in (
         (DifferenceKind.ADDED_ENTRY, channel.bundles_in),
         (DifferenceKind.REMOVED_ENTRY, channel.bundles_out),
         (DifferenceKind.CHANGED_UPGRADE_PATH, channel.edges_changed),
+        (DifferenceKind.STRANDED_VERSION, channel.stranded),
     ):
         for name in names:
             yield Difference(kind, package, channel.name, name)

@@ -77,6 +77,11 @@ class PackageSummary:
         """The default channel and the channels."""
         return PackageState(self.default_channel, self.channels)
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the bundles by name."""
+        return {name: bundle.version for name, bundle in self.bundles.items()}
+
 
 def _properties(blob: BundleBlob | PackageBlob) -> list[list[JsonValue]]:
     return [[item.type, item.value] for item in blob.properties]
@@ -113,7 +118,7 @@ def _change(kind: ChangeKind, name: str, old: PackageSummary, new: PackageSummar
         name,
         old.default_channel,
         new.default_channel,
-        tuple(channel_changes(old.state, new.state)),
+        tuple(channel_changes(old.state, new.state, old.versions | new.versions)),
         tuple(_bundle_changes(old, new)),
         tuple(_deprecation_changes(old, new)),
         tuple(name for name in sorted({*old.others, *new.others}) if old.others.get(name) != new.others.get(name)),
@@ -121,13 +126,11 @@ def _change(kind: ChangeKind, name: str, old: PackageSummary, new: PackageSummar
 
 
 def _channel(blob: ChannelBlob) -> ChannelState:
-    """Return the head, "" for none or several, and the targets of each entry, among them its skip range."""
+    """Return the state of a channel; its head is "" if it has none or several."""
     heads = channel_heads(blob.entries)
-    edges = {
-        entry.name: tuple(sorted(filter(None, {entry.replaces, *entry.skips, entry.skip_range})))
-        for entry in blob.entries
-    }
-    return ChannelState(heads[0] if len(heads) == 1 else "", edges)
+    edges = {entry.name: tuple(sorted(filter(None, {entry.replaces, *entry.skips}))) for entry in blob.entries}
+    ranges = {entry.name: entry.skip_range for entry in blob.entries if entry.skip_range}
+    return ChannelState(heads[0] if len(heads) == 1 else "", edges, ranges)
 
 
 def _bundle_changes(old: PackageSummary, new: PackageSummary) -> Iterator[BundleChange]:

@@ -9,12 +9,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.versions import strict_version
 from opmkit.imagetools.json_types import JsonResult
+from opmkit.index.graph.updates import ChannelUpdates, moved_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from semver import Version
 
     from opmkit.index.sqlite.summary import BundleSummary
+
+
+_NO_VERSION = strict_version("0.0.0-0")
 
 
 class ChangeKind(StrEnum):
@@ -34,10 +42,16 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """A channel: its head, and for each bundle in it the names that it replaces or skips."""
+    """A channel: its head, and for each bundle in it the names that it replaces or skips, and its skip range."""
 
     head: str
     edges: Mapping[str, tuple[str, ...]]
+    skip_ranges: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def updates(self) -> ChannelUpdates:
+        """The updates that the channel offers."""
+        return ChannelUpdates((self.head,) if self.head else (), self.edges, self.skip_ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,11 @@ class BundleChange:
 
 @dataclass(frozen=True, slots=True)
 class ChannelChange:
-    """A changed channel: its heads, the added and removed bundles, and the bundles with changed edges."""
+    """A changed channel: its heads, the added and removed bundles, and the bundles with changed edges.
+
+    ``stranded`` lists the bundles of the channel that OLM updated to its head before, and no longer does. The head has
+    ``moved_back`` if it is an older bundle now.
+    """
 
     kind: ChangeKind
     name: str
@@ -83,6 +101,8 @@ class ChannelChange:
     bundles_in: tuple[str, ...]
     bundles_out: tuple[str, ...]
     edges_changed: tuple[str, ...]
+    stranded: tuple[str, ...] = ()
+    moved_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,29 +149,38 @@ def diff_states(before: IndexState, after: IndexState) -> IndexDiff:
     packages = []
     for name in sorted({*before.packages, *after.packages}):
         old, new = before.packages.get(name, empty), after.packages.get(name, empty)
-        bundles = tuple(_bundle_changes(before, after, old.bundles | new.bundles))
-        change = PackageChange(
-            ChangeKind.classify(name, before.packages, after.packages),
-            name,
-            old.default_channel,
-            new.default_channel,
-            tuple(channel_changes(old, new)),
-            bundles,
-        )
-        if change.kind is not ChangeKind.CHANGED or old != new or bundles:
-            packages.append(change)
+        names = old.bundles | new.bundles
+        bundles = tuple(_bundle_changes(before, after, names))
+        kind = ChangeKind.classify(name, before.packages, after.packages)
+        if kind is not ChangeKind.CHANGED or old != new or bundles:
+            versions = {
+                bundle: known.version
+                for bundle in names
+                if (known := before.bundles.get(bundle) or after.bundles.get(bundle))
+            }
+            channels = tuple(channel_changes(old, new, versions))
+            packages.append(PackageChange(kind, name, old.default_channel, new.default_channel, channels, bundles))
     placed = {name for state in (before, after) for package in state.packages.values() for name in package.bundles}
     stranded = {*before.bundles, *after.bundles} - placed
     return IndexDiff(tuple(packages), tuple(_bundle_changes(before, after, stranded)))
 
 
-def channel_changes(old: PackageState, new: PackageState) -> Iterator[ChannelChange]:
-    """Yield the changed channels of a package, ordered by name."""
+def channel_changes(old: PackageState, new: PackageState, versions: Mapping[str, str]) -> Iterator[ChannelChange]:
+    """Yield the changed channels of a package, ordered by name.
+
+    Args:
+        old: The package before, empty if it is new.
+        new: The package after, empty if it was removed; then nothing is stranded, since nobody expects updates.
+        versions: The versions of the bundles before and after, by name.
+    """
     empty = ChannelState("", {})
+    parsed = {name: version for name, text in versions.items() if (version := _parse_version(text))}
     for name in sorted({*old.channels, *new.channels}):
         before, after = old.channels.get(name, empty), new.channels.get(name, empty)
         if before != after:
             both = before.edges.keys() & after.edges.keys()
+            changed = (bundle for bundle in both if _edges(before, bundle) != _edges(after, bundle))
+            is_back = bool(before.head and after.head) and moved_back(before.head, after.head, before.edges, parsed)
             yield ChannelChange(
                 ChangeKind.classify(name, old.channels, new.channels),
                 name,
@@ -159,8 +188,32 @@ def channel_changes(old: PackageState, new: PackageState) -> Iterator[ChannelCha
                 after.head,
                 tuple(sorted(after.edges.keys() - before.edges.keys())),
                 tuple(sorted(before.edges.keys() - after.edges.keys())),
-                tuple(sorted(bundle for bundle in both if before.edges[bundle] != after.edges[bundle])),
+                tuple(sorted(changed)),
+                tuple(_stranded(before, after, versions.keys(), parsed)) if new.channels else (),
+                is_back,
             )
+
+
+def _edges(channel: ChannelState, bundle: str) -> tuple[tuple[str, ...], str]:
+    return channel.edges[bundle], channel.skip_ranges.get(bundle, "")
+
+
+def _stranded(
+    before: ChannelState, after: ChannelState, bundles: AbstractSet[str], versions: Mapping[str, Version]
+) -> Iterator[str]:
+    """Yield the bundles of a channel, oldest first, that no longer reach its head; none if it has no single head."""
+    names = before.edges.keys() & bundles
+    if not names or (after.edges and not after.head):
+        return
+    left = before.updates.updatable(names, versions) - after.updates.updatable(names, versions)
+    yield from sorted(names & left, key=lambda name: (versions.get(name) or _NO_VERSION, name))
+
+
+def _parse_version(text: str) -> Version | None:
+    try:
+        return strict_version(text)
+    except ValueError:
+        return None
 
 
 def _bundle_changes(before: IndexState, after: IndexState, names: set[str]) -> Iterator[BundleChange]:

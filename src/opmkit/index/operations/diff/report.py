@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 _VERBS = {ChangeKind.ADDED: "to add", ChangeKind.REMOVED: "to remove", ChangeKind.CHANGED: "changed"}
 NO_DIFFERENCE = "no difference"
+MAX_NAMES = 8
+"""Maximum number of names in a line about lost bundles."""
 MAX_FAILURES = 200
 """Maximum number of differences in the table of a failed gate; the sections below it list all."""
 
@@ -71,6 +74,55 @@ def _bundle_text(bundle: BundleChange) -> str:
 
 def _arrow(before: str, after: str) -> str:
     return " -> ".join(name for name in (before or "none", after or "none"))
+
+
+def loss_lines(diff: IndexDiff) -> Iterator[str]:
+    """Yield what users of installed versions lose, in lines that name all channels with the same loss.
+
+    These are bundles that leave channels, installed versions that are no longer updated to the head, and heads that
+    move back. Removed packages are not mentioned.
+    """
+    for package in diff.packages:
+        if package.kind is ChangeKind.CHANGED:
+            subject = f'package "{package.name}"'
+            for text, channels in _group_losses(package.channels).items():
+                names = ", ".join(f'"{name}"' for name in channels)
+                yield f"{subject}, {'channel' if len(channels) == 1 else 'channels'} {names}: {text}"
+
+
+def _group_losses(channels: Sequence[ChannelChange]) -> dict[str, list[str]]:
+    """Map each loss to the names of the channels that have it."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for channel in channels:
+        for text in _channel_losses(channel):
+            groups[text].append(channel.name)
+    return groups
+
+
+def _channel_losses(channel: ChannelChange) -> Iterator[str]:
+    if channel.moved_back:
+        yield f"the head moves back from {channel.head_before} to {channel.head_after}"
+    if channel.kind is ChangeKind.REMOVED:
+        if channel.stranded:
+            yield f"the channel is removed: subscriptions to it receive no updates of {_some(channel.stranded)}"
+        return
+    if channel.bundles_out:
+        count = len(channel.bundles_out)
+        noun = "1 bundle leaves" if count == 1 else f"{count} bundles leave"
+        yield f"{noun} the channel: {_some(channel.bundles_out)}"
+    if channel.stranded:
+        newest, head = channel.stranded[-1], channel.head_after
+        yield (
+            f"installed {_some(channel.stranded)} are no longer updated to {head}: let {head}, or an entry below it, "
+            f"replace {newest}"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Join names; if there are many, only the first ones and the last, with their number."""
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MAX_NAMES - 2])}, ..., {names[-1]} ({len(names)} in all)"
 
 
 def diff_as_markdown(diff: IndexDiff) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.change import ChangeResult
+from opmkit.index.operations.change import ChangeResult, DatabaseChange
 from opmkit.index.operations.initialize.loader import InitializeResult, Loader
 from opmkit.index.operations.package_manifest import read_bundle, read_package, walk
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class InitializeDatabase:
+class InitializeDatabase(DatabaseChange):
     """Store the packages and bundles of a directory."""
 
     directory: Path
@@ -26,7 +26,9 @@ class InitializeDatabase:
 
     def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
         """Store the packages and bundles in a database."""
-        return ChangeResult(failures=initialize(database, self.directory, permissive=self.permissive).failures)
+        result = initialize(database, self.directory, permissive=self.permissive)
+        no_package = f"{self.directory}: no package manifest found (*.package.yaml), so no bundle is in a channel"
+        return ChangeResult(failures=result.failures, warnings=() if result.packages else (no_package,))
 
 
 def initialize(database: IndexDatabase, directory: Path, *, permissive: bool = False) -> InitializeResult:
