@@ -23,15 +23,17 @@ from opmkit.cli.policy_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
     from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.image.source import IndexSource
 
 COMMAND = "opm validate"
+MAX_PLACES = 9
+"""Further places of a finding that are printed."""
 REQUIREMENTS_PANEL = "Requirements"
 
 
@@ -209,18 +211,33 @@ def print_catalog_report(
 
 
 def _print_findings(result: CatalogResult) -> None:
-    """Print findings to stderr as ``FILE:LINE: SEVERITY: MESSAGE [RULE]``."""
+    """Print findings to stderr as ``FILE:LINE: SEVERITY: MESSAGE [RULE]``; one message about several places once."""
+    from opmkit.index.fbc.findings import group_findings
+
     directory = f"{result.target.rstrip('/')}/" if Path(result.target).is_dir() else ""
-    for finding in result.findings:
-        location = f"{directory}{finding.location}: " if finding.file else ""
-        print_to_stderr(f"{location}{finding.severity}: {finding.text} [{finding.rule}]")
-        print_hint(finding.hint)
+    for first, *others in group_findings(result.findings):
+        location = f"{directory}{first.location}: " if first.file else ""
+        print_to_stderr(f"{location}{first.severity}: {first.text} [{first.rule}]")
+        print_hint(first.hint)
+        _print_others(first, others, directory)
     for allowed in result.allowed:
         location = f"{directory}{allowed.finding.location}: " if allowed.finding.file else ""
         print_to_stderr(f"{location}allowed: {allowed.finding.text} [{allowed.finding.rule}]")
         print_to_stderr(f"  reason: {allowed.reason}")
     for notice in result.notices:
         print_warning(notice)
+
+
+def _print_others(first: Finding, others: Sequence[Finding], directory: str) -> None:
+    """Print the places of other findings like the first, which name the package already."""
+    if others:
+        print_to_stderr(f"  and in {format_count(len(others), 'other place')}:")
+    for finding in others[:MAX_PLACES]:
+        location = f"{directory}{finding.location}" if finding.file else ""
+        subject = finding.subject.removeprefix(f"{first.subject.partition(', ')[0]}, ")
+        print_to_stderr(f"    {': '.join(filter(None, (location, subject)))}")
+    if len(others) > MAX_PLACES:
+        print_to_stderr(f"    and {len(others) - MAX_PLACES} more, which --output json lists")
 
 
 def _print_failure(result: CatalogResult, fail_on: Severity) -> None:

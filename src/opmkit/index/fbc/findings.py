@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from opmkit.bundle.finding import Finding
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import InvalidCatalog
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.index.fbc.blobs import SourceLocation
+
+AnyFinding = TypeVar("AnyFinding", bound=Finding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ class CatalogFinding(Finding):
     def at(self, location: SourceLocation) -> Self:
         """Return the finding with the file and line of a blob."""
         return replace(self, file=location.file, line=location.line)
+
+
+def group_findings(findings: Iterable[AnyFinding]) -> list[list[AnyFinding]]:
+    """Group findings with the same message about different channels and bundles of a package; the first one leads."""
+    groups: dict[tuple[Severity, str, str, str], list[AnyFinding]] = {}
+    for finding in findings:
+        package = finding.package if isinstance(finding, CatalogFinding) else ""
+        key = (finding.severity, finding.rule, finding.message, package)
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
 
 
 def raise_findings(findings: Iterable[CatalogFinding]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.document_stream import read_document_file, read_documents
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import describe
+from opmkit.bundle.fields import describe, member
 from opmkit.bundle.finding import Severity
 from opmkit.imagetools.store.disk import disk_errors, open_regular
 from opmkit.index.fbc import blobs as schemas
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 MAX_FILE = 1 << 30
 """Bytes of a file of a catalog."""
 _DOCUMENT_HINT = "Correct it, or move it out of the catalog or list it in an .indexignore file if it is not part of it."
+_SIMILARITY = 0.75
+"""Lowest ratio of `difflib` at which an unknown name is taken for a misspelling."""
 _TYPE_HINT = "Give the field a value of that type; strings such as 1.0 or true need quotes."
 
 
@@ -179,6 +181,7 @@ class _Loader:
             hint = "Set the schema, such as schema: olm.bundle."
             self.errors.append(CatalogFinding("the document has no schema", hint=hint, rule="FBC-SCHEMA").at(location))
             return None
+        self.warnings += [finding.at(location) for finding in _find_misspellings(schema, document.value)]
         decode = _DECODERS.get(schema)
         if decode is not None:
             return decode(reader, location)
@@ -202,6 +205,42 @@ def _check_keys(document: Mapping[str, JsonValue]) -> Iterator[CatalogFinding]:
     for name in ("schema", "package", "name"):
         if any(document[key] is None for key in by_folded.get(name, ())):
             yield CatalogFinding(f"{name} is null, not a string", hint=_TYPE_HINT, rule="FBC-TYPE")
+
+
+def _find_misspellings(schema: str, document: Mapping[str, JsonValue]) -> Iterator[CatalogFinding]:
+    """Yield warnings, without locations, about schemas and keys that resemble those of OLM; others are legal."""
+    keys = _KEYS.get(schema)
+    if keys is None:
+        if similar := _similar(schema, _KEYS):
+            message = f'unknown schema "{schema}": the document is not part of a package'
+            hint = f"Did you mean {similar}?"
+            yield CatalogFinding(message, hint=hint, severity=Severity.WARNING, rule="FBC-SCHEMA-UNKNOWN")
+        return
+    yield from _find_unknown_keys("", document, keys)
+    entries = member(document, "entries")
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(entry, dict):
+            yield from _find_unknown_keys(f"entries[{number}].", entry, _ENTRY_KEYS[schema])
+
+
+def _find_unknown_keys(
+    prefix: str, mapping: Mapping[str, JsonValue], known: Mapping[str, str]
+) -> Iterator[CatalogFinding]:
+    for key in mapping:
+        if key not in known and key.lower() not in known.values() and (similar := _similar(key, known)):
+            yield CatalogFinding(
+                f'unknown key "{prefix}{key}" is ignored',
+                hint=f"Did you mean {similar}?",
+                severity=Severity.WARNING,
+                rule="FBC-KEY-UNKNOWN",
+            )
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    """Return the known name that ``name`` is probably meant to be, "" if none is."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1, _SIMILARITY)), "")
 
 
 def _decode_package(reader: FieldReader, location: SourceLocation) -> PackageBlob:
@@ -255,6 +294,22 @@ def _decode_properties(reader: FieldReader, *, require_value: bool = False) -> t
     return tuple(properties)
 
 
+def _keys(*names: str) -> Mapping[str, str]:
+    """Map names to lower case, since case does not matter."""
+    return {name: name.lower() for name in names}
+
+
+_KEYS: Mapping[str, Mapping[str, str]] = {
+    schemas.PACKAGE: _keys("schema", "name", "defaultChannel", "icon", "description", "properties"),
+    schemas.CHANNEL: _keys("schema", "package", "name", "entries", "properties"),
+    schemas.BUNDLE: _keys("schema", "package", "name", "image", "properties", "relatedImages"),
+    schemas.DEPRECATIONS: _keys("schema", "package", "entries"),
+}
+_ENTRY_KEYS: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(_KEYS, _keys()),
+    schemas.CHANNEL: _keys("name", "replaces", "skips", "skipRange"),
+    schemas.DEPRECATIONS: _keys("reference", "message"),
+}
 _DECODERS: dict[str, Callable[[FieldReader, SourceLocation], Blob]] = {
     schemas.PACKAGE: _decode_package,
     schemas.CHANNEL: _decode_channel,

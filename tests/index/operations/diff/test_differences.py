@@ -85,7 +85,9 @@ def test_losses_name_all_channels_and_some_bundles() -> None:
         for entries in (before, (EntryBlob("demo.v99", "demo.v1"), after[0]))
     )
     bundles = tuple(BundleBlob(name, "demo", f"image:{name}") for name in (*names, "demo.v99"))
-    left, stranded = loss_lines(diff_blobs((*old, *bundles[:-1]), (*new, *bundles)))
+    left, stranded = loss_lines(
+        diff_blobs([*old.packages, *old.channels, *bundles[:-1]], [*new.packages, *new.channels, *bundles])
+    )
     assert left.startswith('package "demo", channels "a", "b": 10 bundles leave the channel: demo.v10, demo.v11, ')
     assert left.endswith(", ..., demo.v9 (10 in all)")
     assert 'channels "a", "b": installed demo.v10, ' in stranded
@@ -104,7 +106,9 @@ def test_losses_name_all_channels_and_some_bundles() -> None:
 )
 def test_losses_of_a_channel(before: tuple[EntryBlob, ...], after: tuple[EntryBlob, ...], losses: list[str]) -> None:
     bundles = tuple(BundleBlob(name, "demo", f"image:{name}") for name in (V1, V2))
-    old, new = ((PackageBlob("demo", "a"), ChannelBlob("a", "demo", each), *bundles) for each in (before, after))
+    old, new = (
+        Blobs((PackageBlob("demo", "a"),), (ChannelBlob("a", "demo", each),), bundles) for each in (before, after)
+    )
     lines = list(loss_lines(diff_blobs(old, new)))
     assert len(lines) == len(losses)
     for line, loss in zip(lines, losses, strict=True):

@@ -66,7 +66,7 @@ def check_graph(entries: Sequence[EntryBlob], *, stop_at_skipped: bool = True) -
     if not heads:
         return _no_head(updaters)
     if len(heads) > 1:
-        return _multiple_heads(heads)
+        return _multiple_heads(heads, {entry.name: entry.replaces for entry in entries})
     return _check_chain(heads[0], entries, stop_at_skipped=stop_at_skipped)
 
 
@@ -99,13 +99,19 @@ def _no_head(updaters: Mapping[str, list[tuple[str, str]]]) -> GraphProblem:
     )
 
 
-def _multiple_heads(heads: tuple[str, ...]) -> GraphProblem:
+def _multiple_heads(heads: tuple[str, ...], replaces: Mapping[str, str]) -> GraphProblem:
+    """Return the problem of several heads, and name those that replace what is not there, usually by a wrong name."""
     *older, newest = sorted(heads, key=natural_key)
+    missing = {head: replaces[head] for head in heads if replaces[head] and replaces[head] not in replaces}
+    edges = [f"{head} replaces {name}" for head, name in missing.items()]
+    explanation = "no entry of the channel replaces or skips them, and a channel can have only one head"
+    hint = f'Let the newest entry, or one below it, replace or skip all others; if it is {newest}, add "skips: ['
     return GraphProblem(
         f"multiple channel heads found in graph: {', '.join(heads)}",
-        "no entry of the channel replaces or skips them, and a channel can have only one head",
-        f"Let the newest entry, or one below it, replace or skip all others; if it is {newest}, "
-        f'add "skips: [{_shorten(older, ", ")}]".',
+        f"{_shorten(edges, ', ')}, which is not in the channel; {explanation}" if edges else explanation,
+        f'{hint}{_shorten(older, ", ")}]", or correct what {" and ".join(missing)} replaces.'
+        if edges
+        else f'{hint}{_shorten(older, ", ")}]".',
         f"one of {len(heads)} heads",
         (newest, *reversed(older)),
     )

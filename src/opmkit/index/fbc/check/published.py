@@ -189,7 +189,7 @@ class _PackageComparison:
         for name in names:
             if heads and name in updatable_before and name not in updatable:
                 message = f"the published upgrade path ends: {heads} cannot be reached from this bundle"
-                hint = f"Let {heads}, or an entry from which it can be reached, replace or skip {name}."
+                hint = f"Let {heads}, or an entry from which it can be reached, replace or skip this bundle."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-UPGRADE-PATH"), new, name)
 
     def _check_bundles(self, names: set[str]) -> Iterator[CatalogFinding]:

@@ -13,7 +13,7 @@ from opmkit.index.fbc.check.warnings import find_warnings
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.finding import Finding
     from opmkit.index.fbc.compat import Compat
@@ -62,6 +62,7 @@ def validate(
 ) -> CatalogResult:
     """Validate the loaded catalog ``target`` by the rules of a release of Go opm and the requirements of a policy."""
     findings = (
+        *_check_empty(loaded),
         *loaded.errors,
         *check_blobs(loaded.blobs, compat),
         *loaded.warnings,
@@ -70,6 +71,13 @@ def validate(
     )
     order = sorted(findings, key=lambda finding: (finding.file, finding.line, finding.severity))
     return CatalogResult(target, tuple(order))
+
+
+def _check_empty(loaded: LoadResult) -> Iterator[CatalogFinding]:
+    """Yield an error for an index without content, since validating nothing is probably a mistake of a pipeline."""
+    if not loaded.errors and not any(True for _ in loaded.blobs):
+        hint = "Pass the directory of a catalog; files that .indexignore excludes are not read."
+        yield CatalogFinding("no documents found", hint=hint, rule="FBC-EMPTY")
 
 
 def _to_dict(finding: Finding) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from opmkit.index.errors import GraphError, InvalidCatalog
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import channel_heads, check_graph
+from opmkit.index.fbc.findings import group_findings
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
     from opmkit.index.fbc.compat import Compat
+    from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.operations.add.new_bundle import NewBundle
 
 MAX_NAMES = 8
@@ -36,15 +38,31 @@ def validate_package(
     if not findings:
         return
     names = " and ".join(bundle.name for bundle in added)
-    lines = [f"package {added[0].package}: invalid with {names}: {findings[0]}", *map(str, findings[1:])]
+    first, *others = map(_in_one_line, group_findings(findings))
+    lines = [f"package {added[0].package}: invalid with {names}: {first}", *others]
     invalid = {finding.channel for finding in findings if finding.channel}
     channels = [channel for channel in package.channels if channel.name in invalid and channel.entries]
-    lines += [f"channel {channel.name} would be: {'; '.join(_chains(channel))}" for channel in channels]
+    lines += _outlines(channels)
     hints: list[Hint | str] = [
         *_suggestions(package, channels, added, insert),
         *(finding.hint for finding in findings),
     ]
     raise InvalidCatalog(lines[0], details=lines[1:], hint=next((hint for hint in hints if hint), ""))
+
+
+def _outlines(channels: Iterable[ChannelBlob]) -> Iterator[str]:
+    """Yield the chains of the channels; those of several channels only once."""
+    names: dict[str, list[str]] = {}
+    for channel in channels:
+        names.setdefault("; ".join(_chains(channel)), []).append(channel.name)
+    for chains, group in names.items():
+        yield f"{'channel' if len(group) == 1 else 'channels'} {', '.join(group)} would be: {chains}"
+
+
+def _in_one_line(group: Sequence[CatalogFinding]) -> str:
+    """Return the first finding of a group, and the channels of the others."""
+    channels = [finding.channel for finding in group[1:] if finding.channel]
+    return f"{group[0]}; also in {', '.join(channels)}" if channels else str(group[0])
 
 
 def _chains(channel: ChannelBlob) -> Iterator[str]:
