@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +41,12 @@ def write_catalog(directory: Path, entries: list[dict[str, object]], channels: t
 
 @pytest.fixture
 def published(newcomer: InstalledOpm) -> str:
-    entries = [{"name": "demo.v1"}, {"name": "demo.v2", "replaces": "demo.v1"}]
-    return write_catalog(
-        newcomer.directory / "published", [*entries, {"name": "demo.v3", "replaces": "demo.v2"}], CHANNELS
-    )
+    entries: list[dict[str, object]] = [
+        {"name": "demo.v1"},
+        {"name": "demo.v2", "replaces": "demo.v1"},
+        {"name": "demo.v3", "replaces": "demo.v2"},
+    ]
+    return write_catalog(newcomer.directory / "published", entries)
 
 
 def test_a_missing_replaced_bundle_is_named_once_with_all_channels(newcomer: InstalledOpm) -> None:
@@ -119,3 +124,26 @@ def test_a_catalog_without_a_document_is_invalid(newcomer: InstalledOpm, files: 
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "error: no documents found [FBC-EMPTY]"
     assert newcomer.attempt("validate", "./catalog", "--ignore", "FBC-EMPTY").returncode == 0
+
+
+@pytest.mark.parametrize("template", ["basic", "substitutes"])
+def test_catalogs_with_repeated_keys_become_templates(newcomer: InstalledOpm, template: str) -> None:
+    catalog = newcomer.directory / "catalog.yaml"
+    catalog.write_text(
+        "schema: olm.package\nname: demo\ndefaultChannel: alpha\n---\n"
+        "schema: olm.bundle\nname: demo.v1\npackage: demo\nimage: quay.io/me/demo:1\nproperties:\n"
+        "- type: olm.package\n  value:\n    packageName: other\n    packageName: demo\n    version: 1.0.0\n"
+    )
+    done = newcomer.attempt("alpha", "convert-template", template, "catalog.yaml")
+    assert done.returncode == 0
+    assert done.stderr == "Warning: catalog.yaml:13: duplicate key 'packageName': only the last value counts\n"
+    assert "quay.io/me/demo:1" in json.dumps(json.loads(done.stdout))
+
+
+def test_a_dependency_without_a_value_is_not_rendered(newcomer: InstalledOpm) -> None:
+    bundle = newcomer.directory / "bundle"
+    shutil.copytree(FIXTURES / "lagoon-operator" / "0.1.0", bundle)
+    (bundle / "metadata" / "dependencies.yaml").write_text("dependencies:\n- type: olm.gvk\n")
+    done = newcomer.attempt("render", "./bundle")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0].endswith("property or dependency of type olm.gvk: value is missing")

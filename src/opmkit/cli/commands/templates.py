@@ -12,7 +12,7 @@ import typer
 
 from opmkit.cli.bundle_rendering import image_renderer
 from opmkit.cli.console import print_bytes, waiting
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
@@ -143,12 +143,12 @@ def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]
     return None, first
 
 
-def _read(name: str) -> TemplateFile:
+def _read(name: str, *, allow_duplicates: bool = False) -> TemplateFile:
     from opmkit.index.fbc.templates.document import TemplateFile
 
     if name in ("", STDIN):
-        return TemplateFile.read(sys.stdin.buffer, "standard input")
-    return TemplateFile.open(Path(name))
+        return TemplateFile.read(sys.stdin.buffer, "standard input", allow_duplicates=allow_duplicates)
+    return TemplateFile.open(Path(name), allow_duplicates=allow_duplicates)
 
 
 def _build_composite(
@@ -201,7 +201,7 @@ def convert_basic(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.
     """
     from opmkit.index.fbc.templates.basic import to_basic
 
-    _print_template(to_basic(_read(file)), output)
+    _print_template(to_basic(_read_catalog(file)), output)
 
 
 def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
@@ -211,7 +211,15 @@ def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogF
     """
     from opmkit.index.fbc.templates.substitutes import to_substitutes
 
-    _print_template(to_substitutes(_read(file)), output)
+    _print_template(to_substitutes(_read_catalog(file)), output)
+
+
+def _read_catalog(name: str) -> TemplateFile:
+    """Load the file of a catalog, which may repeat keys; print warnings about them."""
+    file = _read(name, allow_duplicates=True)
+    for finding in file.warnings:
+        print_warning(f"{finding}: only the last value counts")
+    return file
 
 
 def _print_template(template: OtherBlob, output: CatalogFormat) -> None:

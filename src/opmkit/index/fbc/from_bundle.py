@@ -168,6 +168,8 @@ def _release(spec: Mapping[str, JsonValue]) -> str:
 
 
 def _parse_value(prop: TypedValue) -> JsonValue:
+    if not prop.value:
+        raise InvalidBundle(f"property or dependency of type {prop.type}: value is missing", hint="add its value")
     try:
         return parse_json(prop.value)
     except (ValueError, RecursionError) as error:

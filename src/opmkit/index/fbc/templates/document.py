@@ -37,15 +37,20 @@ MAX_DEPTH = 200
 
 @dataclass(slots=True)
 class TemplateFile:
-    """The documents of a template file, and the findings collected so far."""
+    """The documents of a template file, and the findings collected so far.
+
+    Attributes:
+        warnings: Duplicate keys, of which the last one counts, if they are not findings.
+    """
 
     name: str
     raw: bytes
     documents: Sequence[Document]
     findings: list[CatalogFinding] = field(default_factory=list)
+    warnings: Sequence[CatalogFinding] = ()
 
     @classmethod
-    def open(cls, path: FilePath) -> TemplateFile:
+    def open(cls, path: FilePath, *, allow_duplicates: bool = False) -> TemplateFile:
         """Read a file.
 
         Raises:
@@ -53,11 +58,16 @@ class TemplateFile:
             StoreError: The file can't be read.
         """
         with disk_errors(path), path.open("rb") as file:
-            return cls.read(file, str(path))
+            return cls.read(file, str(path), allow_duplicates=allow_duplicates)
 
     @classmethod
-    def read(cls, file: BinaryIO, name: str) -> TemplateFile:
-        """Read an open file; ``name`` is its name for messages.
+    def read(cls, file: BinaryIO, name: str, *, allow_duplicates: bool = False) -> TemplateFile:
+        """Read an open file.
+
+        Args:
+            file: The file.
+            name: Its name for messages.
+            allow_duplicates: Accept duplicate keys, as in catalogs; in templates they are mistakes of their authors.
 
         Raises:
             InvalidCatalog: It is neither YAML nor JSON, has duplicate keys, or is larger than `MAX_TEMPLATE`.
@@ -66,7 +76,9 @@ class TemplateFile:
         if len(raw) > MAX_TEMPLATE:
             message = f"larger than {MAX_TEMPLATE} bytes"
             raise_findings([CatalogFinding(message, file=name, hint="Write a template for each package.")])
-        documents, findings = [], []
+        documents: list[Document] = []
+        findings: list[CatalogFinding] = []
+        warnings: list[CatalogFinding] = []
         for document in read_documents(raw):
             if isinstance(document, InvalidDocument):
                 message = f"invalid YAML or JSON: {document.problem}"
@@ -78,9 +90,11 @@ class TemplateFile:
                 findings.append(CatalogFinding(message, file=name, line=document.line, hint="Correct the file."))
             for key, line, _ in document.duplicates:
                 finding = CatalogFinding(f"duplicate key {key!r}", hint="Keep one of them.")
-                findings.append(finding.at(SourceLocation(name, line or document.line)))
+                (warnings if allow_duplicates else findings).append(
+                    finding.at(SourceLocation(name, line or document.line))
+                )
         raise_findings(findings)
-        return cls(name, raw, documents)
+        return cls(name, raw, documents, warnings=warnings)
 
     @property
     def schema(self) -> str:
