@@ -29,6 +29,7 @@ DIRECTORY = "reference"
 OVERVIEW = "commands.md"
 OVERVIEW_ROW = re.compile(r"^\| `([a-z -]+)` \|", re.MULTILINE)
 TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+CHECKOUT_LINK = re.compile(r"\[([^\]]+)\]\(\.\./[^)]+\)")
 CODE = re.compile(r"`[^`]+`")
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """Script of the offline plugin, of which docs/assets contains a copy."""
@@ -49,8 +50,12 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link the commands in the overview, and remove backslashes that only GitHub requires in the code of tables."""
+    """Link the commands in the overview, remove links to files of the checkout, which the site lacks, and backslashes.
+
+    GitHub requires backslashes before bars in the code of tables.
+    """
     text = link_commands(markdown) if page.file.src_path == OVERVIEW else markdown
+    text = CHECKOUT_LINK.sub(r"\1", text)
     return TABLE_ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), text)
 
 
@@ -92,7 +97,7 @@ def _command(content: HelpContent) -> Iterator[str]:
         literal = any(line.startswith(" ") for line in paragraph.split("\n") if line)
         yield from ("```text", paragraph.strip("\n"), "```", "") if literal else (escape(paragraph.strip()), "")
     if content.examples:
-        yield from ("## Examples", "", "```text", *content.examples, "```", "")
+        yield from ("## Examples", "", "```sh", *content.examples, "```", "")
     if content.commands:
         yield from ("## Commands", "", "| command | |", "|---|---|")
         for child in content.commands:

@@ -46,7 +46,7 @@ def test_examples_of_help_texts_are_valid() -> None:
 
 def test_blocks_with_commands_have_a_language() -> None:
     unmarked = [str(line) for page in pages() for line in command_lines(page) if line.kind == "unmarked"]
-    assert unmarked == [], "begin these blocks with ```sh, or with ```console if a test runs the commands"
+    assert unmarked == [], "begin these blocks with ```sh, or with ```shell or ```console if a test runs the commands"
 
 
 @pytest.mark.parametrize(

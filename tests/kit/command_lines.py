@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = FIXTURES.parent
-_CONSOLE = re.compile(r"^( *)```console\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-_TYPED = re.compile(r"^\$ (.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.*)$", re.MULTILINE)
+_CONSOLE = re.compile(r"^( *)```(console|shell)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_COMMAND = r"(.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.+)$"
+_TYPED = {"console": re.compile(rf"^\$ {_COMMAND}", re.MULTILINE), "shell": re.compile(rf"^{_COMMAND}", re.MULTILINE)}
+"""Commands of tutorials: behind prompts, with output, or on lines of their own, to be copied."""
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+(?=\n|\Z)")
 _INLINE = re.compile(r"`([^`\n]+)`")
@@ -53,9 +55,10 @@ _PLACEHOLDER = re.compile(r"(?<![\w$-])(?!API)[A-Z][A-Z_]+(?![\w=-])|\.\.\.|…|
 class CommandLine:
     """A command line of a page.
 
-    ``kind`` is ``console`` for commands behind ``$``, ``block`` for those of other blocks, ``file`` for those in
-    examples of YAML files and Dockerfiles, ``inline`` and ``foreign`` for those of our and of other programs in the
-    text, which may be incomplete, and ``unmarked`` for those in blocks without a language, which are for output.
+    ``kind`` is ``console`` for commands of tutorials, in blocks ``shell`` or behind ``$`` in blocks ``console``,
+    ``block`` for those of other blocks, ``file`` for those in examples of YAML files and Dockerfiles, ``inline`` and
+    ``foreign`` for those of our and of other programs in the text, which may be incomplete, and ``unmarked`` for those
+    in blocks without a language, which are for output.
     """
 
     page: str
@@ -73,7 +76,7 @@ def pages() -> list[Path]:
 
 
 def console_script(page: Path, *headings: str) -> str:
-    """Return the commands of a page's console blocks as one script, by default those of all sections."""
+    """Return the commands of a page's tutorial blocks as one script, by default those of all sections."""
     text = page.read_text()
     sections = [text.split(f"\n## {heading}\n")[1].split("\n## ")[0] for heading in headings] or [text]
     commands = [command for section in sections for _, command in _console_commands(section)]
@@ -86,10 +89,10 @@ def console_commands(page: Path) -> list[str]:
 
 
 def _console_commands(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the offset and the text of each command behind ``$``."""
+    """Yield the offset and the text of each command of a tutorial."""
     for block in _CONSOLE.finditer(text):
-        for command in _TYPED.findall(dedent(block[2])):
-            yield block.start(2), command
+        for command in _TYPED[block[2]].findall(dedent(block[3])):
+            yield block.start(3), command
 
 
 @cache
@@ -141,7 +144,7 @@ def _blank(block: re.Match[str]) -> str:
 
 
 def _lines_of_fence(language: str, content: str) -> Iterator[tuple[str, str]]:
-    if language in ("sh", "bash", "shell"):
+    if language in ("sh", "bash"):
         yield from (("block", line) for line in _joined(content))
     elif language in ("yaml", "yml"):
         scripts = [text for document in yaml.safe_load_all(content) for text in _strings(document)]
