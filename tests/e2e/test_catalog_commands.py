@@ -164,11 +164,6 @@ def test_published_index_without_readable_packages(opm: InProcessOpm, tmp_path: 
     assert done.stderr.startswith("Error: published: invalid catalog: demo.yaml:1: ")
 
 
-def test_an_empty_directory_is_a_valid_catalog(opm: InProcessOpm, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert opm("validate", "empty") == ""
-
-
 @pytest.mark.parametrize(("name", "message"), [("gone", "gone"), ("text.yaml", "text.yaml")])
 def test_invalid_catalog_path_is_an_error(opm: InProcessOpm, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "text.yaml").write_text("schema: olm.package\n")

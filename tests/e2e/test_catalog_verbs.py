@@ -81,7 +81,8 @@ def test_directories_and_images_change_in_the_same_way_as_the_dry_run_reports(si
     assert dry["packages"] == there["packages"] == image["packages"]
     assert bool(dry["packages"]) == (site("render", "cat") != before) == (verb not in ("prune", "prune-stranded"))
     assert site("index", "diff", "cat", "oci:images/catalog:2").strip() == "no difference"
-    assert site("validate", "cat") == ""
+    if verb != "rm":  # which leaves no document
+        assert site("validate", "cat") == ""
     kept = site("image", "inspect", "oci:images/catalog:2")
     assert "serve /configs" in kept
 

@@ -31,8 +31,12 @@ INCOMPLETE = {
 }
 
 _NO_PACKAGE = "Go opm adds a bundle without a package, after which no command can read the index"
-REFUSED = {"add-scenarios/files-1.4.0": _NO_PACKAGE, "add-scenarios/files-semver-1.4.0": _NO_PACKAGE}
-"""Records of adds that opmkit rejects, with the reason."""
+REFUSED = {
+    "add-scenarios/files-1.4.0": _NO_PACKAGE,
+    "add-scenarios/files-semver-1.4.0": _NO_PACKAGE,
+    "add-errors/unknown-command": "Go opm prints its help, so that a typo passes in a pipeline",
+}
+"""Records of commands that opmkit rejects, with the reason."""
 
 # Recorded rows and those of other runs of Go opm: 2 of 12 runs of v1.26.5 for rm-after, and the records
 # add-semver/apicurito and add-replaces/apicurito, which have the same adds.
