@@ -29,7 +29,7 @@ ROOT = FIXTURES.parent
 _CONSOLE = re.compile(r"^( *)```(console|shell)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _COMMAND = r"(.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.+)$"
 _TYPED = {"console": re.compile(rf"^\$ {_COMMAND}", re.MULTILINE), "shell": re.compile(rf"^{_COMMAND}", re.MULTILINE)}
-"""Commands of tutorials: behind prompts, with output, or on lines of their own, to be copied."""
+"""Commands of tutorials: behind prompts next to their output, or alone, to be copied."""
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+(?=\n|\Z)")
 _INLINE = re.compile(r"`([^`\n]+)`")
