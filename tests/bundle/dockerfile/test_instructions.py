@@ -13,6 +13,10 @@ from opmkit.imagetools.errors import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
+VARIABLE_BOMB = "FROM scratch\nARG A0=0123456789\n" + "".join(
+    f"ARG A{level}={f'$A{level - 1}' * 10}\n" for level in range(1, 13)
+)
+
 
 def read(directory: Path, text: str | bytes, **arguments: str) -> Dockerfile:
     path = directory / "Dockerfile"
@@ -124,15 +128,19 @@ def test_unsupported_instructions_name_an_engine(line: str, problem: str, tmp_pa
         ("FROM scratch\nCOPY " + "[" * 100_000, ": too deeply nested JSON"),
         ("FROM scratch\nCOPY <<EOF /a\n", ":2: unterminated heredoc"),
         ("# escape=x\nFROM scratch", ":1: "),
+        (VARIABLE_BOMB, ":8: ARG: variables expand to more than 2097152 characters"),
+        ("FROM scratch\nLABEL a=" + "${A:-" * 1000, ":2: LABEL: failed to process"),
         (b"FROM scratch\xff", ": not UTF-8"),
         (b"FROM scratch\0", ": not a text file"),
         (b"#" * (1 << 20) + b"\n", ": larger than 1048576 bytes"),
     ],
 )
+@pytest.mark.timeout(30)
 def test_invalid_files(text: str | bytes, problem: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidDockerfile) as failure:
         read(tmp_path, text)
     assert failure.value.message.startswith(f"{tmp_path}/Dockerfile{problem}")
+    assert len(failure.value.message) < 500
     assert failure.value.hint
 
 

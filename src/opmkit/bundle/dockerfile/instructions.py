@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_SIZE = 1 << 20
+_MAX_EXPANDED = 2 << 20
+_MAX_QUOTED = 200
 _SUPPORTED = "FROM, ARG, LABEL, COPY and ADD"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|git@")
 _MODE = re.compile("[0-7]{1,4}")
 _ROOT_OWNERS = frozenset({"0", "0:0"})
 _BOOLEANS = frozenset({"", "true", "false"})
 _PLATFORM_ARGUMENT = re.compile("(?:TARGET|BUILD)(?:PLATFORM|OS|ARCH|VARIANT)")
+_VARIABLE = re.compile(r"\$\{?(\w+)", re.ASCII)
 _PATTERN_MODIFIER = re.compile(r"\$\{\w*[#%/]")
 _SCRATCH_PLATFORM = "linux/amd64"
 
@@ -111,6 +114,8 @@ class _Evaluator:
     declared: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
     copies: list[CopyInstruction] = field(default_factory=list)
+    expanded: int = 0
+    """Length of all words so far with their variables replaced, at most."""
 
     def apply(self, location: InstructionLocation, instruction: DockerfileInstruction) -> None:
         """Evaluate an instruction; raise InvalidDockerfile."""
@@ -216,8 +221,18 @@ class _Evaluator:
         """Remove quotes and escapes, and replace variables; undefined ones are empty."""
         if _PATTERN_MODIFIER.search(word):
             raise location.unsupported(f"pattern in the variable of {word!r}", hint="use another variable")
+        references = _VARIABLE.findall(word)
+        self.expanded += len(word) + sum(len(self.variables.get(name, "")) for name in references)
+        if self.expanded > _MAX_EXPANDED:
+            raise location.invalid(
+                f"variables expand to more than {_MAX_EXPANDED} characters", hint="use fewer or shorter variables"
+            )
         lexer = ShellLex(self.escape_token, env=self.variables, skip_unset_env=False)
         try:
             return lexer.process_word(word)
         except ValueError as error:
-            raise location.invalid(str(error)) from error
+            raise location.invalid(_shortened(str(error))) from error
+
+
+def _shortened(problem: str) -> str:
+    return problem if len(problem) <= _MAX_QUOTED else f"{problem[:_MAX_QUOTED]}..."
