@@ -14,12 +14,12 @@ from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.sqlite.compaction import write_compact
-from opmkit.index.sqlite.connect import Budget, check_objects, connect, drop_triggers
+from opmkit.index.sqlite.connect import REBUILD_HINT, Budget, check_objects, connect, drop_triggers
 from opmkit.index.sqlite.errors import damaged, file_errors, schema_errors, sqlite_errors
-from opmkit.index.sqlite.schema import SCHEMA_VERSION, schema_version
+from opmkit.index.sqlite.schema import COLUMN_TYPES, SCHEMA_VERSION, schema_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_SIZE = 100
@@ -158,6 +158,24 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
             f"{path}: unsupported schema version {version}: this release supports versions up to {SCHEMA_VERSION}",
             hint="use a newer release of opmkit",
         )
+    _check_types(connection, path)
+
+
+def _check_types(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise InvalidDatabase for a value whose type is not that of its column; SQLite accepts any in most columns."""
+    for table, columns in COLUMN_TYPES.items():
+        invalid = [f"typeof({name}) NOT IN ({_sql_list(types)})" for name, types in columns.items()]
+        flags = ", ".join(f"max({condition})" for condition in invalid)
+        found = connection.execute(f"SELECT {flags} FROM {table}").fetchone()  # noqa: S608 - constant names
+        for (name, types), condition, is_invalid in zip(columns.items(), invalid, found, strict=True):
+            if is_invalid:
+                query = f"SELECT typeof({name}) FROM {table} WHERE {condition} LIMIT 1"  # noqa: S608 - constant names
+                (other,) = connection.execute(query).fetchone()
+                raise damaged(path, f"{table}.{name}: {other} instead of {types[0]}", hint=REBUILD_HINT)
+
+
+def _sql_list(values: Iterable[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
 
 
 def schema_timestamp() -> str:

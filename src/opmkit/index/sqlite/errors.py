@@ -75,6 +75,6 @@ def schema_errors(path: Path, version: int) -> Iterator[None]:
         ) from error
 
 
-def damaged(path: Path, cause: str) -> InvalidDatabase:
+def damaged(path: Path, cause: str, *, hint: str = _COPY_HINT) -> InvalidDatabase:
     """Return the error for a damaged database."""
-    return InvalidDatabase(f"{path}: damaged database: {cause}", hint=_COPY_HINT)
+    return InvalidDatabase(f"{path}: damaged database: {cause}", hint=hint)

@@ -57,8 +57,8 @@ def channel_rows(database: IndexDatabase) -> list[ChannelRow]:
 def entry_rows(database: IndexDatabase) -> list[EntryRow]:
     """Return all channel entries, in storage order."""
     rows = database.connection.execute(
-        "SELECT entry_id, package_name, channel_name, operatorbundle_name, replaces, depth FROM channel_entry "
-        "ORDER BY entry_id"
+        "SELECT entry_id, package_name, channel_name, operatorbundle_name, replaces, coalesce(depth, 0) "
+        "FROM channel_entry ORDER BY entry_id"
     )
     return list(map(EntryRow._make, rows))
 

@@ -115,6 +115,34 @@ CREATE TABLE deprecated (
     operatorbundle_name TEXT PRIMARY KEY
 );"""
 
+_TEXT, _INTEGER = ("text", "null"), ("integer", "null")
+_KEY = ("text",)
+_JSON = ("text", "null", "blob")
+_BUNDLE_REFERENCE = dict.fromkeys(("operatorbundle_name", "operatorbundle_version", "operatorbundle_path"), _TEXT)
+_API = dict.fromkeys(("group_name", "version", "kind"), _TEXT)
+COLUMN_TYPES: dict[str, dict[str, tuple[str, ...]]] = {
+    "operatorbundle": {
+        "name": _KEY,
+        "csv": _JSON,
+        "bundle": _JSON,
+        **dict.fromkeys(("bundlepath", "skiprange", "version", "replaces", "skips", "substitutesfor"), _TEXT),
+    },
+    "channel": {"name": _KEY, "package_name": _KEY, "head_operatorbundle_name": _TEXT},
+    "package": {"name": _KEY, "default_channel": _TEXT},
+    "channel_entry": {
+        **dict.fromkeys(("channel_name", "package_name", "operatorbundle_name"), _KEY),
+        **dict.fromkeys(("entry_id", "replaces", "depth"), _INTEGER),
+    },
+    "api": {**_API, "plural": _TEXT},
+    "dependencies": {"type": _TEXT, "value": _JSON, **_BUNDLE_REFERENCE},
+    "properties": {"type": _TEXT, "value": _JSON, **_BUNDLE_REFERENCE},
+    "related_image": {"image": _TEXT, "operatorbundle_name": _TEXT},
+    "deprecated": {"operatorbundle_name": _TEXT},
+    "api_provider": {**_API, **_BUNDLE_REFERENCE},
+    "api_requirer": {**_API, **_BUNDLE_REFERENCE},
+}
+"""The storage classes that SQLite reports for the values of each column, the usual one first."""
+
 # An equivalent of the trigger condition that does not search the product of the tables.
 _IN_USE = " OR ".join(
     f"EXISTS (SELECT 1 FROM {table} WHERE {_SAME_API.format(table)}) AND EXISTS (SELECT 1 FROM {other})"  # noqa: S608 - constant names
