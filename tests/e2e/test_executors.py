@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import socketserver
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,8 +25,6 @@ from tests.kit.faults import Delay, Fault, FaultProxy
 from tests.kit.foreground import start_command, wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -108,7 +112,10 @@ def test_credentials_are_only_sent_if_told(
     assert "the registry requires credentials" in denied.stderr
     sent = opm_http.attempt(*command, "--executor-credentials", str(authfile))
     alone = opm_http.attempt("bundle", "validate", image, "--output", "json", "--authfile", str(authfile))
-    assert (sent.stdout, sent.stderr) == (alone.stdout, alone.stderr)
+    warning = f"--executor-credentials: sent to {dask_cluster.executor} without encryption; use dask+tls://HOST:PORT"
+    assert (sent.stdout, sent.stderr) == (alone.stdout, f"Warning: {warning}\n{alone.stderr}")
+    scratch = [*Path(tempfile.gettempdir()).glob("opm-worker-*"), *dask_cluster.directory.rglob("opm-worker-*")]
+    assert not [path for path in scratch if any(path.iterdir())]
 
 
 def test_tls_requires_certificates_of_both_sides(opm_http: Opm, tmp_path: Path, repository: str) -> None:
@@ -120,6 +127,61 @@ def test_tls_requires_certificates_of_both_sides(opm_http: Opm, tmp_path: Path, 
     assert (denied.returncode, denied.stdout) == (1, "")
     assert denied.stderr.startswith(f"Error: {cluster.executor}: connection to the scheduler failed: no cert")
     assert done.stdout == opm_http("render", f"{repository}:v0.1.0")
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 1000], ids=["silent", "garbage"])
+def test_scheduler_that_is_none(opm: Opm, answer: bytes) -> None:
+    released = threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                self.request.sendall(answer)
+            released.wait(60)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        executor = f"dask://127.0.0.1:{server.server_address[1]}"
+        started = time.monotonic()
+        done = replace(opm, forkserver=None).attempt("render", "example.com/a:1", "--executor", executor)
+        elapsed = time.monotonic() - started
+        released.set()
+        server.shutdown()
+    assert (done.returncode, done.stdout) == (1, "")
+    first, hint = done.stderr.splitlines()
+    assert first.startswith(f"Error: {executor}: connection to the scheduler failed: no")
+    assert hint.startswith("  hint: check its address")
+    assert elapsed < 60
+
+
+def test_command_says_that_all_workers_are_gone(opm_http: Opm, tmp_path: Path, repository: str) -> None:
+    with DaskCluster(tmp_path, 1) as cluster:
+        cluster.wait_for_workers()
+        for worker in cluster.workers:
+            worker.kill()
+            worker.wait()
+        process = start_command(opm_http, "render", f"{repository}:v0.1.0", "--executor", cluster.executor)
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"Warning: {cluster.executor}: no workers; waiting for one\n"
+        cluster.workers.append(cluster.start_worker())
+        output, errors = process.communicate(timeout=100)
+    assert (process.returncode, errors) == (0, "")
+    assert "lagoon.v0.1.0" in output
+
+
+def test_scheduler_that_dies_is_one_error(opm_http: Opm, tmp_path: Path, repository: str, registry: Registry) -> None:
+    fault = Fault("GET", ".*/blobs/", Delay(5), times=99)
+    with DaskCluster(tmp_path, 1) as cluster, FaultProxy(registry.host, fault) as proxy:
+        through_proxy = repository.replace(registry.host, proxy.host)
+        process = start_command(
+            opm_http, "bundle", "validate", through_proxy, "--no-cache", "--executor", cluster.executor
+        )
+        wait_for(lambda: fault.matched)
+        assert cluster.scheduler is not None
+        cluster.scheduler.kill()
+        output, errors = process.communicate(timeout=100)
+    assert (output, process.returncode) == ("", 1)
+    assert errors == f"Error: {cluster.executor}: connection lost\n  hint: run the command again\n"
 
 
 def test_invalid_executors(opm: Opm, dask_cluster: DaskCluster) -> None:

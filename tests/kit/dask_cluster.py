@@ -33,6 +33,11 @@ class DaskCluster:
         self.workers: list[subprocess.Popen[bytes]] = []
 
     @property
+    def directory(self) -> Path:
+        """The directory with the files of the scheduler and the workers."""
+        return self._directory
+
+    @property
     def executor(self) -> str:
         """The value of ``--executor``."""
         address: str = json.loads(self._file.read_text())["address"]

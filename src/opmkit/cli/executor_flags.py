@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from opmkit.cli.console import progress
-from opmkit.cli.errors import UsageError
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.help_flags import SCALE_PANEL
 
 if TYPE_CHECKING:
@@ -98,5 +98,9 @@ class ExecutorFlags:
         if self.executor_credentials:
             with disk_errors(self.executor_credentials):
                 credentials = read_limited(self.executor_credentials)
+            if location.is_remote and not location.is_encrypted:
+                print_warning(
+                    f"--executor-credentials: sent to {location.text} without encryption; use dask+tls://HOST:PORT"
+                )
         options = registry_flags.options()
         return CommandExecutor(location, WorkerOptions.create(options, credentials, is_remote=location.is_remote))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -34,6 +34,10 @@ _ATTEMPTS = 3
 _MAX_PROCESSES = 64
 _CONNECT_SECONDS = 15
 _CLOSE_SECONDS = 0.3
+_CHECK_SECONDS = 5
+_WORKER_SECONDS = 600
+"""Seconds without any worker after which a command fails."""
+_log = logging.getLogger(__name__)
 _PROCESSES = re.compile(r"processes(?::([1-9][0-9]?))?")
 _DASK = re.compile(r"dask(\+tls)?://(.+:[0-9]+)")
 
@@ -66,6 +70,11 @@ class ExecutorLocation:
         """Whether workers may run on other machines, with other files."""
         return bool(self.scheduler)
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the scheduler is reached over TLS."""
+        return self.scheduler.startswith("tls:")
+
     @contextmanager
     def open(self) -> Iterator[TaskPool]:
         """Open the executor; leaving the block cancels its pending tasks.
@@ -76,7 +85,8 @@ class ExecutorLocation:
         if self.scheduler:
             with _open_client(self) as client:
                 slots = sum(client.nthreads().values())
-                yield TaskPool(client.get_executor(pure=False, retries=_ATTEMPTS - 1), slots, self.text)
+                executor = client.get_executor(pure=False, retries=_ATTEMPTS - 1)
+                yield TaskPool(executor, slots, self.text, lambda: _count_workers(client))
             return
         with closing(_ProcessExecutor(self.processes)) as processes:
             yield TaskPool(processes, self.processes, self.text)
@@ -84,11 +94,20 @@ class ExecutorLocation:
 
 @dataclass(frozen=True, slots=True)
 class TaskPool:
-    """An executor with the number of tasks that it runs at the same time, 0 if unknown, and its name for messages."""
+    """An executor of tasks.
+
+    Attributes:
+        executor: The executor.
+        slots: Number of tasks that it runs at the same time, 0 if unknown.
+        name: Its name for messages.
+        count_workers: Function that returns the number of its workers, which may leave; raises CancelledError
+            if the scheduler is gone.
+    """
 
     executor: Executor
     slots: int
     name: str
+    count_workers: Callable[[], int] = lambda: 1
 
     def map(self, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T]) -> Generator[R, None, None]:
         """Call ``task`` for batches of items, and yield the results of all batches in their order.
@@ -113,6 +132,7 @@ class TaskPool:
 
     def _result(self, future: Future[Sequence[R]]) -> Sequence[R]:
         try:
+            self._wait(future)
             return future.result()
         except OpmkitError:
             raise
@@ -121,6 +141,27 @@ class TaskPool:
         except Exception as error:
             hint = "workers need the same release of opmkit, and enough memory: see their logs"
             raise ExecutorError(f"{self.name}: task failed: {type(error).__name__}: {error}", hint=hint) from error
+
+    def _wait(self, future: Future[Any]) -> None:
+        """Wait for a result for as long as there are workers, or a new one may come."""
+        without_workers = 0
+        while not wait([future], _CHECK_SECONDS).done:
+            if self.count_workers():
+                without_workers = 0
+                continue
+            if not without_workers:
+                _log.warning("%s: no workers; waiting for one", self.name)
+            without_workers += _CHECK_SECONDS
+            if without_workers >= _WORKER_SECONDS:
+                raise ExecutorError(
+                    f"{self.name}: no workers for {_WORKER_SECONDS} s", hint="start workers, and run the command again"
+                )
+
+
+def _count_workers(client: Any) -> int:
+    if client.status != "running":
+        raise CancelledError
+    return len(client.nthreads())
 
 
 def split_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -138,8 +179,10 @@ def _open_client(location: ExecutorLocation) -> Iterator[Any]:
         raise ExecutorError(
             f"{location.text}: distributed is not installed", hint="install it with 'pip install opmkit[dask]'"
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported as errors
+    for name in ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # failures are reported as errors
     try:
+        _probe(location.scheduler)
         client = Client(location.scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, RuntimeError) as error:
         raise ExecutorError(
@@ -156,6 +199,31 @@ def _open_client(location: ExecutorLocation) -> Iterator[Any]:
     finally:
         with suppress(Exception):
             client.close(timeout=_CLOSE_SECONDS)  # type: ignore[no-untyped-call]
+
+
+def _probe(address: str) -> None:
+    """Connect to a scheduler once: a client that fails to waits 30 s more, and prints a traceback when it is deleted.
+
+    Raises:
+        OSError: There is no scheduler, or it does not answer.
+    """
+    import asyncio
+
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    async def connect_once() -> None:
+        arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            comm = await connect(address, timeout=_CONNECT_SECONDS, **arguments)  # type: ignore[no-untyped-call]
+        comm.abort()
+
+    try:
+        asyncio.run(connect_once())
+    except TimeoutError as error:
+        raise OSError(f"no answer within {_CONNECT_SECONDS} s") from error
+    except MemoryError as error:  # what is no message begins with the size of one
+        raise OSError("not a scheduler of Dask") from error
 
 
 class _ProcessExecutor(WorkerPool):

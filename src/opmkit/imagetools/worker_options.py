@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -69,20 +68,12 @@ def _open_tool(options: WorkerOptions) -> RegistryTool:
 def _open_client(options: WorkerOptions) -> RegistryClient:
     from opmkit.imagetools.registry import RegistryClient
 
-    registry = options.registry
-    if options.credentials:
-        path = Path(_directory(), f"{os.urandom(8).hex()}.json")
+    if not options.credentials:
+        return RegistryClient(options.registry)
+    with ScratchDirectory("opm-worker-") as directory:  # the file exists only while it is read
+        path = Path(directory, "auth.json")
         path.touch(mode=0o600)
         path.write_bytes(options.credentials)
-        registry = replace(registry, authfile=path)
-    return RegistryClient(registry)
-
-
-@lru_cache(maxsize=1)
-def _directory() -> str:
-    """Return a private directory that is removed when this process ends."""
-    import atexit
-
-    directory = ScratchDirectory("opm-worker-")
-    atexit.register(directory.__exit__, None, None, None)
-    return str(directory.__enter__())
+        client = RegistryClient(replace(options.registry, authfile=path))
+        client.load_credentials()
+    return client

@@ -87,6 +87,12 @@ class Keychain:
                     return credentials
             return None
 
+    def load(self) -> None:
+        """Read the files now, so that they can be removed; raises ImageToolsError."""
+        with self._lock:
+            for path in self.paths:
+                self._read(path)
+
     def _find_in_files(self, registry: str, repository: str) -> Credentials | None:
         for path in self.paths:
             file = self._read(path)

@@ -41,8 +41,8 @@ class RegistryClient:
         """
         options = options or RegistryOptions()
         self._settings = settings or RegistrySettings()
-        keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
-        self._transport = Transport(options, retry or RetryPolicy(), keychain, self._settings)
+        self._keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
+        self._transport = Transport(options, retry or RetryPolicy(), self._keychain, self._settings)
         self._failed_mirrors: dict[str, ImageToolsError] = {}
 
     def resolve_short_name(self, reference: Reference) -> Reference:
@@ -55,6 +55,10 @@ class RegistryClient:
             NotFound: The reference is an ambiguous short name.
         """
         return replace(self._settings.resolve_short_name(reference), short_name="")
+
+    def load_credentials(self) -> None:
+        """Read the credentials files now, so that they can be removed; raises ImageToolsError."""
+        self._keychain.load()
 
     def repository(self, reference: Reference) -> RegistryRepository:
         """Return the repository of a reference for reading, including its mirrors.
