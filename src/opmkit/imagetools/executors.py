@@ -222,7 +222,7 @@ def _probe(address: str) -> None:
         asyncio.run(connect_once())
     except TimeoutError as error:
         raise OSError(f"no answer within {_CONNECT_SECONDS} s") from error
-    except MemoryError as error:  # what is no message begins with the size of one
+    except MemoryError as error:  # the answer is read as the size of a message
         raise OSError("not a scheduler of Dask") from error
 
 
