@@ -202,6 +202,14 @@ def test_all_examples_are_in_full_help() -> None:
     assert "opm mirror mirror.tar" in full
 
 
+def test_help_of_opm_begins_with_what_most_users_look_for() -> None:
+    page = format_help(context("opm"), 80)
+    examples, commands = page.index("Examples:"), page.index("Commands:")
+    assert examples < page.index("  opm index add -b") < commands
+    listed = re.findall(r"^  ([a-z]+)  ", page[commands:], re.MULTILINE)
+    assert listed[:5] == ["index", "bundle", "render", "validate", "serve"]
+
+
 def test_help_all_of_groups_lists_the_commands_in_them() -> None:
     page = format_help(context("opm"), 80, full=True)
     assert re.search(r"^  index add +Add bundles", page, re.MULTILINE)

@@ -56,7 +56,7 @@ def flags_by_command() -> dict[str, frozenset[str]]:
             name
             for option in command.params
             if isinstance(option, TyperOption)
-            for name in option.opts
+            for name in (*option.opts, *option.secondary_opts)
             if not option.hidden
         )
         for path, command in commands(group)

@@ -104,12 +104,14 @@ def path_or_image(text: str) -> Iterator[None]:
     try:
         yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
+        from opmkit.imagetools.store.layout import LAYOUT_FILE
+
         if not _could_be_path(text):
             raise
         if Path(text).is_dir():
-            raise NotFound(
-                f"{text}: not found as an image: {error.message}", hint=f"write ./{text} for the directory"
-            ) from error
+            is_layout = Path(text, LAYOUT_FILE).is_file()
+            hint = f"write oci:{text}:TAG for the image layout" if is_layout else f"write ./{text} for the directory"
+            raise NotFound(f"{text}: not found as an image: {error.message}", hint=hint) from error
         raise NotFound(
             f"{text}: no such file or directory, and not found as an image: {error.message}",
             hint=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.build import bundle_build_spec
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
-from opmkit.bundle.source import parse_location
+from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import Limits, extract_tree
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -47,7 +47,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
                 spec = bundle_build_spec(location / "manifests", location / "metadata")
                 extract_tree(spec.build_on(Image.scratch(), Path(temporary)).layers, tree)
             else:
-                tool.extract(location, tree, limits=_LIMITS if validate else None)
+                with path_or_image(reference):
+                    tool.extract(location, tree, limits=_LIMITS if validate else None)
                 if validate and not (tree / "manifests").is_dir():
                     raise not_a_bundle(reference, tool.inspect(location))
             warnings = _validate(tree, reference) if validate else ()

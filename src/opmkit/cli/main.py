@@ -22,11 +22,16 @@ HELP = """Build, publish and change OLM operator bundles and catalogs, without a
 Exit codes:
   0 success
   1 failure
-  2 a bundle image is already in the index
-  3 a bundle version is already in the index
+  2, 3 a bundle image or a bundle version is already in the index
   4 another writer moved the tag
   5 some images could not be mirrored
   129, 130, 143 interrupted by SIGHUP, SIGINT or SIGTERM
+
+[bold]Examples:[/]
+
+  opm index add -b quay.io/me/lagoon:0.1.0 -t quay.io/me/catalog:1 --push
+
+  opm serve ./catalog
 """
 
 _DEBUG_FLAGS = frozenset(("--debug", "--verbose"))

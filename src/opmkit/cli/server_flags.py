@@ -63,11 +63,15 @@ class ServerFlags:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be used together")
         return ServerSettings(
-            port=parse_number("--port", self.port, 0, MAX_PORT),
+            port=parse_number("--port", self.port, 0, MAX_PORT, example="50051"),
             processes=(
-                parse_number("--processes", self.processes, 1, MAX_PROCESSES) if self.processes else default_processes()
+                parse_number("--processes", self.processes, 1, MAX_PROCESSES, example="2")
+                if self.processes
+                else default_processes()
             ),
-            timeout=None if timeout == INFINITE else parse_number("--timeout-seconds", timeout, 0, MAX_PORT),
+            timeout=None
+            if timeout == INFINITE
+            else parse_number("--timeout-seconds", timeout, 0, MAX_PORT, example="60"),
             http=http,
             access_log=self.access_log or debug,
             tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,
@@ -83,11 +87,12 @@ class ServerFlags:
             yield
 
 
-def parse_number(flag: str, value: str, minimum: int, maximum: int) -> int:
+def parse_number(flag: str, value: str, minimum: int, maximum: int, *, example: str) -> int:
     """Return the value of a flag as a number within limits; raises UsageError."""
     if value.isascii() and value.isdigit() and minimum <= int(value[:9]) <= maximum:
         return int(value)
-    raise UsageError(f'invalid argument "{value}" for "{flag}" flag: must be a number from {minimum} to {maximum}')
+    message = f'invalid argument "{value}" for "{flag}" flag: must be a number from {minimum} to {maximum}'
+    raise UsageError(message, hint=f"write a number, such as {flag} {example}")
 
 
 def _ensure_nsswitch() -> None:

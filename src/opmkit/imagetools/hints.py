@@ -29,6 +29,7 @@ class Setting(StrEnum):
 
     BASE = "base"
     BASE_CSV = "base_csv"
+    BINARY_IMAGE = "binary_image"
     CHANNELS = "channels"
     CONTEXT = "context"
     CONTINUE = "continue"

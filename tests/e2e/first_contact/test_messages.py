@@ -59,6 +59,11 @@ MISTAKES = [
     Mistake("bundle unpack", "IMAGE", "Missing argument", "--help"),
     Mistake("bundle unpack oci:images/catalog:1", "oci:images/catalog:1", "index image", LIST),
     Mistake("bundle unpack oci:images/lagoon:9", "image 9", "not found", "0.1.0, 0.2.0"),
+    Mistake("bundle unpack bundle", "bundle:", "not found as an image", "./bundle"),
+    Mistake("image pull ./bundle", "./bundle", "not an image in a registry", "opm bundle build --directory"),
+    Mistake("image pull ./images/lagoon", "./images/lagoon", "not an image", "opm image copy oci:./images/lagoon:TAG"),
+    Mistake("serve catalog --port x", "x", "--port", "--port 50051"),
+    Mistake(f"index add -b {NEW} -t example.com/c:1", "operator-framework/opm", "default base", "--binary-image"),
     # adding
     Mistake(f"index add -b {OLD} -f index.db", "quay.io/me/lagoon:0.1.0", "already exists", "--skip-present", 2),
     Mistake(f"index add -b {OLD} -f catalog", "quay.io/me/lagoon:0.1.0", "already exists", "--skip-present", 2),
@@ -164,6 +169,11 @@ def test_message_contains_subject_cause_and_hint(user: InstalledOpm, mistake: Mi
     assert mistake.hint.lower() in hint.lower(), done.stderr
     assert not re.search(r"[,:;]\s*$", hint), "the hint breaks off"
     assert_hint_exists(words, hint)
+
+
+def test_serving_a_bundle_directory_names_what_to_serve(user: InstalledOpm) -> None:
+    done = user.attempt("serve", "bundle")
+    assert (done.returncode, "Kubernetes manifests belong to a bundle" in done.stderr) == (1, True), done.stderr
 
 
 def test_authentication_error_names_registry_user_and_login_command(newcomer: InstalledOpm) -> None:

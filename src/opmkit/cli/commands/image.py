@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
+    from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.tools.registry import RegistryTool
 
 _MAX_SEARCHED = 64 << 20
@@ -88,20 +90,39 @@ def pull(registry_flags: RegistryFlags, images: Names) -> None:
     [bold]Example:[/] opm image pull quay.io/me/catalog:1
     """
     from opmkit.imagetools.image import load_image_or_index
-    from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
 
     client = RegistryClient(registry_flags.options())
     tool = RegistryTool(client, ImageStore.open())
-    for reference in map(Reference.parse, images):
+    for reference in map(_parse_registry_image, images):
         with progress() as bars:
             saved = tool.save(
                 load_image_or_index(client.repository(reference), reference.identifier), reference, progress=bars
             )
         with printing_result(f"{reference}@{saved.digest}: stored"):
             print_line(f"{reference}@{saved.digest}")
+
+
+def _parse_registry_image(text: str) -> Reference:
+    """Parse the name of an image in a registry; raise OpmkitError with what to do with others."""
+    from opmkit.bundle.source import parse_location
+    from opmkit.imagetools.errors import InvalidReference
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.store.layout import LAYOUT_FILE
+
+    location = parse_location(text)
+    if isinstance(location, Reference):
+        return location
+    hint = f"copy it with 'opm image copy {text} store:NAME:TAG'"
+    if isinstance(location, Path):
+        hint = "pass the name of an image, such as quay.io/NAMESPACE/NAME:TAG"
+        if (location / LAYOUT_FILE).is_file():
+            hint = f"copy an image of the layout with 'opm image copy oci:{text}:TAG store:NAME:TAG'"
+        elif (location / "manifests").is_dir():
+            hint = f"build an image of the bundle with 'opm bundle build --directory {location / 'manifests'}'"
+    raise InvalidReference(f"{text}: not an image in a registry", hint=hint)
 
 
 def push(
@@ -211,7 +232,6 @@ def prune(
     [bold]Example:[/] opm image prune
     """
     import tempfile
-    from pathlib import Path
 
     from opmkit.imagetools.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore

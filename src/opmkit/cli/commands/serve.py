@@ -106,7 +106,7 @@ def _http_settings(port: str, catalog: str) -> HttpSettings | None:
         raise UsageError("--http-port must be specified with --http-catalog", "opm serve")
     if catalog and not is_catalog_name(catalog):
         raise UsageError("--http-catalog must be a DNS subdomain in lower case, such as my-catalog", "opm serve")
-    return HttpSettings(parse_number("--http-port", port, 0, MAX_PORT), catalog)
+    return HttpSettings(parse_number("--http-port", port, 0, MAX_PORT, example="8080"), catalog)
 
 
 @contextmanager

@@ -179,6 +179,8 @@ class _Loader:
         schema = reader.string("schema")
         if not schema:
             hint = "Set the schema, such as schema: olm.bundle."
+            if "apiVersion" in document.value and "kind" in document.value:
+                hint = "Pass a catalog: Kubernetes manifests belong to a bundle, which is added to a catalog first."
             self.errors.append(CatalogFinding("the document has no schema", hint=hint, rule="FBC-SCHEMA").at(location))
             return None
         self.warnings += [finding.at(location) for finding in _find_misspellings(schema, document.value)]

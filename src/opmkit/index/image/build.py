@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.errors import AuthenticationFailed, NotFound, RegistryUnavailable
 from opmkit.imagetools.files import write_files
 from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.image_format import ImageFormat
@@ -255,14 +256,24 @@ def prepare_index(
         CatalogError: ``start`` is not an index.
         ImageToolsError: the base or the old index cannot be read.
     """
-    binary_image = plan.binary_image or DEFAULT_BINARY_IMAGE
     if start is None:
-        return load_base(tool, binary_image, plan.platforms), new_content(directory, is_catalog=plan.to_catalog)
+        return _load_binary_image(tool, plan), new_content(directory, is_catalog=plan.to_catalog)
     if isinstance(start, Path):
-        return load_base(tool, binary_image, plan.platforms), copy_content(start, directory)
+        return _load_binary_image(tool, plan), copy_content(start, directory)
     with path_or_image(plan.from_index or str(start)):
         image = plan.verified(start)
         old, content = extract_with_base(tool, image, directory, () if plan.binary_image else plan.platforms)
     if not plan.binary_image:
         return old, content
-    return load_base(tool, binary_image, plan.platforms).with_lineage(old), content
+    return _load_binary_image(tool, plan).with_lineage(old), content
+
+
+def _load_binary_image(tool: RegistryTool, plan: IndexPlan) -> Base:
+    """Return the base that is to be used, by default the one of Go opm; raise ImageToolsError."""
+    if plan.binary_image:
+        return load_base(tool, plan.binary_image, plan.platforms)
+    try:
+        return load_base(tool, DEFAULT_BINARY_IMAGE, plan.platforms)
+    except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
+        hint = Hint("choose another base image, or scratch, with {}", Setting.BINARY_IMAGE)
+        raise type(error)(f"default base image {error.message}", hint=Hint.any_of(error.hint, hint)) from error
