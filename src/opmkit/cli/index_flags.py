@@ -85,7 +85,7 @@ class AddFlags:
     ] = False
     skip_present: Annotated[
         bool,
-        typer.Option("--skip-present", help="Skip bundles that the index contains from the same image, by digest"),
+        typer.Option("--skip-present", help="Skip bundles that the index contains, by digest"),
     ] = False
     require_signature: RequireSignature = ""
     fail_on: Annotated[
@@ -93,8 +93,7 @@ class AddFlags:
         typer.Option(
             "--fail-on",
             metavar="KIND,...",
-            help="Change nothing and exit with 1 if there would be differences of these kinds: stranded (installed "
-            "versions that are no longer updated to the head), or a kind of 'opm index diff', such as removed-entry",
+            help="Reject a change that strands installed versions (stranded), or with a kind of 'opm index diff'",
         ),
     ] = None
 

@@ -187,7 +187,7 @@ class UpdateFlags:
 
     add: Annotated[
         list[str] | None,
-        typer.Option("--add", metavar="IMAGE,...", help="Bundle images, or bundle directories as ./DIR, to add"),
+        typer.Option("--add", metavar="IMAGE,...", help="Bundle images or directories (./DIR) to add"),
     ] = None
     rm: Annotated[list[str] | None, typer.Option("--rm", metavar="NAME,...", help="Packages to remove")] = None
     prune_to: Annotated[list[str] | None, typer.Option("--prune-to", metavar="NAME,...", help="Packages to keep")] = (
