@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY, Compat
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.run import run_rules
+from opmkit.bundle.validation.run import MAX_FINDINGS, run_rules
 from tests.kit.validation import view
 
 if TYPE_CHECKING:
@@ -40,3 +40,18 @@ def test_findings_are_completed_by_their_rule() -> None:
     assert severities == [Severity.WARNING, Severity.WARNING]
     assert _demo.explanation == "All of them."
     assert list(run_rules(view(bundle.files, compat=Compat.NEWEST), [_demo])) == []
+
+
+@rule("DEMO-MANY", "demo", Severity.WARNING, "many", hint="fewer", variable_severity=True)
+def _many(bundle: BundleView) -> Iterator[Finding]:
+    """Many."""
+    for number in range(MAX_FINDINGS + 2):
+        severity = Severity.ERROR if number == MAX_FINDINGS + 1 else Severity.WARNING
+        yield Finding(f"finding {number}", severity=severity)
+
+
+def test_more_findings_of_a_rule_than_reports_can_hold_are_counted() -> None:
+    *listed, last = run_rules(view({}), [_many])
+    assert [finding.message for finding in listed] == [f"finding {number}" for number in range(MAX_FINDINGS)]
+    assert (last.message, last.rule) == ("2 more findings of this rule, which are not listed", "DEMO-MANY")
+    assert last.severity is Severity.ERROR  # as one of those that are not listed

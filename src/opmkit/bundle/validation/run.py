@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Rule
@@ -21,14 +20,34 @@ FORMAT = "format"
 LABELS = "labels"
 PACKAGE = "packagemanifest"
 OPERATOR = "operator"
+MAX_FINDINGS = 1000
+"""Listed findings of one rule in one bundle."""
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
     """Yield the findings of the rules for the bundle's compatibility mode, in the order of the rules."""
     for rule in rules:
         if bundle.compat in rule.compat:
-            for finding in rule.run(bundle):
-                yield _locate(bundle, finding)
+            yield from _run_rule(bundle, rule)
+
+
+def _run_rule(bundle: BundleView, rule: Rule) -> Iterator[Finding]:
+    """Yield the first findings of a rule, and one that counts the others, so that reports of any bundle are small."""
+    omitted, severity = 0, Severity.WARNING
+    for number, finding in enumerate(rule.run(bundle)):
+        if number < MAX_FINDINGS:
+            yield _locate(bundle, finding)
+        else:
+            omitted += 1
+            severity = Severity.ERROR if finding.severity is Severity.ERROR else severity
+    if omitted:
+        yield Finding(
+            f"{omitted} more findings of this rule, which are not listed",
+            severity=severity,
+            rule=rule.id,
+            validator=rule.validator,
+            hint="Correct the listed ones first.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
