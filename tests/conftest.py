@@ -44,6 +44,7 @@ REAL_COMPONENTS = frozenset(
         "container_storage",
         "docker_daemon",
         "forkserver",
+        "gopolicy",
         "registry",
         "tls_registry",
         "token_registry",
