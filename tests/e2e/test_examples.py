@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from tests.kit.tekton import load_objects
 GITHUB = ROOT / "examples" / "github-actions"
 COMPONENTS = sorted((ROOT / "templates").glob("*.yml"))
 WORKFLOWS = sorted((GITHUB / ".github" / "workflows").iterdir())
-RELEASE = ROOT / ".github" / "workflows" / "release.yml"
+OWN_WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 PLACEHOLDER = "registry.example.com/water"
 
 
@@ -36,7 +37,8 @@ def workflows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a repository with all workflows: those of the example, of the project and of the documentation."""
     repository = tmp_path_factory.mktemp("workflows")
     shutil.copytree(GITHUB, repository, dirs_exist_ok=True)
-    shutil.copy(RELEASE, repository / ".github" / "workflows")
+    for path in OWN_WORKFLOWS:
+        shutil.copy(path, repository / ".github" / "workflows")
     (repository / "documented").mkdir()
     for page in (ROOT / "docs").glob("*.md"):
         for number, workflow in enumerate(documented_workflows(page), start=1):
@@ -95,8 +97,59 @@ def test_pre_commit_accepts_the_hooks_and_the_example(tmp_path: Path) -> None:
     check("pre-commit", "validate-config", ROOT / "examples/operator/.pre-commit-config.yaml", documented)
 
 
+def test_workflows_of_the_project_run_existing_recipes_and_scripts() -> None:
+    texts = {path.name: path.read_text() for path in OWN_WORKFLOWS}
+    assert set(texts) >= {"test.yml", "nightly.yml", "release.yml"}
+    recipes = re.findall(r"^([a-z]+)(?: \*arguments)?:", (ROOT / "justfile").read_text(), re.MULTILINE)
+    used = {name: re.findall(r"\bjust ([a-z]+)", text) for name, text in texts.items()}
+    assert set(used["test.yml"]) == {"check", "docs", "unit"}
+    assert set(used["nightly.yml"]) == {"audit", "lowest", "unit"}
+    assert {name for names in used.values() for name in names} <= set(recipes)
+    for text in texts.values():
+        for script in re.findall(r"(?<!\S)(\.ci/run|scripts/[a-z-]+)", text):
+            assert (ROOT / script).stat().st_mode & 0o100, script
+
+
+def test_long_rounds_set_variables_that_tests_read() -> None:
+    read = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    variables = set(re.findall(r"OPMKIT_[A-Z_]+", (ROOT / ".github" / "workflows" / "nightly.yml").read_text()))
+    scripts = "".join(path.read_text() for path in (ROOT / "scripts").iterdir() if path.is_file())
+    assert [name for name in sorted(variables) if name not in read + scripts] == []
+
+
+def test_action_installs_the_extras_of_each_use_in_a_job(tmp_path: Path) -> None:
+    (install,) = (step for step in load(ROOT / "action.yml")[0]["runs"]["steps"] if step.get("id") == "install")
+    log = tmp_path / "log"
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; touch "$3/bin/opm"; fi\n'
+        f'echo "$@" >> {log}\n'
+    )
+    python.chmod(0o700)
+    outputs = {name: str(tmp_path / name.lower()) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP")}
+
+    def use(extras: str) -> list[str]:
+        log.write_text("")
+        env = {**os.environ, **outputs, "PYTHON": str(python), "ACTION_PATH": "/action", "EXTRAS": extras}
+        subprocess.run(["bash", "-euo", "pipefail", "-c", install["run"]], env=env, check=True)
+        return [line.rpartition(" ")[2] for line in log.read_text().splitlines()]
+
+    assert use("cel") == [f"{outputs['RUNNER_TEMP']}/opmkit/venv", "/action/requirements.lock", "/action[cel]"]
+    assert use("keyless,cel") == ["/action[keyless,cel]"]
+    assert use("") == []
+    directory = f"{outputs['RUNNER_TEMP']}/opmkit/bin"
+    assert Path(outputs["GITHUB_OUTPUT"]).read_text().splitlines() == [f"bin={directory}"] * 3
+
+
+def test_updates_of_actions_are_configured() -> None:
+    check("check-jsonschema", "--builtin-schema", "vendor.dependabot", ROOT / ".github" / "dependabot.yml")
+
+
 def test_actions_are_pinned_by_commit() -> None:
-    texts = [path.read_text() for path in [*WORKFLOWS, ROOT / "action.yml", *(ROOT / "docs").glob("*.md")]]
+    texts = [
+        path.read_text() for path in [*WORKFLOWS, *OWN_WORKFLOWS, ROOT / "action.yml", *(ROOT / "docs").glob("*.md")]
+    ]
     used = [reference for text in texts for reference in re.findall(r"uses: (\S+)", text)]
     foreign = [reference for reference in used if not reference.startswith("opmkit/opmkit@")]
     assert len(foreign) > 4

@@ -201,6 +201,6 @@ def test_missing_library(opm: Opm) -> None:
     done = subprocess.run(argv, cwd=opm.directory, capture_output=True, text=True, check=False)
     expected = (
         "Error: dask://localhost:8786: distributed is not installed\n"
-        "  hint: install it with 'pip install opmkit[dask]'\n"
+        "  hint: install the extra in a checkout of opmkit: pip install '.[dask]'\n"
     )
     assert (done.returncode, done.stderr) == (1, expected)

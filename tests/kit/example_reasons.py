@@ -175,7 +175,6 @@ NOT_RUN: dict[str, Reason] = {
         "is typed by the tutorial",
         "e2e/first_contact/test_pipelines.py::test_github_workflows_validate_release_and_publish",
     ),
-    "pip install 'opmkit[": RELEASE,
     "pip install opmkit": RELEASE,
     "pip install pre-commit": Reason(PACKAGES),
     "pipx install .": WHEEL,
@@ -200,7 +199,7 @@ NOT_RUN: dict[str, Reason] = {
     "tkn": Reason("requires Tekton in a cluster", PIPELINE.format("tekton_pipelines"), "PipelinesAsCode"),
     "uv tool install .": WHEEL,
     "uv tool install opmkit": RELEASE,
-    "uv tool install 'opmkit[": RELEASE,
+    "uv tool install '.[": RELEASE,
 }
 """Examples by their beginnings; ``$`` stands for all commands behind a prompt in a page."""
 

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+from opmkit.imagetools.extras import install_extra
 from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 
@@ -176,9 +177,7 @@ def _open_client(location: ExecutorLocation) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ExecutorError(
-            f"{location.text}: distributed is not installed", hint="install it with 'pip install opmkit[dask]'"
-        ) from error
+        raise ExecutorError(f"{location.text}: distributed is not installed", hint=install_extra("dask")) from error
     for name in ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # failures are reported as errors
     try:

@@ -57,7 +57,7 @@ def test_rule_fails_without_the_cel_compiler(newcomer: InstalledOpm) -> None:
         done = newcomer.attempt(*arguments)
         assert done.returncode == 1
         assert "error DEP-CEL-INVALID: cannot check the CEL rule: cel-expr-python is not installed" in done.stdout
-        assert "hint: Install opmkit[cel]" in done.stdout
+        assert "hint: Install the extra in a checkout of opmkit: pip install '.[cel]'. " in done.stdout
     report = json.loads(newcomer.attempt("bundle", "validate", "bundle", "--no-cache", "--output", "json").stdout)
     assert report["passed"] is False
 

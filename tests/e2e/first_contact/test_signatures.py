@@ -30,5 +30,5 @@ def test_missing_extra(newcomer: InstalledOpm) -> None:
         assert failed.returncode == 1
         assert failed.stderr == (
             "Error: keyless signatures are not supported by this installation: sigstore not found\n"
-            "  hint: install the extra: pip install 'opmkit[keyless]'\n"
+            "  hint: install the extra in a checkout of opmkit: pip install '.[keyless]'\n"
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.extras import install_extra
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.signing.attachments import (
     SIGNATURE_ANNOTATION,
@@ -282,7 +283,7 @@ def _check_installed() -> None:
     except ImportError as error:
         raise ImageToolsError(
             "keyless signatures are not supported by this installation: sigstore not found",
-            hint="install the extra: pip install 'opmkit[keyless]'",
+            hint=install_extra("keyless"),
         ) from error
 
 

@@ -227,4 +227,4 @@ def test_a_bundle_with_cel_rules_fails_without_the_compiler(monkeypatch: pytest.
     found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
     assert [(finding.rule, finding.severity) for finding in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
     assert found[0].message.startswith("cannot check the CEL rule: cel-expr-python cannot be loaded: ")
-    assert "Install opmkit[cel]" in found[0].hint
+    assert "Install the extra in a checkout of opmkit: pip install '.[cel]'. " in found[0].hint

@@ -13,6 +13,7 @@ from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Depe
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
 from opmkit.bundle.versions import VersionRange
+from opmkit.imagetools.extras import install_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -232,8 +233,8 @@ def cel_rule(requirement: Requirement) -> Iterator[Finding]:
 
 
 _NO_COMPILER = (
-    f"Install opmkit[cel], which includes {DISTRIBUTION}. "
-    "It has wheels for macOS, and for Linux with glibc 2.27 or newer, on x86_64 and aarch64."
+    f"{install_extra('cel').capitalize()}. "
+    f"{DISTRIBUTION} has wheels for macOS, and for Linux with glibc 2.27 or newer, on x86_64 and aarch64."
 )
 
 
