@@ -62,10 +62,12 @@ def test_limits_in_security_are_those_of_the_code() -> None:
 def test_index_images_prints_what_is_quoted(opm: Opm) -> None:
     (opm.directory / "fixtures").symlink_to(FIXTURES)
     text = (ROOT / "docs" / "index-images.md").read_text()
-    examples = [example for block in BLOCK.findall(text) for example in COMMAND.findall(block)]
-    assert [command for command, _ in examples] == console_commands(ROOT / "docs" / "index-images.md")
+    outputs = dict(example for block in BLOCK.findall(text) for example in COMMAND.findall(block))
+    commands = console_commands(ROOT / "docs" / "index-images.md")
+    assert set(outputs) < set(commands)
     environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
-    for command, quoted in examples:
+    for command in commands:
+        quoted = outputs.get(command, "")
         argv = ["bash", "-c", command]
         done = subprocess.run(argv, cwd=opm.directory, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

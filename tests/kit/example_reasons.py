@@ -175,10 +175,8 @@ NOT_RUN: dict[str, Reason] = {
         "is typed by the tutorial",
         "e2e/first_contact/test_pipelines.py::test_github_workflows_validate_release_and_publish",
     ),
-    "pip install opmkit": RELEASE,
     "pip install pre-commit": Reason(PACKAGES),
     "pipx install .": WHEEL,
-    "pipx install opmkit": RELEASE,
     "podman build": Reason(
         "requires the default base image", "e2e/test_engines.py::test_all_container_tools_build_a_dockerfile"
     ),
@@ -198,7 +196,6 @@ NOT_RUN: dict[str, Reason] = {
     "sudo": MACHINE,
     "tkn": Reason("requires Tekton in a cluster", PIPELINE.format("tekton_pipelines"), "PipelinesAsCode"),
     "uv tool install .": WHEEL,
-    "uv tool install opmkit": RELEASE,
     "uv tool install '.[": RELEASE,
 }
 """Examples by their beginnings; ``$`` stands for all commands behind a prompt in a page."""

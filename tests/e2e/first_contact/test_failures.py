@@ -67,7 +67,7 @@ def test_json_of_an_invalid_catalog_equals_that_of_go_opm(newcomer: InstalledOpm
         (
             "add x",
             'unknown command "add" for "opm"',
-            "did you mean 'opm index add', 'opm registry add' or 'opm template add'?",
+            "did you mean 'opm index add', 'opm template add' or 'opm registry add'?",
         ),
         ("index ls", 'unknown command "ls" for "opm index"', "did you mean 'opm image ls'?"),
         ("index add --bundle x", "unknown flag: --bundle", "did you mean --bundles"),

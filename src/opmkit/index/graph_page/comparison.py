@@ -184,7 +184,7 @@ def compare_packages(
         keys={**(before.keys if before else {}), **(after.keys if after else {})},
     )
     changed = {
-        difference.bundle: ChangeKind(difference.kind.value.partition("-")[0])
+        difference.bundle: difference.kind.change
         for difference in differences
         if difference.kind.value.endswith("-bundle")
     }

@@ -175,7 +175,7 @@ def _add_row_change(row: dict[str, Any], change: RowChange) -> None:
 
 
 def _change_kind(difference: Difference) -> ChangeKind:
-    return ChangeKind(difference.kind.value.partition("-")[0])
+    return difference.kind.change
 
 
 def _change_data(difference: Difference, label: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class RequireValid(Change):
         Raises:
             InvalidCatalog: the catalog is invalid; the error lists all findings with their files and lines.
         """
-        result = validate(loaded, Compat.NEWEST)
+        result = validate(loaded, Compat.NEWEST, allow_empty=True)
         if result.errors:
             first, *others = map(_describe, result.errors)
             hint = next((finding.hint for finding in result.errors if finding.hint), "")

@@ -12,6 +12,7 @@ from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.platforms import ImagePlatforms
 from opmkit.bundle.validation.rule_registry import validators
+from opmkit.bundle.validation.run import MAX_FINDINGS
 from opmkit.imagetools.spec import Platform
 from tests.kit.demo import CSV, demo, line_of
 from tests.kit.fake_platforms import platforms_of
@@ -425,10 +426,9 @@ def test_aliased_values_are_bounded() -> None:
         ("              containers:\n", affinity.replace("values: [linux]", "values: *many")),
     ]
     bundle = replace(demo(*changes), inspect=lambda _image: arches("amd64"))
-    assert (
-        len([finding for finding in findings(bundle, "multiarch") if finding.rule == "ARCH-IMAGE-UNSUPPORTED"])
-        == 100 * 100
-    )
+    *listed, last = [finding for finding in findings(bundle, "multiarch") if finding.rule == "ARCH-IMAGE-UNSUPPORTED"]
+    assert len(listed) == MAX_FINDINGS
+    assert last.message.startswith(f"{100 * 100 - MAX_FINDINGS} more findings")
 
 
 @pytest.mark.slow

@@ -58,11 +58,24 @@ class CatalogResult(TargetResult):
 
 
 def validate(
-    loaded: LoadResult, compat: Compat, policy: CatalogPolicy = NO_POLICY, *, target: str = ""
+    loaded: LoadResult,
+    compat: Compat,
+    policy: CatalogPolicy = NO_POLICY,
+    *,
+    target: str = "",
+    allow_empty: bool = False,
 ) -> CatalogResult:
-    """Validate the loaded catalog ``target`` by the rules of a release of Go opm and the requirements of a policy."""
+    """Validate a loaded catalog.
+
+    Args:
+        loaded: The catalog.
+        compat: The release of Go opm whose rules apply.
+        policy: Further requirements.
+        target: Name of the catalog for messages.
+        allow_empty: Accept a catalog without documents.
+    """
     findings = (
-        *_check_empty(loaded),
+        *(() if allow_empty else _check_empty(loaded)),
         *loaded.errors,
         *check_blobs(loaded.blobs, compat),
         *loaded.warnings,

@@ -41,6 +41,12 @@ class DifferenceKind(StrEnum):
         """Return the kind in words: ``removed bundle``."""
         return self.value.replace("-", " ")
 
+    @property
+    def change(self) -> ChangeKind:
+        """The kind of change; an object that is neither added nor removed has changed."""
+        prefix = self.value.partition("-")[0]
+        return ChangeKind(prefix) if prefix in list(ChangeKind) else ChangeKind.CHANGED
+
 
 STRANDED = "stranded"
 """Name that selects what keeps installed versions from updates: stranded versions, and heads that moved back."""
