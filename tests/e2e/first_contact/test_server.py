@@ -7,6 +7,7 @@ import resource
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -81,30 +82,21 @@ def test_running_out_of_descriptors_is_logged_once(served: Server) -> None:
     assert spent < 1
 
 
-def test_connections_beyond_the_limit_are_refused(newcomer: InstalledOpm) -> None:
+def test_calls_are_answered_while_idle_clients_use_all_connections(newcomer: InstalledOpm) -> None:
     write_library(newcomer.directory / "index.db")
     program = ("prlimit", "--nofile=100", str(newcomer.bin / "opm"), "registry", "serve")
     flags = ("-d", str(newcomer.directory / "index.db"), "--processes", "1")
     with Server(*flags, program=program) as server:
         clients = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(60)]
-        refused = [client for client in clients if is_closed(client)]
-        assert len(refused) >= 10  # 50 fit: half of the descriptors
+        for client in clients:  # 50 fit: half of the descriptors
+            with suppress(ConnectionResetError):
+                client.recv(1)  # of the greeting, or the end
+        assert packages(server) == ["book", "shelf"]
         for client in clients:
             client.close()
-        end = time.monotonic() + PATIENCE
-        while descriptors(*server.workers()) > 40 and time.monotonic() < end:
-            time.sleep(0.05)
-        assert packages(server) == ["book", "shelf"]
-        assert [line for line in server.err.splitlines() if "too many are open" in line] == server.err.splitlines()
-        assert len(server.err.splitlines()) == 1
-
-
-def is_closed(client: socket.socket) -> bool:
-    """Return whether the server closes a connection; it greets those that it accepts."""
-    try:
-        return client.recv(1) == b""
-    except ConnectionResetError:
-        return True
+        lines = server.err.splitlines()
+        assert 1 <= len(lines) <= 2  # idle connections were closed, and perhaps new ones refused
+        assert [line for line in lines if "too many are open" in line] == lines
 
 
 def cpu(process: int) -> float:

@@ -6,24 +6,33 @@ import asyncio
 import os
 import socket
 import threading
+import time
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+import hpack
 import pytest
 
+from opmkit.index.errors import CatalogError
 from opmkit.index.server import acceptor
+from opmkit.index.server.acceptor import Use
+from opmkit.index.server.http2.connection import Connection
+from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, FrameType, pack_frame, settings_frame
 from opmkit.index.server.ports import ReservedPort
-from opmkit.index.server.service import LoadedBackend
+from opmkit.index.server.service import LoadedBackend, method_handlers
 from opmkit.index.server.settings import ConnectionLimits, ServerSettings, TlsFiles
 from opmkit.index.server.supervisor import WorkerContext
 from opmkit.index.server.worker import Worker
 from tests.kit.certificates import certificate_authority, server_certificate
-from tests.kit.h2peer import Peer
+from tests.kit.h2peer import MemoryTransport, Peer
 from tests.kit.server import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+SERVING = b"\x08\x01"
 
 
 @contextmanager
@@ -102,15 +111,118 @@ def test_incomplete_tls_handshake_is_closed(tmp_path: Path) -> None:
         assert is_closed(silent)
 
 
-def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+def test_idle_connections_give_way_to_new_ones() -> None:
+    with (
+        running_worker(ConnectionLimits(connections=3)) as port,
+        Peer(port) as used,
+        Peer(port) as greeted,
+        socket.create_connection(("127.0.0.1", port)) as silent,
+    ):
+        used.greet()
+        assert check_health(used, 1)
+        greeted.greet()
+        next(greeted.frames())
+        with Peer(port) as first:
+            assert greeted.end() == ErrorCode.NO_ERROR
+            first.greet()
+            assert check_health(first, 1)
+            with Peer(port) as second:
+                assert is_closed(silent)  # it is new, but has no call
+                second.greet()
+                assert check_health(second, 1)
+                assert check_health(first, 3)
+        assert check_health(used, 3)
+
+
+@pytest.mark.parametrize(
+    ("greeted", "calls", "age", "use"),
+    [(False, 0, 2.0, Use.SILENT), (True, 0, 0.0, Use.UNUSED), (False, 0, 0.0, Use.NEW), (True, 1, 9.0, Use.USED)],
+)
+def test_order_in_which_connections_give_way(greeted: bool, calls: int, age: float, use: Use) -> None:
+    connection = Connection(lambda *_: None, set())  # type: ignore[arg-type]
+    connection.connection_made(MemoryTransport())
+    if greeted:
+        connection.data_received(PREFACE + settings_frame({}))
+    if calls:
+        connection._inbound.open(1)
+    assert connection.use(time.monotonic() + age)[0] is use
+
+
+def test_connections_with_calls_do_not_give_way(caplog: pytest.LogCaptureFixture) -> None:
     with running_worker(ConnectionLimits(connections=2)) as port, Peer(port) as first, Peer(port) as second:
         for peer in (first, second):
             peer.greet()
-            next(peer.frames())
+            peer.send(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()))  # its message is missing
+            assert check_health(peer, 3)
         for _ in range(5):
             with socket.create_connection(("127.0.0.1", port)) as refused:
                 assert is_closed(refused)
-    assert len(caplog.records) == 1
+        assert check_health(first, 5)
+    assert [record.message for record in caplog.records] == ["connection refused: too many are open"]
+
+
+def check_health(peer: Peer, stream: int) -> bool:
+    peer.ask(stream, "/grpc.health.v1.Health/Check")
+    content, _ = peer.answer(stream)
+    return content.endswith(SERVING)
+
+
+def test_calls_that_wait_for_an_index_that_cannot_be_opened_fail() -> None:
+    stopped, stop = os.pipe()
+    ready, report_ready = os.pipe()
+    is_asked = threading.Event()
+    failures: list[CatalogError] = []
+
+    @contextmanager
+    def open_backend() -> Iterator[LoadedBackend]:
+        assert is_asked.wait(PATIENCE)
+        raise CatalogError("index.db: file is not a database")
+        yield
+
+    with ReservedPort(0) as port:
+        worker = Worker(port.number, ServerSettings(grace=PATIENCE))
+
+        def run() -> None:
+            try:
+                worker.run(open_backend, WorkerContext(stopped, False, report_ready))
+            except CatalogError as error:
+                failures.append(error)
+
+        running = threading.Thread(target=run)
+        running.start()
+        with connect(port.number) as peer:
+            peer.greet()
+            peer.ask(1)
+            assert check_health(peer, 3)
+            is_asked.set()
+            frames = [frame for frame in peer.frames() if frame.stream == 1]
+        running.join(PATIENCE)
+    assert not running.is_alive()
+    trailers = dict(hpack.Decoder().decode(frames[-1].payload, raw=True))
+    assert (len(frames), trailers[b"grpc-status"]) == (1, b"14")
+    assert trailers[b"grpc-message"] == b"the index cannot be opened: index.db: file is not a database"
+    assert [error.message for error in failures] == ["index.db: file is not a database"]
+    for descriptor in (stopped, stop, ready, report_ready):
+        os.close(descriptor)
+
+
+def connect(port: int) -> Peer:
+    """Return a client when the worker listens."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return Peer(port)
+        except ConnectionRefusedError:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def test_health_is_not_serving_after_the_index_could_not_be_opened() -> None:
+    loading: Future[LoadedBackend] = Future()
+    check = method_handlers(loading, ())["/grpc.health.v1.Health/Check"].handle
+    assert check(b"") == (SERVING,)
+    loading.set_exception(CatalogError("broken"))
+    assert check(b"") == (b"\x08\x02",)
 
 
 @pytest.mark.parametrize(("soft", "connections"), [(1024, 960), (100, 50), (4096, 1000)])

@@ -1,5 +1,7 @@
 """Accept loop of a server process: limits the number of connections, and pauses when descriptors run out.
 
+At the limit, a connection that is not in use gives way to the new one.
+
 The loop of asyncio logs a traceback for each failed attempt, up to once per connection in the backlog, and schedules as
 many retries.
 """
@@ -12,6 +14,7 @@ import logging
 import os
 import resource
 import time
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+NEW_SECONDS = 1.0
+"""Seconds for a client to send something before its connection gives way to others."""
 _BACKLOG = 1024
 _MAX_BATCH = 64
 """Connections that are accepted before other events are handled."""
@@ -35,6 +40,19 @@ _RESERVED_DESCRIPTORS = 64
 """Descriptors that are not used for connections."""
 
 
+class Use(IntEnum):
+    """Degrees of use of an idle connection, in the order in which connections give way."""
+
+    SILENT = 0
+    """The client has sent nothing for some time."""
+    UNUSED = 1
+    """The client has begun the conversation, without a request."""
+    NEW = 2
+    """The client has just connected."""
+    USED = 3
+    """The client has sent a request before."""
+
+
 class Acceptor:
     """Acceptor of the connections on a socket, as long as the limits permit more."""
 
@@ -45,13 +63,25 @@ class Acceptor:
         connections: Collection[object],
         limits: ConnectionLimits,
         tls: ssl.SSLContext | None = None,
+        *,
+        close_idle: Callable[[], bool] | None = None,
     ) -> None:
-        """Create a protocol by ``connect`` for each connection; ``connections`` are those that are open."""
+        """Accept connections.
+
+        Args:
+            listening: The socket.
+            connect: Creates the protocol of a connection.
+            connections: Those that are open.
+            limits: Limits on their number and times.
+            tls: Settings of TLS, if any.
+            close_idle: Closes a connection that is not in use, if there is one, and returns whether it did.
+        """
         self._socket = listening
         self._connect = connect
         self._connections = connections
         self._limits = limits
         self._tls = tls
+        self._close_idle = close_idle
         self._max_connections = max_connections(limits.connections)
         self._connecting: dict[socket.socket, asyncio.Protocol | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,14 +133,21 @@ class Acceptor:
                     raise
                 self._pause(error)
                 return
-            if self._count() >= self._max_connections:
+            if self._count() >= self._max_connections and not self._make_room():
                 connection.close()
-                self._warn("connection refused: too many are open", limit=self._max_connections)
                 continue
             task = self._loop.create_task(self._open(connection))
             self._connecting[connection] = None
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _make_room(self) -> bool:
+        """Close an idle connection; return whether there was one."""
+        if self._close_idle and self._close_idle():
+            self._warn("idle connections closed: too many are open", limit=self._max_connections)
+            return True
+        self._warn("connection refused: too many are open", limit=self._max_connections)
+        return False
 
     async def _open(self, connection: socket.socket) -> None:
         def connect() -> asyncio.Protocol:

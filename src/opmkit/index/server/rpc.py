@@ -28,6 +28,7 @@ class StatusCode(IntEnum):
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
+    UNAVAILABLE = 14
 
 
 class RpcError(Exception):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
-_SERVING = b"\x08\x01"
-"""The message HealthCheckResponse with the status SERVING."""
+_SERVING, _NOT_SERVING = b"\x08\x01", b"\x08\x02"
+"""The messages HealthCheckResponse with these statuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LoadedBackend:
 def method_handlers(loading: Future[LoadedBackend], methods: Iterable[Method]) -> dict[str, MethodHandler]:
     """Return the handlers of methods, and of health checks, by path.
 
-    Calls wait until the backend is loaded; health checks succeed at once.
+    Calls wait until the backend is loaded, and fail if it cannot be; health checks succeed at once.
     """
     handlers = {
         method.path: MethodHandler(
@@ -54,8 +54,12 @@ def method_handlers(loading: Future[LoadedBackend], methods: Iterable[Method]) -
         )
         for method in methods
     }
-    handlers[f"/{HEALTH_SERVICE}/Check"] = MethodHandler(lambda request: (_SERVING,))
+    handlers[f"/{HEALTH_SERVICE}/Check"] = MethodHandler(lambda request: (_health(loading),))
     return handlers
+
+
+def _health(loading: Future[LoadedBackend]) -> bytes:
+    return _NOT_SERVING if loading.done() and loading.exception() is not None else _SERVING
 
 
 def _query(method: Method) -> Query:
@@ -80,8 +84,16 @@ def _handle(
     name: str, query: Query, convert: ToMessages, loading: Future[LoadedBackend], request: bytes
 ) -> Reply[Messages]:
     if not loading.done():
-        return lambda: _compute(_respond(loading.result(), name, query, convert, request))
-    return _respond(loading.result(), name, query, convert, request)
+        return lambda: _compute(_respond(_wait(loading), name, query, convert, request))
+    return _respond(_wait(loading), name, query, convert, request)
+
+
+def _wait(loading: Future[LoadedBackend]) -> LoadedBackend:
+    """Return the backend when it is loaded; raise RpcError if it cannot be."""
+    try:
+        return loading.result()
+    except Exception as error:
+        raise RpcError(StatusCode.UNAVAILABLE, f"the index cannot be opened: {error}") from error
 
 
 def _respond(loaded: LoadedBackend, name: str, query: Query, convert: ToMessages, request: bytes) -> Reply[Messages]:

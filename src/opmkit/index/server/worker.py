@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.server.acceptor import Acceptor
 from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2.connection import Connection
+from opmkit.index.server.http2.sender import BlockedStreams
 from opmkit.index.server.ports import bind_shared
 from opmkit.index.server.reflection import reflection_handlers
 from opmkit.index.server.service import HEALTH_SERVICE, method_handlers
@@ -86,24 +88,30 @@ class Worker:
         dispatcher = GrpcDispatcher(handlers, access_log=self._settings.access_log)
         stopped = asyncio.Event()
         loop.add_reader(context.stop_descriptor, stopped.set)
-        connect = partial(Connection, dispatcher.accept, self._connections)
-        acceptor = Acceptor(bind_shared(self._port), connect, self._connections, self._settings.limits, self._tls)
+        connect = partial(Connection, dispatcher.accept, self._connections, BlockedStreams())
+        limits, port = self._settings.limits, bind_shared(self._port)
+        acceptor = Acceptor(port, connect, self._connections, limits, self._tls, close_idle=self._close_idle)
         acceptor.start()
         listener = self._http_listener()
         if listener is not None:
             listener.start()
         timeouts = loop.create_task(self._enforce_timeouts(acceptor))
         with ExitStack() as stack:
-            loaded = await asyncio.to_thread(stack.enter_context, open_backend())
-            loading.set_result(loaded)
-            context.report_ready()
-            if context.first:
-                loop.run_in_executor(None, _prepare_bundle_list, loaded.backend)
-            await stopped.wait()
-            loop.remove_reader(context.stop_descriptor)
-            acceptor.close()
-            await asyncio.gather(self._drain(), *([listener.stop()] if listener is not None else []))
-            timeouts.cancel()
+            try:
+                loaded = await asyncio.to_thread(stack.enter_context, open_backend())
+                loading.set_result(loaded)
+                context.report_ready()
+                if context.first:
+                    loop.run_in_executor(None, _prepare_bundle_list, loaded.backend)
+                await stopped.wait()
+            except Exception as error:
+                loading.set_exception(error)  # calls wait for it in threads, which the loop waits for when it ends
+                raise
+            finally:
+                loop.remove_reader(context.stop_descriptor)
+                acceptor.close()
+                await asyncio.gather(self._drain(), *([listener.stop()] if listener is not None else []))
+                timeouts.cancel()
 
     def _http_listener(self) -> HttpListener | None:
         if self._http is None:
@@ -112,6 +120,15 @@ class Worker:
 
         port, api = self._http
         return HttpListener(bind_shared(port), api, self._settings, self._http_tls)
+
+    def _close_idle(self) -> bool:
+        """Close the connection without a call in progress that is least in use; return whether there was one."""
+        idle = [connection for connection in self._connections if connection.is_idle]
+        if not idle:
+            return False
+        now = time.monotonic()
+        min(idle, key=lambda connection: connection.use(now)).give_way()
+        return True
 
     async def _enforce_timeouts(self, acceptor: Acceptor) -> None:
         """Close idle connections, until cancelled."""

@@ -98,15 +98,28 @@ def test_idle_connections_are_closed_after_a_response(content: CatalogContent) -
         assert receive(connection).endswith(b"404 page not found\n")
 
 
-def test_connections_beyond_the_limit_are_closed(content: CatalogContent) -> None:
+def test_idle_connections_give_way_to_new_ones(content: CatalogContent) -> None:
     with running(content, ConnectionLimits(connections=2)) as port, connect(port) as first, connect(port) as second:
         for connection in (first, second):
             connection.sendall(b"GET /none HTTP/1.1\r\n" + HOST)
             assert receive_line(connection) == b"404 page not found\n"
         with connect(port) as third:
-            assert receive(third) == b""
-        first.sendall(b"GET /again HTTP/1.1\r\n" + HOST)
-        assert receive_line(first) == b"404 page not found\n"
+            third.sendall(b"GET /none HTTP/1.1\r\n" + HOST)
+            assert receive_line(third) == b"404 page not found\n"
+            assert receive(first) == b""
+        second.sendall(b"GET /again HTTP/1.1\r\n" + HOST)
+        assert receive_line(second) == b"404 page not found\n"
+
+
+def test_connections_with_responses_in_progress_do_not_give_way(content: CatalogContent) -> None:
+    with running(content, ConnectionLimits(connections=1)) as port, socket.socket() as busy:
+        busy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        busy.connect(("127.0.0.1", port))
+        busy.sendall(GET)
+        assert busy.recv(100)
+        with connect(port) as refused:
+            assert receive(refused) == b""
+        assert busy.recv(100)
 
 
 def test_clients_that_do_not_read_are_dropped(content: CatalogContent) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, cast
 
+from opmkit.index.server.acceptor import NEW_SECONDS, Use
 from opmkit.index.server.http2.budget import FrameBudget, PingGuard
 from opmkit.index.server.http2.closing import Activity, LingeringClose
 from opmkit.index.server.http2.frames import (
@@ -28,7 +29,7 @@ from opmkit.index.server.http2.frames import (
 from opmkit.index.server.http2.header_blocks import HeaderBlock, HeaderBlocks
 from opmkit.index.server.http2.headers import MAX_HEADER_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
 from opmkit.index.server.http2.inbound import InboundStreams
-from opmkit.index.server.http2.sender import OutgoingStream, Sender
+from opmkit.index.server.http2.sender import BlockedStreams, OutgoingStream, Sender
 from opmkit.index.server.http2.write_buffer import WRITE_BUFFER_SIZE, WriteBuffer
 
 if TYPE_CHECKING:
@@ -52,13 +53,17 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(
-        self, accept: Callable[[Connection, int, RequestHeaders], RequestHandler], connections: set[Connection]
+        self,
+        accept: Callable[[Connection, int, RequestHeaders], RequestHandler],
+        connections: set[Connection],
+        blocked: BlockedStreams | None = None,
     ) -> None:
         """Create a connection.
 
         Args:
             accept: returns the handler of a new request.
             connections: all open connections, to which this one is added.
+            blocked: the responses of all connections that wait for their clients, by default those of this one.
         """
         self._accept = accept
         self._connections = connections
@@ -68,10 +73,11 @@ class Connection(asyncio.Protocol):
         self._inbound = InboundStreams()
         self._output = WriteBuffer()
         self._write = self._output.write
-        self._sender = Sender(self._write, self._response_sent)
+        self._sender = Sender(self._write, self._response_sent, self._output.flush, blocked or BlockedStreams())
         self._budget = FrameBudget()
         self._pings = PingGuard()
-        self._activity = Activity(time.monotonic())
+        self._last_received = time.monotonic()
+        self._activity = Activity(self._last_received)
         self._linger: LingeringClose | None = None
         self._requests: dict[int, RequestHandler] = {}
         self._unreturned = 0
@@ -99,13 +105,15 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         """Cancel the requests in progress."""
         self._connections.discard(self)
-        self._sender.paused = self._output.closed = True
+        self._sender.close()
+        self._output.closed = True
         requests, self._requests = self._requests, {}
         for request in requests.values():
             request.cancelled()
 
     def data_received(self, data: bytes) -> None:
         """Process the received frames, and send what can be sent then."""
+        self._last_received = time.monotonic()
         if self._linger is not None:
             self._linger.discard(len(data))
             return
@@ -165,6 +173,31 @@ class Connection(asyncio.Protocol):
         self._write(goaway_frame(self._inbound.last, ErrorCode.NO_ERROR))
         self._output.flush()
         self._close_if_drained()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is in progress."""
+        return not self._requests and not self.computing
+
+    def use(self, now: float) -> tuple[Use, float]:
+        """Return how much the idle connection is in use, and since when."""
+        if self._inbound.last:
+            return Use.USED, self._last_received
+        if self._greeted:
+            return Use.UNUSED, self._last_received
+        is_new = now - self._last_received < NEW_SECONDS
+        return Use.NEW if is_new else Use.SILENT, self._last_received
+
+    def give_way(self) -> None:
+        """Close the idle connection at once, since another needs its place."""
+        self._connections.discard(self)
+        self._write(goaway_frame(self._inbound.last, ErrorCode.NO_ERROR, "too many connections"))
+        self._output.flush()
+        self._output.closed = True
+        if self._transport.get_write_buffer_size():  # the client does not read
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def is_delivered(self) -> bool:
         """Return whether the connection is closing, and the client has received everything."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+MAX_BLOCKED = 1024
+"""Responses of one process that wait for their clients, with about 40 KB of buffers each."""
 _log = logging.getLogger(__name__)
 
 
@@ -73,13 +75,51 @@ class OutgoingStream:
         return bool(self.rest)
 
 
+class BlockedStreams:
+    """The responses of all connections of a process that have content, but wait for their clients to accept it.
+
+    Each has a buffer. If there are too many, the one that has waited for the longest time is reset.
+    """
+
+    def __init__(self, limit: int = MAX_BLOCKED) -> None:
+        """Allow at most ``limit`` of them."""
+        self._limit = limit
+        self._streams: dict[OutgoingStream, Sender] = {}  # in the order in which they were blocked
+
+    def add(self, outgoing: OutgoingStream, sender: Sender) -> None:
+        """Add a stream unless it is one of them, and reset the first if there are too many."""
+        self._streams.setdefault(outgoing, sender)
+        if len(self._streams) > self._limit:
+            first = next(iter(self._streams))
+            self._streams.pop(first).reset(first, ErrorCode.ENHANCE_YOUR_CALM)
+
+    def discard(self, outgoing: OutgoingStream) -> None:
+        """Remove a stream, which may not be one of them."""
+        self._streams.pop(outgoing, None)
+
+
 class Sender:
     """The responses of a connection, which are sent in turn, one frame each, as far as the windows allow."""
 
-    def __init__(self, write: Callable[[bytes], None], stream_sent: Callable[[int], None]) -> None:
-        """Send by ``write``, and call ``stream_sent`` for each stream that is completely sent."""
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        stream_sent: Callable[[int], None],
+        flush: Callable[[], None],
+        blocked: BlockedStreams,
+    ) -> None:
+        """Create a sender.
+
+        Args:
+            write: Writes frames to a buffer.
+            stream_sent: Called for each stream that is completely sent, or reset.
+            flush: Sends the buffer.
+            blocked: The streams of all connections that wait for their clients.
+        """
         self._write = write
         self._stream_sent = stream_sent
+        self._flush = flush
+        self._blocked = blocked
         self._window = DEFAULT_WINDOW
         self._initial_window = DEFAULT_WINDOW
         self._early_increments: dict[int, int] = {}
@@ -101,8 +141,25 @@ class Sender:
         self._early_increments.pop(stream, None)
         outgoing = self._streams.pop(stream, None)
         if outgoing is not None:
-            outgoing.sources.clear()
-            outgoing.rest, outgoing.trailers = b"", None  # it is removed from the queue in its turn
+            self._release(outgoing)
+
+    def close(self) -> None:
+        """Send nothing more on any stream."""
+        self.paused = True
+        for outgoing in self._streams.values():
+            self._release(outgoing)
+        self._streams.clear()
+
+    def reset(self, outgoing: OutgoingStream, code: ErrorCode) -> None:
+        """End a stream whose client does not accept its content."""
+        self._release(outgoing)
+        self._reset(outgoing, code)
+        self._flush()
+
+    def _release(self, outgoing: OutgoingStream) -> None:
+        self._blocked.discard(outgoing)
+        outgoing.sources.clear()
+        outgoing.rest, outgoing.trailers = b"", None  # it is removed from the queue in its turn
 
     def add(self, outgoing: OutgoingStream) -> None:
         """Queue a stream that has something to send."""
@@ -146,13 +203,15 @@ class Sender:
                 has_more = self._send_frame(outgoing)
             except Exception:  # noqa: BLE001 - raised by a source; other streams must not be affected
                 _log.exception("response failed")
-                self._reset(outgoing)
+                self._reset(outgoing, ErrorCode.INTERNAL_ERROR)
                 continue
-            if has_more:
+            if has_more and (outgoing.window <= 0 or self._window <= 0):
+                self._blocked.add(outgoing, self)
+            if has_more and outgoing.stream in self._streams:
                 if outgoing.window > 0:  # otherwise the next window update queues it
                     outgoing.queued = True
                     (self._ready if self._window > 0 else blocked).append(outgoing)
-            elif outgoing.trailers is not None:
+            elif not has_more and outgoing.trailers is not None:
                 self._end(outgoing, outgoing.trailers)
         self._ready.extend(blocked)
 
@@ -165,11 +224,13 @@ class Sender:
             self._window -= size
             outgoing.window -= size
             self.sent += size
+            self._blocked.discard(outgoing)
             self._write(pack_frame(FrameType.DATA, 0, outgoing.stream, data))
         return outgoing.has_more()
 
-    def _reset(self, outgoing: OutgoingStream) -> None:
-        self._write(rst_stream_frame(outgoing.stream, ErrorCode.INTERNAL_ERROR))
+    def _reset(self, outgoing: OutgoingStream, code: ErrorCode) -> None:
+        self._write(rst_stream_frame(outgoing.stream, code))
+        self._blocked.discard(outgoing)
         del self._streams[outgoing.stream]
         self._stream_sent(outgoing.stream)
 
@@ -179,6 +240,7 @@ class Sender:
             self._write(pack_frame(FrameType.HEADERS, flags, outgoing.stream, trailers))
         else:
             self._write(pack_frame(FrameType.DATA, Flag.END_STREAM, outgoing.stream))
+        self._blocked.discard(outgoing)
         del self._streams[outgoing.stream]
         self._stream_sent(outgoing.stream)
 

@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from opmkit.index.server.acceptor import Acceptor
+from opmkit.index.server.acceptor import NEW_SECONDS, Acceptor, Use
 from opmkit.index.server.http2.connection import format_address
 from opmkit.index.server.http_api.api import RANGES, accepts_gzip, error_response
 from opmkit.index.server.http_api.request import HEAD_END, RequestError, parse_request
@@ -50,13 +50,13 @@ class HttpListener:
         """Prepare to answer requests by ``api``."""
         self._api = api
         self._settings = settings
-        self._connections: set[asyncio.Protocol] = set()
+        self._connections: set[_Protocol] = set()
         self._idle: set[asyncio.Timeout] = set()
         self._stopping = False
         limits = settings.limits
         limits = replace(limits, connections=min(limits.connections, MAX_CONNECTIONS))
         connect = partial(_Protocol, self._serve, self._connections)
-        self._acceptor = Acceptor(listening, connect, self._connections, limits, tls)
+        self._acceptor = Acceptor(listening, connect, self._connections, limits, tls, close_idle=self._close_idle)
 
     def start(self) -> None:
         """Listen and answer requests."""
@@ -71,6 +71,17 @@ class HttpListener:
         end = asyncio.get_running_loop().time() + self._settings.grace
         while self._connections and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_DRAIN_INTERVAL)
+
+    def _close_idle(self) -> bool:
+        """Close the connection that waits for a request for the longest time, first one without any request."""
+        idle = [connection for connection in self._connections if connection.idle_since is not None]
+        if not idle:
+            return False
+        now = time.monotonic()
+        connection = min(idle, key=lambda each: each.use(now))
+        self._connections.discard(connection)
+        connection.transport.close()
+        return True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of a connection, and close it."""
@@ -95,13 +106,26 @@ class HttpListener:
         timeout = self._settings.limits.greeting
         while not self._stopping:
             try:
-                head = await self._read_head(reader, timeout)
+                head = await self._wait_for_head(reader, writer, timeout)
             except TimeoutError:
                 return True
             if not await self._respond(head, writer):
                 break
             timeout = self._settings.limits.crowded_idle
         return False
+
+    async def _wait_for_head(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float
+    ) -> bytes | None:
+        """Read a request, see `_read_head`; meanwhile the connection is idle."""
+        protocol = writer.transport.get_protocol()
+        if not isinstance(protocol, _Protocol):
+            return await self._read_head(reader, seconds)
+        protocol.idle_since = time.monotonic()
+        try:
+            return await self._read_head(reader, seconds)
+        finally:
+            protocol.idle_since, protocol.used = None, True
 
     def _is_open(self, writer: asyncio.StreamWriter) -> bool:
         return writer.transport.get_protocol() in self._connections
@@ -221,11 +245,23 @@ class _SentBytes:
 class _Protocol(asyncio.StreamReaderProtocol):
     """A connection with streams, which is one of ``connections`` while it is open."""
 
-    def __init__(self, serve: Serve, connections: set[asyncio.Protocol]) -> None:
+    def __init__(self, serve: Serve, connections: set[_Protocol]) -> None:
         super().__init__(asyncio.StreamReader(limit=MAX_HEAD), serve)
         self._open_connections = connections
+        self.transport: asyncio.BaseTransport
+        self.idle_since: float | None = None
+        """The time since which the connection waits for a request."""
+        self.used = False
+
+    def use(self, now: float) -> tuple[Use, float]:
+        """Return how much the idle connection is in use, and since when."""
+        since = self.idle_since or now
+        if self.used:
+            return Use.USED, since
+        return Use.NEW if now - since < NEW_SECONDS else Use.SILENT, since
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
         self._open_connections.add(self)
         super().connection_made(transport)
 
