@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import UnknownPackage
@@ -12,6 +11,10 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 20
 """Names that a hint lists."""
+MAX_SHORTENED = 8
+"""Names that a sequence shows."""
+_MISSPELLING = 0.75
+"""Similarity, as difflib defines it, of a name to its misspellings."""
 
 
 def suggest_names(kinds: str, name: str, known: Sequence[str]) -> str:
@@ -21,8 +24,24 @@ def suggest_names(kinds: str, name: str, known: Sequence[str]) -> str:
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return the question for similar names, "" if no name is similar."""
+    from difflib import get_close_matches
+
     similar = get_close_matches(name, known)
     return f"did you mean {' or '.join(similar)}?" if similar else ""
+
+
+def closest_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that ``name`` is probably a misspelling of, "" if none is similar enough."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1, _MISSPELLING)), "")
+
+
+def shorten(names: Sequence[str], separator: str = ", ") -> str:
+    """Join names; if there are more than 8, only the first ones and the last."""
+    if len(names) <= MAX_SHORTENED:
+        return separator.join(names)
+    return separator.join([*names[: MAX_SHORTENED - 2], "...", names[-1]])
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from opmkit.index.fbc.blobs import (
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.walk import iter_catalog_files
+from opmkit.index.suggestions import closest_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 MAX_FILE = 1 << 30
 """Bytes of a file of a catalog."""
 _DOCUMENT_HINT = "Correct it, or move it out of the catalog or list it in an .indexignore file if it is not part of it."
-_SIMILARITY = 0.75
-"""Lowest ratio of `difflib` at which an unknown name is taken for a misspelling."""
 _TYPE_HINT = "Give the field a value of that type; strings such as 1.0 or true need quotes."
 
 
@@ -213,7 +212,7 @@ def _find_misspellings(schema: str, document: Mapping[str, JsonValue]) -> Iterat
     """Yield warnings, without locations, about schemas and keys that resemble those of OLM; others are legal."""
     keys = _KEYS.get(schema)
     if keys is None:
-        if similar := _similar(schema, _KEYS):
+        if similar := closest_name(schema, _KEYS):
             message = f'unknown schema "{schema}": the document is not part of a package'
             hint = f"Did you mean {similar}?"
             yield CatalogFinding(message, hint=hint, severity=Severity.WARNING, rule="FBC-SCHEMA-UNKNOWN")
@@ -229,20 +228,13 @@ def _find_unknown_keys(
     prefix: str, mapping: Mapping[str, JsonValue], known: Mapping[str, str]
 ) -> Iterator[CatalogFinding]:
     for key in mapping:
-        if key not in known and key.lower() not in known.values() and (similar := _similar(key, known)):
+        if key not in known and key.lower() not in known.values() and (similar := closest_name(key, known)):
             yield CatalogFinding(
                 f'unknown key "{prefix}{key}" is ignored',
                 hint=f"Did you mean {similar}?",
                 severity=Severity.WARNING,
                 rule="FBC-KEY-UNKNOWN",
             )
-
-
-def _similar(name: str, known: Iterable[str]) -> str:
-    """Return the known name that ``name`` is probably meant to be, "" if none is."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(name, list(known), 1, _SIMILARITY)), "")
 
 
 def _decode_package(reader: FieldReader, location: SourceLocation) -> PackageBlob:

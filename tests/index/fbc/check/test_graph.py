@@ -28,6 +28,18 @@ def test_valid_graphs(text: str) -> None:
     [
         ("v1 v2", "multiple channel heads found in graph: v1, v2", "no entry of the channel", "skips: [v1]"),
         ("v9 v10", "multiple channel heads found in graph: v10, v9", "no entry of the channel", "if it is v10"),
+        (
+            "v1 v2<v1 v3<w1",
+            "multiple channel heads found in graph: v2, v3",
+            "v3 replaces w1, which is not in the channel",
+            "or correct what v3 replaces",
+        ),
+        (
+            "v1 v2<v0 v3<w1",
+            "multiple channel heads found in graph: v1, v2, v3",
+            "v2 replaces v0, v3 replaces w1, which are not in the channel",
+            "or correct what v2 and v3 replace.",
+        ),
         ("v1<v2 v2<v1", "no channel head found in graph", "v1 replaces v2, v2 replaces v1", "v1 replaces v2"),
         ("v1-v1", "no channel head found in graph", "v1 skips v1", "v1 skips v1"),
         (

@@ -12,14 +12,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.index.suggestions import shorten
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import EntryBlob
 
 _NUMBERS = re.compile(r"([0-9]{1,18})")
-_MAX_NAMES = 8
-"""Names in an explanation; the message lists all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _no_head(updaters: Mapping[str, list[tuple[str, str]]]) -> GraphProblem:
     cycle = list(path.values())[list(path).index(name) :]
     return GraphProblem(
         "no channel head found in graph",
-        f"each entry is replaced or skipped, with the cycle: {_shorten(cycle, ', ')}",
+        f"each entry is replaced or skipped, with the cycle: {shorten(cycle)}",
         f"Remove an edge to the newest entry, such as: {cycle[0]}.",
         "in a cycle",
         tuple(list(path)[list(path).index(name) :]),
@@ -103,15 +103,18 @@ def _multiple_heads(heads: tuple[str, ...], replaces: Mapping[str, str]) -> Grap
     """Return the problem of several heads, and name those that replace what is not there, usually by a wrong name."""
     *older, newest = sorted(heads, key=natural_key)
     missing = {head: replaces[head] for head in heads if replaces[head] and replaces[head] not in replaces}
-    edges = [f"{head} replaces {name}" for head, name in missing.items()]
     explanation = "no entry of the channel replaces or skips them, and a channel can have only one head"
     hint = f'Let the newest entry, or one below it, replace or skip all others; if it is {newest}, add "skips: ['
+    hint += f'{shorten(older)}]"'
+    if missing:
+        absent, verb = ("is", "replaces") if len(missing) == 1 else ("are", "replace")
+        edges = shorten([f"{head} replaces {name}" for head, name in missing.items()])
+        explanation = f"{edges}, which {absent} not in the channel; {explanation}"
+        hint += f", or correct what {shorten([*missing], ' and ')} {verb}"
     return GraphProblem(
         f"multiple channel heads found in graph: {', '.join(heads)}",
-        f"{_shorten(edges, ', ')}, which is not in the channel; {explanation}" if edges else explanation,
-        f'{hint}{_shorten(older, ", ")}]", or correct what {" and ".join(missing)} replaces.'
-        if edges
-        else f'{hint}{_shorten(older, ", ")}]".',
+        explanation,
+        f"{hint}.",
         f"one of {len(heads)} heads",
         (newest, *reversed(older)),
     )
@@ -146,8 +149,8 @@ def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphProbl
     end = f", which ends there because {skipped} is skipped" if skipped else ""
     return GraphProblem(
         f"channel contains one or more stranded bundles: {', '.join(stranded)}",
-        f"no entry skips them, and they are not on the chain from the head: {_shorten(chain, ' -> ')}{end}",
-        f'Let an entry of the chain skip them, for example {chain[0]} with "skips: [{_shorten(stranded, ", ")}]", '
+        f"no entry skips them, and they are not on the chain from the head: {shorten(chain, ' -> ')}{end}",
+        f'Let an entry of the chain skip them, for example {chain[0]} with "skips: [{shorten(stranded)}]", '
         "or let the last entry of the chain replace the newest of them.",
         "stranded",
         tuple(stranded),
@@ -157,10 +160,3 @@ def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphProbl
 def natural_key(name: str) -> list[str | int]:
     """Return a sort key that orders numbers within names by value: v9 before v10."""
     return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)]
-
-
-def _shorten(texts: Sequence[str], separator: str) -> str:
-    """Join the texts; if there are many, only the first ones and the last."""
-    if len(texts) <= _MAX_NAMES:
-        return separator.join(texts)
-    return separator.join([*texts[: _MAX_NAMES - 2], "...", texts[-1]])

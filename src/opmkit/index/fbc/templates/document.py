@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from opmkit.index.fbc.blobs import Blobs, SourceLocation
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import load_documents
+from opmkit.index.suggestions import closest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -132,8 +132,8 @@ class TemplateFile:
         folded = {name.lower(): name for name in known}
         for key in reader.value:
             if key.lower() not in folded:
-                matches = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.75)
-                hint = f"Write {folded[matches[0]]}." if matches else f"Remove it; known fields: {', '.join(known)}."
+                similar = closest_name(key.lower(), folded)
+                hint = f"Write {folded[similar]}." if similar else f"Remove it; known fields: {', '.join(known)}."
                 path = (*reader.path, key)
                 self.report(path, f"unknown field {format_path(path)}", hint=hint)
 

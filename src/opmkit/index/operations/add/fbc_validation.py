@@ -13,6 +13,7 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import channel_heads, check_graph
 from opmkit.index.fbc.findings import group_findings
 from opmkit.index.graph import precedence
+from opmkit.index.suggestions import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.operations.add.new_bundle import NewBundle
 
-MAX_NAMES = 8
-"""Names shown of a chain, or suggested as skips."""
+MAX_SKIPS = 8
+"""Skips that a hint suggests."""
 MAX_SUGGESTIONS = 2
 
 
@@ -72,9 +73,8 @@ def _chains(channel: ChannelBlob) -> Iterator[str]:
         names = [head]
         while (entry := by_name.get(names[-1])) and entry.replaces and entry.replaces not in names:
             names.append(entry.replaces)
-        shown = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 2], "...", names[-1]]
         skips = by_name[head].skips
-        yield " -> ".join(shown) + (f" ({head} skips {', '.join(skips)})" if skips else "")
+        yield shorten(names, " -> ") + (f" ({head} skips {', '.join(skips)})" if skips else "")
 
 
 def _suggestions(
@@ -131,7 +131,7 @@ def _candidates(package: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[Setti
     for skippable, base in ((heads, bundle), (heads, replacing), (names, bundle)):
         below = [name for name in names if name in skippable and name != base.replaces]
         skips = tuple(dict.fromkeys([*bundle.skips, *below]))
-        if skips != bundle.skips and len(skips) <= MAX_NAMES:
+        if skips != bundle.skips and len(skips) <= MAX_SKIPS:
             replaces = (replaces_top,) if base is replacing else ()
             yield (*replaces, Setting.SKIPS.with_value(",".join(skips))), replace(base, skips=skips)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.markdown import code, row, table
 from opmkit.index.operations.diff.model import ChangeKind
+from opmkit.index.suggestions import MAX_SHORTENED, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 _VERBS = {ChangeKind.ADDED: "to add", ChangeKind.REMOVED: "to remove", ChangeKind.CHANGED: "changed"}
 NO_DIFFERENCE = "no difference"
-MAX_NAMES = 8
-"""Maximum number of names in a line about lost bundles."""
 MAX_FAILURES = 200
 """Maximum number of differences in the table of a failed gate; the sections below it list all."""
 
@@ -120,9 +119,7 @@ def _channel_losses(channel: ChannelChange) -> Iterator[str]:
 
 def _some(names: Sequence[str]) -> str:
     """Join names; if there are many, only the first ones and the last, with their number."""
-    if len(names) <= MAX_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[: MAX_NAMES - 2])}, ..., {names[-1]} ({len(names)} in all)"
+    return f"{shorten(names)} ({len(names)} in all)" if len(names) > MAX_SHORTENED else shorten(names)
 
 
 def diff_as_markdown(diff: IndexDiff) -> str:
