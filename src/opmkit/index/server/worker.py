@@ -98,15 +98,16 @@ class Worker:
         timeouts = loop.create_task(self._enforce_timeouts(acceptor))
         with ExitStack() as stack:
             try:
-                loaded = await asyncio.to_thread(stack.enter_context, open_backend())
+                try:
+                    loaded = await asyncio.to_thread(stack.enter_context, open_backend())
+                except Exception as error:
+                    loading.set_exception(error)  # calls wait for it in threads, which the loop waits for when it ends
+                    raise
                 loading.set_result(loaded)
                 context.report_ready()
                 if context.first:
                     loop.run_in_executor(None, _prepare_bundle_list, loaded.backend)
                 await stopped.wait()
-            except Exception as error:
-                loading.set_exception(error)  # calls wait for it in threads, which the loop waits for when it ends
-                raise
             finally:
                 loop.remove_reader(context.stop_descriptor)
                 acceptor.close()

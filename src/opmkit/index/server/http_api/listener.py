@@ -123,9 +123,11 @@ class HttpListener:
             return await self._read_head(reader, seconds)
         protocol.idle_since = time.monotonic()
         try:
-            return await self._read_head(reader, seconds)
+            head = await self._read_head(reader, seconds)
+            protocol.used = True
         finally:
-            protocol.idle_since, protocol.used = None, True
+            protocol.idle_since = None
+        return head
 
     def _is_open(self, writer: asyncio.StreamWriter) -> bool:
         return writer.transport.get_protocol() in self._connections
