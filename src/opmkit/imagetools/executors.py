@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from opmkit.imagetools.errors import ImageToolsError, OpmkitError
-from opmkit.imagetools.extras import install_extra
+from opmkit.imagetools.hints import install_extra
 from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 

@@ -226,3 +226,8 @@ def _render_term(term: Term, names: Mapping[str, str], assign: str) -> str | Non
 
 
 _OWN_NAMES = {str(name): str(name) for name in (*Setting, *Operation)}
+
+
+def install_extra(name: str) -> str:
+    """Return the hint to install an extra of the package, which is not on a package index yet."""
+    return f"install the extra in a checkout of opmkit: pip install '.[{name}]'"

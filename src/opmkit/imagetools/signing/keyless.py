@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.extras import install_extra
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hints import Hint, Setting, install_extra
 from opmkit.imagetools.signing.attachments import (
     SIGNATURE_ANNOTATION,
     SIGNATURE_SUFFIX,
