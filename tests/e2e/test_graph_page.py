@@ -124,16 +124,45 @@ def hostile() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("graph")
-    catalog = directory / "catalog"
-    catalog.mkdir()
-    documents = [*reef(), *lagoon(), *broken(), *shoals(), *hostile()]
-    (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
+def draw(directory: Path, documents: list[dict[str, Any]]) -> Path:
+    """Write the page of a catalog."""
+    (directory / "catalog").mkdir()
+    (directory / "catalog" / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
     page = directory / "catalog.html"
     page.write_text(Opm(directory)("index", "graph", "catalog"))
     return page
+
+
+@pytest.fixture(scope="module")
+def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    documents = [*reef(), *lagoon(), *broken(), *shoals(), *hostile()]
+    return draw(tmp_path_factory.mktemp("graph"), documents)
+
+
+CHANNELS = [f"v1.{number}" for number in range(14)]
+
+
+def repeated() -> list[dict[str, Any]]:
+    """Return a package with the same three problems in each channel, and one with a single problem."""
+    name = "cove.v{}".format
+    entries = [
+        {"name": name("1.0.0"), "replaces": name("0.9.0")},
+        {"name": name("1.9.0"), "replaces": name("1.0.0")},
+        {"name": name("2.0.0")},
+    ]
+    return [
+        {"schema": "olm.package", "name": "cove", "defaultChannel": CHANNELS[-1]},
+        *(channel("cove", channel_name, *entries) for channel_name in CHANNELS),
+        *(bundle("cove", version) for version in ("1.0.0", "2.0.0")),
+        {"schema": "olm.package", "name": "inlet", "defaultChannel": "stable"},
+        channel("inlet", "stable", {"name": "inlet.v1.0.0", "replaces": "inlet.v0.9.0"}),
+        bundle("inlet", "1.0.0"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def repeated_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw(tmp_path_factory.mktemp("repeated"), repeated())
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +219,6 @@ def test_skips_skip_ranges_and_deprecations_are_shown(browser: Browser, graph_pa
 def test_broken_graph_is_drawn_in_red_with_its_problems(browser: Browser, graph_page: Path) -> None:
     browser.dark(on=False)
     browser.open(graph_page, "#atoll")
-    assert browser.evaluate("document.getElementById('problems').open")
     assert browser.text("#problems summary") == "2 errors and 2 warnings"
     assert browser.evaluate("document.querySelectorAll('#problems li').length") == 4
     assert browser.text("#packages [aria-current=true] .problem") == "4 problems"
@@ -220,10 +248,50 @@ def test_problem_selects_its_bundle(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#atoll/valid")
     assert browser.text("#channel option:checked") == "valid"
     assert browser.evaluate("document.querySelectorAll('#graph .problem').length") == 0
+    browser.click("#problems summary")
     browser.evaluate("document.querySelector('#problems li:last-child').scrollIntoView()")
     browser.click("#problems li:last-child button")
     assert browser.evaluate("location.hash") == "#atoll/stable/atoll.v0.9.0"
     assert "does not exist, replaced by atoll.v1.0.0" in browser.text("#details")
+
+
+def test_repeated_problems_are_one_line_with_their_channels(browser: Browser, repeated_page: Path) -> None:
+    browser.open(repeated_page, "#cove")
+    assert browser.text("#problems summary") == "2 errors and 1 warning"
+    assert browser.text("#packages .problem") == "3 problems"
+    assert browser.text("#channel option:checked") == "v1.13 (default, 3 problems)"
+    texts = browser.evaluate(
+        "[...document.querySelectorAll('#problems > ul > li > button')].map((it) => it.textContent)"
+    )
+    assert len(texts) == len(set(texts)) == 3
+    channels = "[...document.querySelectorAll('#problems .channels')].map((list) => list.innerText.split('\\n'))"
+    browser.click("#problems summary")
+    assert browser.evaluate(channels) == [CHANNELS] * 3
+    assert browser.text("#details").count("one of 2 heads") == 1
+
+
+def test_problems_collapse_to_a_line_that_opens(browser: Browser, repeated_page: Path) -> None:
+    browser.open(repeated_page, "#cove")
+    line = "document.querySelector('#problems').getBoundingClientRect().height"
+    graph = "document.getElementById('graph').getBoundingClientRect()"
+    assert browser.evaluate(line) < 50
+    browser.evaluate("document.querySelector('#problems summary').focus()")
+    browser.press("Enter")
+    assert browser.evaluate(line) > 100
+    assert browser.evaluate(f"{graph}.bottom <= innerHeight && {graph}.height >= 180")
+    browser.click("#problems > ul > li:first-child .channels li:nth-child(2) button")
+    assert browser.evaluate("location.hash") == "#cove/v1.1/cove.v1.9.0"
+    assert browser.evaluate(line) > 100
+    browser.click("#problems > ul > li:first-child > button")  # stays in the current channel
+    assert browser.evaluate("location.hash") == "#cove/v1.1/cove.v1.9.0"
+    browser.click("#problems summary")
+    assert browser.evaluate(line) < 50
+
+
+def test_few_problems_are_open(browser: Browser, repeated_page: Path) -> None:
+    browser.open(repeated_page, "#inlet")
+    assert browser.text("#problems summary") == "1 warning"
+    assert "inlet.v0.9.0, which does not exist" in browser.text("#problems li")
 
 
 def test_valid_package_has_no_problems(browser: Browser, graph_page: Path) -> None:

@@ -84,8 +84,24 @@ def test_problems_are_embedded_and_further_ones_counted(monkeypatch: pytest.Monk
     package = documents["package-0"]
     assert (package["errors"], "warnings" in package) == (2, False)
     (problem,) = package["problems"]
-    assert (problem["severity"], problem["channel"], problem["names"]) == ("error", "stable", ["reef.v2.0.0"])
-    assert problem["label"] == "no olm.bundle blob found for the entry"
+    assert problem["severity"] == "error"
+    label = "no olm.bundle blob found for the entry"
+    assert problem["marks"] == [{"channels": ["stable"], "names": ["reef.v2.0.0"], "label": label}]
+
+
+def test_problems_with_the_same_cause_are_one() -> None:
+    entries = (entry("1.0.0", "0.9.0"), entry("1.1.0", "0.9.0"), entry("1.2.0", "1.1.0", ["1.0.0"]))
+    channels = (channel(entries[0], name="alpha"), channel(*entries, name="beta"))
+    blobs = Blobs((PackageBlob("reef", "beta"),), channels, tuple(map(bundle, ("1.0.0", "1.1.0", "1.2.0"))))
+    packages = package_views(blobs)
+    documents = data(render_page("t", packages, package_problems(blobs, packages)))
+    assert documents["catalog"]["packages"][0]["problems"] == 1
+    (problem,) = documents["package-0"]["problems"]
+    assert problem["text"].startswith("reef.v0.9.0 does not exist, but is replaced.")
+    assert [(mark["channels"], mark["label"]) for mark in problem["marks"]] == [
+        (["alpha"], "does not exist, replaced by reef.v1.0.0"),
+        (["beta"], "does not exist, replaced by reef.v1.0.0 and 1 more"),
+    ]
 
 
 def test_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

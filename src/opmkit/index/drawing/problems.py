@@ -12,7 +12,7 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import check_graph, natural_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
@@ -30,6 +30,7 @@ class PackageProblem:
 
     Attributes:
         text: The problem with its location, subject and hint.
+        cause: The problem with its hint, without location, package and channel: equal if it is repeated in channels.
         severity: ERROR if the catalog is invalid because of it.
         channel: The name of its channel, "" if it is not about one.
         names: The bundles that have the problem, in the channel or in all channels.
@@ -37,6 +38,7 @@ class PackageProblem:
     """
 
     text: str
+    cause: str
     severity: Severity = Severity.ERROR
     channel: str = ""
     names: tuple[str, ...] = ()
@@ -69,6 +71,14 @@ def package_problems(blobs: Blobs, packages: Sequence[PackageView]) -> Mapping[s
     return problems
 
 
+def group_problems(problems: Iterable[PackageProblem]) -> list[list[PackageProblem]]:
+    """Group the problems of a package that have the same cause."""
+    groups: defaultdict[tuple[Severity, bool, str], list[PackageProblem]] = defaultdict(list)
+    for problem in problems:
+        groups[problem.severity, bool(problem.channel), problem.cause].append(problem)
+    return list(groups.values())
+
+
 def problem_labels(problems: Sequence[PackageProblem], channel: str) -> Mapping[str, str]:
     """Return the remarks on bundles of a channel, by the names of the bundles."""
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -81,10 +91,12 @@ def problem_labels(problems: Sequence[PackageProblem], channel: str) -> Mapping[
 
 def _error(finding: CatalogFinding, problem: GraphProblem | None) -> PackageProblem:
     text = f"{finding}. {finding.hint}".rstrip()
+    subject = f'bundle "{finding.bundle}": ' if finding.bundle else ""
+    cause = f"{subject}{finding.message}. {finding.hint}".rstrip()
     if problem:
-        return PackageProblem(text, channel=finding.channel, names=problem.names, label=problem.label)
+        return PackageProblem(text, cause, channel=finding.channel, names=problem.names, label=problem.label)
     names = (finding.bundle,) if finding.bundle else ()
-    return PackageProblem(text, channel=finding.channel, names=names, label=finding.message if names else "")
+    return PackageProblem(text, cause, channel=finding.channel, names=names, label=finding.message if names else "")
 
 
 def _cycles(package: PackageView, channel: ChannelBlob, known: GraphProblem | None) -> Iterator[PackageProblem]:
@@ -104,9 +116,13 @@ def _cycles(package: PackageView, channel: ChannelBlob, known: GraphProblem | No
         if reported.isdisjoint(members):
             names = sorted(members, key=natural_key, reverse=True)
             shown = [*names[:_MAX_NAMES], *["..."] * (len(names) > _MAX_NAMES)]
+            cause = (
+                f"entries replace or skip each other in a cycle: {', '.join(shown)}. "
+                "Remove the edge from the oldest of them to a newer one."
+            )
             yield PackageProblem(
-                f"{_subject(package, channel)}: entries replace or skip each other in a cycle: {', '.join(shown)}. "
-                "Remove the edge from the oldest of them to a newer one.",
+                f"{_subject(package, channel)}: {cause}",
+                cause,
                 Severity.WARNING,
                 channel.name,
                 tuple(names),
@@ -125,6 +141,7 @@ def _missing_bundles(package: PackageView, channel: ChannelBlob) -> Iterator[Pac
         yield PackageProblem(
             f'{_subject(package, channel)}, bundle "{replacing[0]}": replaces {name}, which does not exist. '
             "Add the bundle, or remove the edge if no cluster has it installed.",
+            f"{name} does not exist, but is replaced. Add it, or remove the edges if no cluster has it installed.",
             Severity.WARNING,
             channel.name,
             (name,),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opmkit.bundle.finding import Severity
 from opmkit.imagetools.escape import escape_controls
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from opmkit.index.graph_page.comparison import PackageComparison, RowChange
     from opmkit.index.operations.diff.differences import Difference
 
+    ProblemGroup: TypeAlias = Sequence[PackageProblem]
+
+
 MAX_TEXT = 2000
 """Characters of a text of the catalog; longer texts are truncated."""
 MAX_RELATED = 500
@@ -28,7 +31,7 @@ MAX_RELATED = 500
 MAX_LABEL = 200
 """Characters of the label of a problem."""
 MAX_PROBLEMS = 100
-"""Problems of a package; further ones are only counted."""
+"""Distinct problems of a package; further ones are only counted."""
 MAX_CHANGES = 1000
 """Changes of a package; further ones are only counted, and shown in the graph without a text."""
 
@@ -43,7 +46,7 @@ def non_empty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", [], (), 0)}
 
 
-def search_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+def search_data(package: PackageView, problems: Sequence[ProblemGroup]) -> dict[str, Any]:
     """Return the names and versions for the search, and the number of problems."""
     return {
         "name": clean_text(package.name),
@@ -53,7 +56,7 @@ def search_data(package: PackageView, problems: Sequence[PackageProblem]) -> dic
     }
 
 
-def package_data(package: PackageView, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+def package_data(package: PackageView, problems: Sequence[ProblemGroup]) -> dict[str, Any]:
     """Return a package with its bundles, channels and problems.
 
     Bundles are referred to by number. ``order`` has the rows of all channels from top to bottom, as numbers of bundles
@@ -69,8 +72,8 @@ def package_data(package: PackageView, problems: Sequence[PackageProblem]) -> di
             description=clean_text(package.description),
             deprecated=clean_text(package.deprecation),
             problems=list(map(_problem_data, problems[:MAX_PROBLEMS])),
-            errors=sum(problem.severity is Severity.ERROR for problem in problems),
-            warnings=sum(problem.severity is not Severity.ERROR for problem in problems),
+            errors=sum(problem.severity is Severity.ERROR for problem, *_ in problems),
+            warnings=sum(problem.severity is not Severity.ERROR for problem, *_ in problems),
             order=[numbers.get(name, clean_text(name)) for name in order],
         ),
         "bundles": [_bundle_data(package, bundle, images) for bundle in package.bundles.values()],
@@ -79,16 +82,26 @@ def package_data(package: PackageView, problems: Sequence[PackageProblem]) -> di
     }
 
 
-def _problem_data(problem: PackageProblem) -> dict[str, Any]:
+def _problem_data(group: ProblemGroup) -> dict[str, Any]:
+    """Return problems with the same cause as one; ``marks`` are the bundles to mark, with the channels to do so in."""
+    problem = group[0]
+    marks: defaultdict[tuple[tuple[str, ...], str], dict[str, None]] = defaultdict(dict)
+    for repeated in group:
+        marks[repeated.names, repeated.label] |= {repeated.channel: None} if repeated.channel else {}
+    channels = dict.fromkeys(repeated.channel for repeated in group)
     return {
-        "text": clean_text(problem.text),
+        "text": clean_text(problem.text if len(channels) == 1 else problem.cause),
         "severity": problem.severity,
-        **non_empty(
-            channel=clean_text(problem.channel),
-            names=list(map(clean_text, problem.names[:MAX_RELATED])),
-            label=clean_text(problem.label[:MAX_LABEL]),
-        ),
+        "marks": [_mark_data(names, label, list(found)) for (names, label), found in marks.items()],
     }
+
+
+def _mark_data(names: Sequence[str], label: str, channels: Sequence[str]) -> dict[str, Any]:
+    return non_empty(
+        channels=list(map(clean_text, channels[:MAX_RELATED])),
+        names=list(map(clean_text, names[:MAX_RELATED])),
+        label=clean_text(label[:MAX_LABEL]),
+    )
 
 
 def _bundle_data(package: PackageView, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
@@ -136,7 +149,7 @@ def change_counts(differences: Iterable[Difference]) -> list[int]:
     return [kinds[kind] for kind in ChangeKind]
 
 
-def compared_search_data(comparison: PackageComparison, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+def compared_search_data(comparison: PackageComparison, problems: Sequence[ProblemGroup]) -> dict[str, Any]:
     """Return what `search_data` does for the package with the bundles of both catalogs, and the number of changes."""
     data = search_data(comparison.package, problems)
     for name, texts in zip(comparison.package.bundles, data["bundles"], strict=True):
@@ -145,7 +158,7 @@ def compared_search_data(comparison: PackageComparison, problems: Sequence[Packa
     return data | {"counts": change_counts(comparison.differences)}
 
 
-def compared_package_data(comparison: PackageComparison, problems: Sequence[PackageProblem]) -> dict[str, Any]:
+def compared_package_data(comparison: PackageComparison, problems: Sequence[ProblemGroup]) -> dict[str, Any]:
     """Return what `package_data` does for the package with the graphs of both catalogs, and the changes."""
     data = package_data(comparison.package, problems)
     for name, bundle in zip(comparison.package.bundles, data["bundles"], strict=True):

@@ -15,6 +15,7 @@ import orjson
 
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.hints import Hint, Setting
+from opmkit.index.drawing.problems import group_problems
 from opmkit.index.errors import CatalogError
 from opmkit.index.graph_page.assets import asset, script
 from opmkit.index.graph_page.data import (
@@ -51,7 +52,7 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     Raises:
         CatalogError: The data is larger than `MAX_DATA` bytes.
     """
-    found = [problems.get(package.name, ()) for package in packages]
+    found = [group_problems(problems.get(package.name, ())) for package in packages]
     catalog = {"packages": list(map(search_data, packages, found))}
     hint = Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL))
     return _join_page(title, catalog, map(package_data, packages, found), hint)
@@ -74,7 +75,7 @@ def render_comparison(
     Raises:
         CatalogError: The data is larger than `MAX_DATA` bytes.
     """
-    found = [problems.get(comparison.package.name, ()) for comparison in packages]
+    found = [group_problems(problems.get(comparison.package.name, ())) for comparison in packages]
     counts = change_counts(difference for comparison in packages for difference in comparison.differences)
     catalog = {
         "compared": {"title": clean_text(summary), "counts": counts},

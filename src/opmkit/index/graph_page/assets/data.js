@@ -36,14 +36,23 @@ function titleOf(row) {
   return [`${name}.v${version}`, `${name}.${version}`].includes(nameOf(row)) ? [version] : [version, nameOf(row)];
 }
 
-// Problems of the channels in view by the name of a bundle.
+// The marks of a problem are the bundles that have it, each in some channels, or in all of them.
+const problemsIn = (channel) => (current().problems ?? []).filter(({ marks }) => marks.some(({ channels }) => channels?.includes(channel.name)));
+const marksIn = ({ marks }, channel) => marks.filter(({ channels }) => channels?.includes(channel.name) ?? true);
+const hasMark = (problem, channel, name) => marksIn(problem, channel).some(({ names }) => names?.includes(name));
+
+// Problems of the channels in view by the name of a bundle; those with the same label are one.
 function labelsOf(indexes) {
   const labels = new Map(), { problems = [], channels } = current();
-  const names = new Set(indexes.map((index) => channels[index].name));
-  for (const { names: bundles = [], label, severity, channel } of problems) {
-    if (channel !== undefined && !names.has(channel)) continue;
-    const text = channel !== undefined && names.size > 1 ? `${channel}: ${label}` : label;
-    for (const name of bundles) labels.set(name, [...(labels.get(name) ?? []), [severity, text]]);
+  for (const { severity, marks } of problems) for (const { names = [], label, channels: marked } of marks) {
+    const found = marked ? indexes.filter((index) => marked.includes(channels[index].name)) : indexes;
+    if (!found.length) continue;
+    for (const name of names) {
+      if (!labels.has(name)) labels.set(name, new Map());
+      const known = labels.get(name).get(label) ?? { severity, indexes: new Set() };
+      labels.get(name).set(label, { ...known, indexes: new Set([...known.indexes, ...found]) });
+    }
   }
-  return labels;
+  const text = (label, found) => found.size < indexes.length ? `${channelNames([...found].sort((one, other) => one - other))}: ${label}` : label;
+  return new Map([...labels].map(([name, found]) => [name, [...found].map(([label, known]) => [known.severity, text(label, known.indexes)])]));
 }

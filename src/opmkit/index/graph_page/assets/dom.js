@@ -1,5 +1,6 @@
 // Elements of the page. Texts of the catalog are only ever inserted as text nodes and attributes.
 const byId = (id) => document.getElementById(id);
+const phone = matchMedia("(max-width: 760px)");
 const graph = byId("graph"), height = byId("height"), search = byId("search"), results = byId("results");
 
 function fill(node, attributes, children) {

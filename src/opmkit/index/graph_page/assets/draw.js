@@ -122,7 +122,7 @@ function showColumns() {
   box.hidden = board.columns.length < 2;
   const names = box.hidden ? [] : board.columns.map((column) => {
     const [number] = column.indexes, name = channels[number].name + remarksOfChannel(current(), channels[number]);
-    const isBroken = (current().problems ?? []).some((problem) => problem.channel === channels[number].name);
+    const isBroken = problemsIn(channels[number]).length > 0;
     const node = button(() => setChannel(number), { title: name, class: `${colorOf(number)} ${isBroken ? "problem" : ""}`,
       "aria-pressed": String(number === index), "aria-label": `Channel ${name}` }, channels[number].name);
     node.style.left = `${column.x * zoom - 11}px`;

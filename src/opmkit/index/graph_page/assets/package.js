@@ -23,7 +23,7 @@ function showPackage(number, channelName, bundleName) {
 }
 
 function remarksOfChannel(shown, channel) {
-  const count = (shown.problems ?? []).filter((problem) => problem.channel === channel.name).length;
+  const count = problemsIn(channel).length;
   const remarks = [channel.change, channel.name === shown.default && "default", channel.deprecated && "deprecated",
     count && plural(count, "problem")].filter(Boolean);
   return remarks.length ? ` (${remarks.join(", ")})` : "";
@@ -31,22 +31,25 @@ function remarksOfChannel(shown, channel) {
 
 function showList(box, title, items, omitted) {
   box.hidden = items.length === 0;
-  box.open = box.id === "problems" || matchMedia("(min-width: 761px)").matches; // a phone shows the graph first
+  box.open = !phone.matches; // a phone shows the graph first
   box.querySelector("summary").textContent = title;
   if (omitted) items.push(element("li", {}, `and ${omitted} more`));
   box.querySelector("ul").replaceChildren(...items);
 }
 
+// Problems that do not fit without scrolling are collapsed to a line.
 function showProblems({ problems = [], errors = 0, warnings = 0 }) {
   const title = [...(errors ? [plural(errors, "error")] : []), ...(warnings ? [plural(warnings, "warning")] : [])].join(" and ");
-  const items = problems.map((problem) => element("li", { class: problem.severity }, ...linkedText(problem, problem.names ?? [])));
-  showList(byId("problems"), title, items, errors + warnings - problems.length);
+  const items = problems.map((problem) => element("li", { class: problem.severity }, ...linkedText(problem), ...linkedChannels(problem)));
+  const box = byId("problems"), list = box.querySelector("ul");
+  showList(box, title, items, errors + warnings - problems.length);
+  if (list.scrollHeight > list.clientHeight) box.open = false;
 }
 
 function showChanges({ changes = [], counts = [0, 0, 0] }) {
   const items = changes.map((change) => element("li", { class: `change ${change.kind}` },
     element("span", { "aria-hidden": "true", class: "sign" }, SIGNS[change.kind]),
-    ...linkedText(change, change.bundle === undefined ? [] : [change.bundle])));
+    ...linkedText({ text: change.text, marks: [{ channels: change.channel && [change.channel], names: change.bundle && [change.bundle] }] })));
   showList(byId("changes"), countChanges(counts), items, counts.reduce((sum, count) => sum + count, 0) - changes.length);
 }
 
@@ -55,18 +58,35 @@ function countChanges(counts) {
   return `${plural(counts.reduce((sum, count) => sum + count, 0), "difference")}: ${parts.filter(Boolean).join(", ")}`;
 }
 
-// A problem or change of a channel or a bundle is a button that selects it.
-function linkedText({ text, channel: name }, bundles) {
+// A problem or change of a channel or a bundle is a button that selects it, in the current channel if it is one of several.
+function linkedText(subject) {
   const { channels } = current();
-  const rowOf = (channel) => channel.rows.findIndex((row) => bundles.includes(nameOf(row)));
-  const index = channels.findIndex((channel) => (name === undefined ? rowOf(channel) >= 0 : channel.name === name));
-  if (index < 0) return [text];
-  return [button(() => {
-    const known = name === undefined && state.index >= 0 && rowOf(channels[state.index]) >= 0 ? state.index : index;
-    const row = channels[known].rows[rowOf(channels[known])];
-    showChannel(known, row && nameOf(row));
-    graph.focus();
-  }, {}, text)];
+  const isIn = (channel) => marksIn(subject, channel).some((mark) => mark.channels || markedRow(subject, channel));
+  const index = channels.findIndex(isIn);
+  if (index < 0) return [subject.text];
+  return [button(() => selectMark(subject, isIn(channels[state.index]) ? state.index : index), {}, subject.text)];
+}
+
+// The channels of a repeated problem, as buttons that select its bundle there.
+function linkedChannels(problem) {
+  const names = [...new Set(problem.marks.flatMap(({ channels = [] }) => channels))], { channels } = current();
+  if (names.length < 2) return [];
+  const links = names.map((name) => {
+    const index = channels.findIndex((channel) => channel.name === name);
+    return element("li", {}, index < 0 ? name : button(() => selectMark(problem, index), {}, name));
+  });
+  return [element("ul", { class: "channels", "aria-label": plural(names.length, "channel") }, ...links)];
+}
+
+const markedRow = (subject, channel) => {
+  const names = new Set(marksIn(subject, channel).flatMap((mark) => mark.names ?? []));
+  return channel.rows.find((row) => names.has(nameOf(row)));
+};
+
+function selectMark(subject, index) {
+  const row = markedRow(subject, current().channels[index]);
+  showChannel(index, row && nameOf(row));
+  graph.focus();
 }
 
 function showChannel(index, bundleName) {

@@ -49,9 +49,9 @@ function dotKinds(column, cells, number) {
 
 // Whether a problem with a bundle is one of the channels of a column.
 function labelsIn(column, row) {
-  const names = new Set(column.indexes.map((index) => current().channels[index].name));
-  return state.labels.has(nameOf(row)) && (current().problems ?? []).some((problem) =>
-    problem.names?.includes(nameOf(row)) && (problem.channel === undefined || names.has(problem.channel)));
+  const { problems = [], channels } = current();
+  return state.labels.has(nameOf(row)) && problems.some((problem) =>
+    column.indexes.some((index) => hasMark(problem, channels[index], nameOf(row))));
 }
 
 // Edges for screen readers: channels with the same edges are named together.
@@ -81,9 +81,9 @@ function remarks(row, number) {
   const cells = [...row.cells], entries = cells.filter(([, cell]) => isEntry(cell)), change = changeOf(row);
   for (const [, text] of labels) result.push(["problem", text]);
   for (const text of changesOf(row)) result.push([`change ${change || "changed"}`, text]);
-  const names = new Set((shown.problems ?? []).filter((problem) => problem.names?.includes(nameOf(row))).map((problem) => problem.channel));
+  const isMarked = (index) => problemsIn(shown.channels[index]).some((problem) => hasMark(problem, shown.channels[index], nameOf(row)));
   const heads = entries.filter(([index, cell]) => !isRemoved(cell) && isHead(index, number) &&
-    !(board.isMulti && names.has(shown.channels[index].name))).map(([index]) => index);
+    !(board.isMulti && isMarked(index))).map(([index]) => index);
   if (labels.length && !board.isMulti && (heads.length || !entries.length)) return result;
   if (!entries.length && !labels.length) result.push(["muted", board.isMulti ? "in no channel" : "not in this channel"]);
   else if (board.isMulti && heads.length) result.push(["muted", `head of ${channelNames(heads)}`]);
