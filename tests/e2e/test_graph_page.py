@@ -160,6 +160,39 @@ def repeated() -> list[dict[str, Any]]:
     ]
 
 
+LONG_NAMES = ["fast", *(f"stable-v1.{number}-with-a-very-long-name" for number in range(11))]
+COLUMN_BOXES = """[...document.querySelectorAll('#columns button')].map((name) => {
+  const outer = document.getElementById('columns').getBoundingClientRect(), box = name.getBoundingClientRect();
+  const range = document.createRange();
+  range.selectNodeContents(name);
+  const isInside = (line) => line.top >= Math.max(outer.top, box.top) && line.left >= box.left - 1
+    && line.bottom <= Math.min(outer.bottom, box.bottom) && line.right <= box.right + 1;
+  const whole = [...range.getClientRects()].every(isInside);
+  return { text: name.textContent, left: box.left, right: box.right, whole };
+})"""
+MIDDLES = """[...document.querySelectorAll('#row-0 .dot')].map((dot) => dot.getBoundingClientRect())
+  .map((box) => (box.left + box.right) / 2)"""
+TITLES_END = """Math.max(...[...document.querySelectorAll('#graph .title')]
+  .map((title) => title.getBoundingClientRect().right))"""
+
+
+def long_names() -> list[dict[str, Any]]:
+    """Return a package with twelve channels that have long names, and a missing bundle with a long name."""
+    package = "community-edition-of-the-gulf-operator"
+    names = [f"{package}.v1.{number}.0" for number in range(20)]
+    entries = [{"name": newer, "replaces": older} for older, newer in pairwise([f"{package}.v0.9.0-alpha.1", *names])]
+    return [
+        {"schema": "olm.package", "name": package, "defaultChannel": "fast"},
+        *(channel(package, name, *entries) for name in LONG_NAMES),
+        *(bundle(package, f"1.{number}.0") for number in range(20)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw(tmp_path_factory.mktemp("long"), long_names())
+
+
 @pytest.fixture(scope="module")
 def repeated_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return draw(tmp_path_factory.mktemp("repeated"), repeated())
@@ -384,6 +417,41 @@ def test_channels_are_shown_in_columns(browser: Browser, graph_page: Path) -> No
     browser.click("#columns button:nth-child(2)")
     assert browser.evaluate("location.hash") == "#reef/stable/reef.v1.1.0?view=columns"
     assert "in candidate and stable" in browser.text("#details")
+
+
+@pytest.mark.parametrize("steps", [-4, 0, 2])
+def test_names_of_columns_are_whole_and_apart(browser: Browser, long_page: Path, steps: int) -> None:
+    browser.open(long_page, "#?view=columns")
+    for _ in range(abs(steps)):
+        browser.click("#in" if steps > 0 else "#out")
+    boxes = browser.evaluate(COLUMN_BOXES)
+    assert [box["text"] for box in boxes] == LONG_NAMES
+    assert all(box["whole"] for box in boxes)
+    assert all(left["right"] <= right["left"] for left, right in pairwise(boxes))
+    for box, dot in zip(boxes, browser.evaluate(MIDDLES), strict=True):
+        assert abs((box["left"] + box["right"]) / 2 - dot) < 3
+
+
+def test_columns_scroll_below_their_names_and_beside_the_versions(browser: Browser, long_page: Path) -> None:
+    browser.open(long_page, "#?view=columns")
+    assert browser.evaluate(f"{TITLES_END} < document.querySelector('#columns button').getBoundingClientRect().left")
+    browser.evaluate("document.getElementById('graph').scrollTo(90, 60)")
+    browser.until("document.getElementById('columns').scrollLeft === 90")
+    browser.click("#row-6 .margin")
+    assert browser.evaluate("document.getElementById('graph').scrollLeft") == 90
+    assert browser.evaluate(
+        "(() => { const box = document.querySelector('#columns button').getBoundingClientRect();"
+        " const found = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);"
+        f" return box.left < {TITLES_END} && found.closest('button') === null; }})()"
+    )
+    browser.evaluate("document.getElementById('graph').focus()")
+    for _ in LONG_NAMES:
+        browser.press("ArrowRight")
+    assert browser.evaluate(
+        "document.querySelector('#columns [aria-pressed=true]').getBoundingClientRect().right"
+        " <= document.getElementById('graph').getBoundingClientRect().right"
+    )
+    assert browser.evaluate("document.querySelector('#columns [aria-pressed=true]').textContent") == LONG_NAMES[-1]
 
 
 def test_channels_are_merged_with_their_names_and_colors(browser: Browser, graph_page: Path) -> None:

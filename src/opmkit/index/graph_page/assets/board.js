@@ -1,6 +1,7 @@
 // A board is what is drawn: rows with bundles, edges between them, and columns of lanes. It contains one channel, or all
 // channels of a package, in columns or merged. Each row has the rows of the channels that contain its bundle as `cells`.
 const LEFT = 24, LANE_WIDTH = 18, ARCS_WIDTH = 60, NARROW_ARCS_WIDTH = 26, MAX_STROKES = 3, COLORS = 8;
+const MIN_TITLE_WIDTH = 160, MAX_NAME_LENGTH = 180, MAX_NAME_LINES = 4, NAME_LINE = 18;
 
 function makeBoard() {
   const shown = current(), { channels } = shown;
@@ -15,20 +16,36 @@ function makeBoard() {
     channels[index].rows.forEach((row, number) => rows[place[number]].cells.set(index, row));
   const groups = state.view === "merged" || !isMulti ? [indexes] : indexes.map((index) => [index]);
   const board = { isMulti, isMerged: isMulti && state.view === "merged", indexes, rows, columns: [] };
-  const titleWidth = groups.length < 2 ? 0 : Math.min(180, 16 + 8.2 * rows.reduce((most, row) => Math.max(most, titleOf(row)[0].length), 0));
+  const titleWidth = groups.length < 2 ? 0 : Math.min(Math.max(MIN_TITLE_WIDTH, graph.clientWidth / 2), 16 + rows.reduce((most, row) => Math.max(most, boldWidth(titleOf(row)[0])), 0));
   let x = LEFT + titleWidth;
   for (const group of groups) {
     const column = makeColumn(group, places, rows.length, (row) => group.some((index) => rows[row].cells.has(index)));
     const hasArcs = column.edges.some((edge) => edge.lane === undefined);
+    column.name = groups.length > 1 ? wrapName(channels[group[0]].name) : [];
+    column.nameWidth = column.name.length * NAME_LINE + 6;
+    const aside = Math.max(0, column.nameWidth / 2 - 12); // of the first lane, for names of several lines
     column.left = x;
-    column.x = x + (hasArcs ? (groups.length > 1 ? NARROW_ARCS_WIDTH : ARCS_WIDTH) : 0);
-    column.width = Math.max(1, ...column.used) * LANE_WIDTH;
+    column.x = x + Math.max(aside, hasArcs ? (groups.length > 1 ? NARROW_ARCS_WIDTH : ARCS_WIDTH) : 0);
+    column.width = Math.max(LANE_WIDTH + aside, Math.max(1, ...column.used) * LANE_WIDTH);
     x = column.x + column.width + (groups.length > 1 ? 10 : 0);
     board.columns.push(column);
   }
   board.titleWidth = titleWidth;
   board.labelX = (row) => (groups.length > 1 ? x : board.columns[0].x + board.columns[0].used[row] * LANE_WIDTH);
   return board;
+}
+
+// The lines of the name of a channel above its column, broken after punctuation if possible.
+function wrapName(name) {
+  const lines = [""];
+  for (const part of name.match(/[^-._/]*[-._/]?/g)) {
+    if (lines.at(-1) && boldWidth(lines.at(-1) + part) > MAX_NAME_LENGTH) lines.push("");
+    for (const character of part) {
+      if (boldWidth(lines.at(-1) + character) > MAX_NAME_LENGTH) lines.push("");
+      lines[lines.length - 1] += character;
+    }
+  }
+  return lines.length > MAX_NAME_LINES ? [...lines.slice(0, MAX_NAME_LINES - 1), `${lines[MAX_NAME_LINES - 1].slice(0, -1)}…`] : lines;
 }
 
 function makeColumn(indexes, places, count, isPresent) {

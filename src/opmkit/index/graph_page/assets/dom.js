@@ -13,6 +13,10 @@ const element = (name, attributes = {}, ...children) => fill(document.createElem
 const svgElement = (name, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 
+const ruler = element("canvas").getContext("2d"), { fontSize, fontFamily } = getComputedStyle(document.body);
+ruler.font = `600 ${fontSize} ${fontFamily}`;
+const boldWidth = (text) => ruler.measureText(text).width;
+
 function button(action, attributes, ...children) {
   const node = element("button", { type: "button", ...attributes }, ...children);
   node.addEventListener("click", action);

@@ -1,5 +1,5 @@
 // The graph: the rows in view and the edges that cross them.
-const ROW_HEIGHT = 26, OVERSCAN = 12, MIN_REMARKS = 160;
+const ROW_HEIGHT = 26, OVERSCAN = 12, MIN_REMARKS = 160, MAX_REMARKS = 480;
 
 const yOfLine = (line) => line * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
 const y = (number) => yOfLine(lineAt(number));
@@ -31,8 +31,9 @@ function paint() {
   for (const line of board.lines.slice(first, last)) rows.append(line.row < 0 ? drawFold(line) : drawRow(line.row, board.shown));
   const arrow = svgElement("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 12, refY: 4, markerWidth: 8, markerHeight: 8,
     markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, svgElement("path", { class: "arrow", d: "M0 0L8 4L0 8Z" }));
-  const image = svgElement("svg", { role: "presentation" }, arrow, ...currentColumn(top, bottom), lines, rows);
+  const image = svgElement("svg", { role: "presentation" }, arrow, ...drawCurrentColumn(top, bottom), lines, rows);
   image.setAttribute("height", (bottom - top) * zoom);
+  image.setAttribute("width", Math.max(graph.clientWidth, (board.width ?? 0) * zoom)); // until it is measured, to not scroll back
   image.style.top = `${top * zoom}px`;
   height.replaceChildren(image);
   if (board.isMulti) for (const label of rows.querySelectorAll("text.label")) shorten(label);
@@ -46,9 +47,21 @@ function paint() {
   else graph.removeAttribute("aria-activedescendant");
 }
 
-// Cuts remarks that do not fit next to the columns; the details and the tooltip of the row have all of them.
+// The width of the versions next to columns, which stay in view unless they leave too little room for the columns.
+const titlesEnd = () => LEFT + state.board.titleWidth - 12;
+const fixedWidth = () => (titlesEnd() * state.zoom <= graph.clientWidth * 0.6 ? titlesEnd() : 0);
+
+// Cuts the middle of a title, since names of bundles end with the version.
+function fitTitle(title) {
+  const room = state.board.titleWidth - 16, kept = Math.floor((title.length * room) / boldWidth(title)) - 2, end = Math.ceil(kept * 0.6);
+  return boldWidth(title) <= room + 1 ? title : `${title.slice(0, kept - end)}…${title.slice(-end)}`;
+}
+
+// Cuts remarks that do not fit next to the columns; the details and the tooltip of the row have all of them. Remarks that
+// have too little room without scrolling get more.
 function shorten(label) {
-  const start = label.x.baseVal[0].value, limit = Math.max(graph.clientWidth / state.zoom - LEFT, start + MIN_REMARKS) - 4;
+  const start = label.x.baseVal[0].value, room = graph.clientWidth / state.zoom - LEFT - start;
+  const limit = start + (room < MIN_REMARKS ? MAX_REMARKS : room) - 4;
   for (const part of [...label.children].reverse()) {
     const excess = start + label.getComputedTextLength() - limit, text = part.textContent;
     if (excess <= 0) return;
@@ -58,10 +71,20 @@ function shorten(label) {
   }
 }
 
-function currentColumn(top, bottom) {
-  const column = state.board.columns.find(({ indexes }) => indexes.includes(state.index));
-  return state.board.columns.length < 2 || !column ? [] : [svgElement("rect", {
-    class: "current", x: column.left - 6, y: top, width: column.x + column.width - column.left, height: Math.max(0, bottom - top) })];
+const currentColumn = () => state.board.columns.length < 2 ? undefined : state.board.columns.find(({ indexes }) => indexes.includes(state.index));
+const endOf = (column) => column.x + column.width - 6;
+
+function drawCurrentColumn(top, bottom) {
+  const column = currentColumn();
+  return !column ? [] : [svgElement("rect", {
+    class: "current", x: column.left - 12, y: top, width: endOf(column) - column.left + 12, height: Math.max(0, bottom - top) })];
+}
+
+function scrollToColumn() {
+  const column = currentColumn(), { zoom } = state;
+  if (!column) return;
+  const start = (column.left - 12 - fixedWidth()) * zoom, end = endOf(column) * zoom - graph.clientWidth;
+  graph.scrollLeft = Math.min(start, Math.max(end, graph.scrollLeft));
 }
 
 function drawEdges(lines, column, first, last) {
@@ -116,16 +139,21 @@ function signPlace(column, { newer, older, lane }) {
   return { x, y: (y(newer) + y(older)) / 2 };
 }
 
-// The names of the columns, which scroll with the graph.
+// The names of the columns, which scroll with the graph and are not larger than its text.
 function showColumns() {
-  const { board, zoom, index } = state, { channels } = current(), box = byId("columns");
+  const { board, zoom, index } = state, { channels } = current(), box = byId("columns"), scale = Math.min(1, zoom);
   box.hidden = board.columns.length < 2;
+  box.style.height = `${scale * (12 + 1.06 * Math.max(0, ...board.columns.flatMap((column) => column.name.map(boldWidth))))}px`;
+  box.style.fontSize = `${scale * 100}%`;
+  box.style.clipPath = `inset(0 0 0 ${fixedWidth() * zoom}px)`;
+  box.style.scrollPaddingLeft = `${fixedWidth() * zoom}px`;
   const names = box.hidden ? [] : board.columns.map((column) => {
     const [number] = column.indexes, name = channels[number].name + remarksOfChannel(current(), channels[number]);
     const isBroken = problemsIn(channels[number]).length > 0;
     const node = button(() => setChannel(number), { title: name, class: `${colorOf(number)} ${isBroken ? "problem" : ""}`,
-      "aria-pressed": String(number === index), "aria-label": `Channel ${name}` }, channels[number].name);
-    node.style.left = `${column.x * zoom - 11}px`;
+      "aria-pressed": String(number === index), "aria-label": `Channel ${name}` }, ...column.name.map((line) => element("span", {}, line)));
+    node.style.left = `${column.x * zoom + 1 - (column.nameWidth * scale) / 2}px`;
+    node.style.width = `${column.nameWidth * scale}px`;
     return node;
   });
   if (names.length) names.push(element("span"));

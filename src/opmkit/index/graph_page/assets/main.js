@@ -37,8 +37,6 @@ function selectMarked(step) {
 function stepChannel(step) {
   const index = Math.min(current().channels.length - 1, Math.max(0, state.index + step));
   if (index !== state.index) setChannel(index);
-  byId("columns").querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  if (state.board.columns.length > 1) graph.scrollLeft = byId("columns").scrollLeft;
 }
 
 function onPackagesKey(event) {
@@ -101,6 +99,7 @@ byId("reset").addEventListener("click", () => zoomBy(0));
 byId("theme").addEventListener("click", () => { theme = (theme + 1) % themes.length; applyTheme(); });
 system.addEventListener("change", applyTheme);
 graph.addEventListener("scroll", repaint, { passive: true });
+byId("columns").addEventListener("focusin", () => { graph.scrollLeft = byId("columns").scrollLeft; });
 graph.addEventListener("keydown", onGraphKey);
 graph.addEventListener("click", (event) => {
   const row = event.target.closest(".row");

@@ -110,6 +110,7 @@ function showChannel(index, bundleName) {
   resize();
   const number = Math.min(Math.max(found, 0), board.rows.length - 1);
   selectRow(bundleName === undefined && isFolded(number) ? rowNear(0) : number);
+  scrollToColumn();
 }
 
 function setChannel(index) {

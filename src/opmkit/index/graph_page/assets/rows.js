@@ -5,7 +5,7 @@ const titleAt = (number) => titleOf(state.board.rows[number])[0];
 function drawRow(number, count) {
   const { board, selected } = state, row = board.rows[number], change = changeOf(row);
   const [title, full] = titleOf(row), shown = [...(full ? [["muted", full]] : []), ...remarks(row, number)];
-  const name = svgElement("tspan", { class: `title ${change}` }, title), isApart = board.titleWidth > 0;
+  const isApart = board.titleWidth > 0, name = svgElement("tspan", { class: `title ${change}` }, isApart ? fitTitle(title) : title);
   const label = svgElement("text", { class: "label", x: board.labelX(number), y: y(number) }, ...(isApart ? [] : [name]));
   for (const [kind, text] of shown) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
   const node = svgElement("g", {
@@ -14,13 +14,13 @@ function drawRow(number, count) {
     "aria-label": [title, ...shown.map(([, text]) => text), ...spokenEdges(row, number)].join(", "),
   }, svgElement("rect", { class: "band", x: 0, y: y(number) - ROW_HEIGHT / 2, width: 20000, height: ROW_HEIGHT }));
   for (const column of board.columns) if (column.isPresent(number)) node.append(...drawDot(column, row, number));
-  const left = isApart ? graph.scrollLeft / state.zoom : 0; // versions stay in view next to columns
+  const left = isApart && fixedWidth() ? graph.scrollLeft / state.zoom : 0;
   if (isApart) node.append(
-    svgElement("rect", { class: "margin", x: left, y: y(number) - ROW_HEIGHT / 2, width: LEFT + board.titleWidth - 8, height: ROW_HEIGHT }),
+    svgElement("rect", { class: "margin", x: left, y: y(number) - ROW_HEIGHT / 2, width: titlesEnd(), height: ROW_HEIGHT }),
     svgElement("text", { x: left + LEFT - 6, y: y(number) }, name));
   if (change) node.append(svgElement("text", { class: `sign ${change}`, x: left + 6, y: y(number) }, SIGNS[change]));
   node.append(label);
-  if (board.isMulti) node.prepend(svgElement("title", {}, shown.map(([, text]) => text).join(", ")));
+  if (board.isMulti) node.prepend(svgElement("title", {}, [[, title], ...shown].map(([, text]) => text).join(", ")));
   return node;
 }
 
