@@ -650,8 +650,69 @@ def test_phone_shows_graph_and_details_without_scrolling_sideways(browser: Brows
             )
             box = browser.evaluate(f"document.querySelector('{selector}').getBoundingClientRect().bottom")
             assert box <= 844
-        heights = "[...document.querySelectorAll('button:not(#skip)')].map((it) => it.getBoundingClientRect().height)"
+        heights = (
+            "[...document.querySelectorAll('button:not(#skip), select')].filter((it) => it.checkVisibility())"
+            ".map((it) => it.getBoundingClientRect().height)"
+        )
         assert min(browser.evaluate(heights)) >= 24
+    finally:
+        browser.emulate_desktop()
+
+
+SHEET = "document.getElementById('sheet').checkVisibility()"
+
+
+def test_sheet_with_details_is_closed_and_opened_on_a_phone(browser: Browser, graph_page: Path) -> None:
+    browser.emulate_phone(390, 844)
+    try:
+        browser.open(graph_page, "#reef")
+        height = "document.getElementById('graph').clientHeight"
+        before = browser.evaluate(height)
+        assert "Close the details (Escape)" in browser.accessible_names("button")
+        browser.click("#close")
+        assert not browser.evaluate(SHEET)
+        assert browser.evaluate("document.activeElement.id") == "graph"
+        assert browser.evaluate(height) > before
+        browser.press("ArrowDown")
+        assert not browser.evaluate(SHEET)
+        browser.press("Enter")
+        assert selected(browser) == "reef.v1.0.0"
+        assert browser.evaluate(SHEET)
+        browser.press("Escape")
+        assert not browser.evaluate(SHEET)
+        browser.click("#row-0")
+        assert browser.evaluate(SHEET)
+        assert selected(browser) == "reef.v1.1.0"
+        browser.press("/")
+        browser.press("Escape")  # leaves the search only
+        assert browser.evaluate(SHEET)
+        browser.click("#close")
+    finally:
+        browser.emulate_desktop()
+    assert browser.evaluate(SHEET)
+    browser.press("Escape")
+    assert browser.evaluate(SHEET)
+    assert not browser.evaluate("document.getElementById('close').checkVisibility()")
+
+
+def test_packages_are_a_select_on_a_phone(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#atoll")
+    assert not browser.evaluate("document.getElementById('package-select').checkVisibility()")
+    browser.emulate_phone(390, 844)
+    try:
+        browser.open(graph_page, "#atoll")
+        assert not browser.evaluate("document.getElementById('packages').checkVisibility()")
+        assert browser.evaluate("document.querySelector('nav').getBoundingClientRect().height") < 60
+        assert browser.text("#package-select option:checked") == "atoll (4 problems)"
+        assert "Package" in browser.accessible_names("combobox")
+        browser.evaluate("document.getElementById('package-select').focus()")
+        browser.press("s")
+        browser.press("h")
+        browser.until("document.getElementById('name').textContent.startsWith('shoal')")
+        assert browser.evaluate("location.hash").startswith("#shoal")
+        browser.evaluate("location.hash = '#reef'")
+        browser.until("document.getElementById('name').textContent === 'reef'")
+        assert browser.text("#package-select option:checked") == "reef"
     finally:
         browser.emulate_desktop()
 

@@ -18,6 +18,7 @@ function onGraphKey(event) {
   else if (event.key in zooms) zoomBy(zooms[event.key]);
   else if (event.key === "n" || event.key === "p") selectMarked(event.key === "n" ? 1 : -1);
   else if (event.key === "v" && current().order) setView(VIEWS[(VIEWS.indexOf(state.view) + 1) % VIEWS.length]);
+  else if (event.key === "Enter" && isClosed()) openSheet();
   else if (event.key === "c" && catalog.compared) setOnly(!state.only);
   else if (event.key in channels && state.board.isMulti) stepChannel(channels[event.key]);
   else return;
@@ -87,6 +88,8 @@ byId("packages").addEventListener("click", (event) => {
   if (button) showPackage(Number(button.dataset.number));
 });
 byId("packages").addEventListener("keydown", onPackagesKey);
+byId("package-select").addEventListener("change", (event) => showPackage(Number(event.target.value)));
+byId("close").addEventListener("click", closeSheet);
 byId("skip").addEventListener("click", () => graph.focus());
 byId("channel").addEventListener("change", (event) => setChannel(Number(event.target.value)));
 byId("only-label").hidden = !catalog.compared;
@@ -103,8 +106,10 @@ byId("columns").addEventListener("focusin", () => { graph.scrollLeft = byId("col
 graph.addEventListener("keydown", onGraphKey);
 graph.addEventListener("click", (event) => {
   const row = event.target.closest(".row");
-  if (row) selectRow(Number(row.dataset.number));
-  else if (event.target.closest(".fold")) setOnly(false);
+  if (row) {
+    openSheet();
+    selectRow(Number(row.dataset.number));
+  } else if (event.target.closest(".fold")) setOnly(false);
 });
 graph.addEventListener("wheel", (event) => {
   if (!event.ctrlKey) return;
@@ -119,7 +124,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !document.activeElement?.matches("input[type=search], select, textarea")) {
     event.preventDefault();
     search.focus();
-  }
+  } else if (event.key === "Escape" && !event.defaultPrevented) closeSheet();
 });
 new ResizeObserver(repaint).observe(graph);
 

@@ -8,6 +8,7 @@ function showPackage(number, channelName, bundleName) {
     entry.tabIndex = isShown ? 0 : -1; // one stop of the Tab key, arrows move within
     if (isShown) scrollWithin(entry.closest("nav"), entry);
   }
+  byId("package-select").value = String(number);
   byId("name").textContent = shown.name;
   byId("description").textContent = shown.description ?? "";
   byId("deprecation").textContent = shown.deprecated ? `Deprecated: ${shown.deprecated}` : "";
@@ -86,7 +87,22 @@ const markedRow = (subject, channel) => {
 function selectMark(subject, index) {
   const row = markedRow(subject, current().channels[index]);
   showChannel(index, row && nameOf(row));
+  openSheet();
   graph.focus();
+}
+
+// On phones, the details are a sheet at the bottom of the screen, which can be closed.
+const isClosed = () => phone.matches && document.body.classList.contains("closed");
+
+function openSheet() {
+  document.body.classList.remove("closed");
+}
+
+function closeSheet() {
+  if (!phone.matches || isClosed()) return;
+  document.body.classList.add("closed");
+  announce("Details closed");
+  graph.focus({ preventScroll: true });
 }
 
 function showChannel(index, bundleName) {
@@ -155,6 +171,8 @@ function scrollToRow(number) {
 }
 
 function listPackages() {
+  byId("package-select").replaceChildren(...catalog.packages.map(({ name, problems }, number) =>
+    element("option", { value: number }, name + (problems ? ` (${plural(problems, "problem")})` : ""))));
   byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated, problems, counts }, number) => {
     const present = bundles.filter(([, , change]) => change !== "removed").length;
     const remark = element("small", {}, plural(present, "bundle") + (deprecated ? ", deprecated" : ""));

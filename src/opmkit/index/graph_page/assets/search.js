@@ -47,6 +47,7 @@ function openHit(index) {
   if (!hit) return;
   closeResults();
   showPackage(hit.number, hit.channel, hit.bundle);
+  openSheet();
   graph.focus();
 }
 
