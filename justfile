@@ -22,7 +22,7 @@ test *arguments:
 
 # Run the unit tests
 unit *arguments:
-    {{bin}}/pytest -q -n auto -m unit tests/bundle tests/cli tests/imagetools tests/index tests/kube tests/olm {{arguments}}
+    {{bin}}/pytest -q -n auto -m unit tests/bundle tests/cli tests/core tests/documents tests/imagetools tests/index tests/kube tests/olm {{arguments}}
 
 # Run the unit tests with the lowest versions of the dependencies
 lowest *arguments:

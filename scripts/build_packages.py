@@ -20,7 +20,7 @@ from man_pages import contents
 from opmkit.cli.console import print_line
 from opmkit.cli.main import run_app
 from opmkit.cli.registration import add_command
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 ROOT = Path(__file__).parents[1]
 MANUAL = "OPMKIT_MANUAL"

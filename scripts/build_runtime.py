@@ -27,8 +27,8 @@ from opmkit.cli.go_commands import require_flags
 from opmkit.cli.main import run_app
 from opmkit.cli.registration import add_command
 from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.imagetools.epoch import rfc3339, source_date_epoch
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.epoch import rfc3339, source_date_epoch
+from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import write_tar
 from opmkit.imagetools.reference import parse_image_reference

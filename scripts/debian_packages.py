@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from image_sources import HOME, UnpackedSource
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from sbom import normalized, requirements
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.spec import Platform
 
 if TYPE_CHECKING:

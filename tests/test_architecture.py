@@ -129,7 +129,7 @@ def test_images_are_read_from_registries_without_the_modules_for_writing() -> No
     assert done.stdout == "[]\n"
 
 
-VERSION_NEEDS_NONE_OF = ("typer", "dataclasses", "opmkit.imagetools.hints", "opmkit.index", "opmkit.cli.commands")
+VERSION_NEEDS_NONE_OF = ("typer", "dataclasses", "opmkit.core.hints", "opmkit.index", "opmkit.cli.commands")
 
 
 def test_version_imports_neither_typer_nor_other_commands() -> None:

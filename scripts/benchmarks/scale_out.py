@@ -16,7 +16,7 @@ from tests.kit.dask_cluster import DaskCluster
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.registry import Registry
 
-from opmkit.imagetools.executors import MAX_BATCH, ExecutorLocation
+from opmkit.core.executors import MAX_BATCH, ExecutorLocation
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
-    from opmkit.imagetools.errors import ImageToolsError, OpmkitError
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.errors import OpmkitError
+    from opmkit.core.progress import Progress
+    from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
@@ -120,7 +121,7 @@ _MODULES = {
         "ImageToolsError",
         "OpmkitError",
     ),
-    "opmkit.imagetools.progress": ("Progress",),
+    "opmkit.core.progress": ("Progress",),
     "opmkit.imagetools.reference": ("Reference",),
     "opmkit.imagetools.registry": (
         "RegistryClient",

@@ -10,9 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.bundle import InvalidBundle, go_yaml
+from opmkit.bundle import InvalidBundle
 from opmkit.bundle.generate import AnnotationsInput, annotations_yaml, bundle_annotations, generate
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
+from opmkit.documents import go_yaml
 from tests.bundle.samples import FIXTURE, LABEL, crd, csv
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def test_control_characters_are_rejected(manifests: Path) -> None:
 
 def test_write_errors(manifests: Path) -> None:
     Path("op/metadata").write_text("a file")
-    with pytest.raises(StoreError):
+    with pytest.raises(DiskError):
         generate(manifests, GIVEN)
 
 

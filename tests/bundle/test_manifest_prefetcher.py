@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle import manifest_prefetcher
-from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.manifest import ManifestCache, read_manifest
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
+from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from opmkit.bundle.manifest import Manifest

@@ -18,7 +18,7 @@ from opmkit.bundle.result import AllowedFinding
 from opmkit.bundle.source import parse_location
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import rule
-from opmkit.imagetools.hints import Hint
+from opmkit.core.hints import Hint
 from tests.kit.uris import is_uri_reference
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.upload import MAX_ARCHIVE_SIZE, unpack_archive
-from opmkit.imagetools.errors import LimitExceeded, StoreError
+from opmkit.core.errors import DiskError, LimitExceeded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,5 +23,5 @@ def test_large_archives_are_not_read(tmp_path: Path) -> None:
 
 
 def test_missing_archives_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="No such file"):
+    with pytest.raises(DiskError, match="No such file"):
         unpack_archive(tmp_path / "missing", tmp_path / "bundle")

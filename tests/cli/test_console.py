@@ -15,8 +15,8 @@ from opmkit.cli.errors import print_error, print_traceback, print_warning
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.progress_bars import AmountColumn, ProgressBars
 from opmkit.cli.server_logs import format_record
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.errors import OpmkitError
+from opmkit.core.escape import escape_controls
 from opmkit.index.errors import CatalogError, MultipleErrors
 
 if TYPE_CHECKING:

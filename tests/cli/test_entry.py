@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COMMAND = """
 import os, signal, time
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 
 def run(arguments):
     interrupts.begin_command()

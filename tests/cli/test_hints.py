@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.core import TyperGroup, TyperOption
 
-from opmkit.cli.hints import COMMANDS, FLAGS, format_hint, set_command_flags
+from opmkit.cli.hints import COMMANDS, FLAGS, SETTINGS, format_hint, set_command_flags
 from opmkit.cli.main import build_app
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.core.hints import Hint, Operation, Setting
+from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from enum import StrEnum
 
 SOURCE = Path(__file__).parents[2] / "src" / "opmkit"
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
@@ -63,14 +65,18 @@ def flags_by_command() -> dict[str, frozenset[str]]:
     }
 
 
+def members(base: type[StrEnum]) -> set[StrEnum]:
+    return {member for terms in base.__subclasses__() for member in terms}
+
+
 def test_each_setting_has_a_flag_on_a_command() -> None:
     known = frozenset().union(*flags_by_command().values())
-    assert set(FLAGS) == set(Setting)
+    assert set(FLAGS) == set(SETTINGS) == members(Setting)
     assert [setting for setting, flags in FLAGS.items() if not known >= set(flags)] == []
 
 
 def test_each_operation_is_a_command_with_flags_that_it_has() -> None:
-    assert set(COMMANDS) == set(Operation)
+    assert set(COMMANDS) == members(Operation)
     for line in COMMANDS.values():
         command, *flags = line.split(" --")
         found = [path for path in flags_by_command() if f"{path} ".startswith(f"{command} ")]
@@ -82,7 +88,7 @@ def test_each_operation_is_a_command_with_flags_that_it_has() -> None:
 def test_hints_name_only_flags_of_the_command(command: str) -> None:
     flags = flags_by_command()[command]
     set_command_flags(flags)
-    for setting in Setting:
+    for setting in SETTINGS:
         for term in (setting, setting.with_value("x")):
             text = format_hint(Hint.any_of("do this", Hint("use {}", term)))
             named = FLAG.findall(text)
@@ -93,16 +99,16 @@ def test_hints_name_only_flags_of_the_command(command: str) -> None:
 
 def test_a_hint_is_empty_if_all_of_it_refers_to_other_commands() -> None:
     set_command_flags(["--ca-file"])
-    assert format_hint(Hint("omit {}", Setting.PLAIN_HTTP)) == ""
-    assert format_hint(Hint("pass {} or {}", Setting.CA_FILE, Setting.CERT_DIR)) == ""
-    assert format_hint(Hint("pass {}", Setting.CA_FILE)) == "pass --ca-file"
+    assert format_hint(Hint("omit {}", ImageSetting.PLAIN_HTTP)) == ""
+    assert format_hint(Hint("pass {} or {}", ImageSetting.CA_FILE, ImageSetting.CERT_DIR)) == ""
+    assert format_hint(Hint("pass {}", ImageSetting.CA_FILE)) == "pass --ca-file"
 
 
 def test_texts_from_outside_are_not_templates() -> None:
     set_command_flags(["--ca-file"])
-    assert format_hint(Hint("use {{.Version}} or {}", Setting.CA_FILE)) == "use {.Version} or --ca-file"
+    assert format_hint(Hint("use {{.Version}} or {}", ImageSetting.CA_FILE)) == "use {.Version} or --ca-file"
     assert format_hint("Use {{.Version}}.") == "use {{.Version}}"
-    assert format_hint(Hint("pass {} for {}", Setting.CA_FILE, "{}")) == "pass --ca-file for {}"
+    assert format_hint(Hint("pass {} for {}", ImageSetting.CA_FILE, "{}")) == "pass --ca-file for {}"
 
 
 @pytest.mark.parametrize(
@@ -114,11 +120,11 @@ def test_hints_are_clauses(text: str, clause: str) -> None:
 
 
 def test_settings_and_operations_have_different_names() -> None:
-    assert not set(map(str, Setting)).intersection(map(str, Operation))
+    assert not set(map(str, SETTINGS)).intersection(map(str, COMMANDS))
 
 
 def test_commands_are_quoted() -> None:
-    assert format_hint(Hint("list them with {}", Operation.LIST_STORED_IMAGES)) == "list them with 'opm image ls'"
+    assert format_hint(Hint("list them with {}", ImageOperation.LIST_STORED_IMAGES)) == "list them with 'opm image ls'"
 
 
 def strings(path: Path) -> Iterator[str]:

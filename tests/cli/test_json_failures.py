@@ -11,7 +11,7 @@ import typer
 
 from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.registration import add_command
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 
 def fail_with(capsys: pytest.CaptureFixture[str], error: Exception, *argv: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from opmkit.cli.console import ProgressFormat, progress, set_progress_format
 from opmkit.cli.progress_events import ProgressEvents
-from opmkit.imagetools.progress import NO_PROGRESS
+from opmkit.core.progress import NO_PROGRESS
 from tests.kit.opm import LAGOON, run
 from tests.kit.screen import run_on_terminal
 

@@ -105,7 +105,7 @@ def test_killed_installation_is_continued(
     files = {path.name: path.read_bytes() for path in sorted(Path(release).iterdir())}
     parsed = parse_release(files, release)
     for number in (1, *range(len(parsed.definitions), len(parsed.objects))):
-        killed_at = ("opmkit.imagetools.interrupts.record_update", number)
+        killed_at = ("opmkit.core.interrupts.record_update", number)
         command = Command(install, opm.env, opm.directory, killed_at=killed_at)
         (killed,) = forkserver.run([command])
         assert killed.status == -signal.SIGKILL, killed.stderr

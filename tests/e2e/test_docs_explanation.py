@@ -7,7 +7,8 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import directory, document, go_yaml, load, upload, zip_upload
+from opmkit.bundle import directory, load, upload, zip_upload
+from opmkit.documents import document, go_yaml
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.paths import MAX_LINKS

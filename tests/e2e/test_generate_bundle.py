@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle import go_yaml
+from opmkit.documents import go_yaml
 from tests.kit.generated_bundles import HARBOR, read_files
 from tests.kit.opm import PROGRAM
 

@@ -250,7 +250,7 @@ def test_images_of_platforms_are_combined() -> None:
     script = "\n".join(
         [
             "import sys; sys.path.insert(0, sys.argv[1]); import build_runtime as b",
-            "from opmkit.imagetools.errors import OpmkitError",
+            "from opmkit.core.errors import OpmkitError",
             "from opmkit.imagetools.spec import Platform",
             "amd, arm = (b.Image.scratch(Platform('linux', name)) for name in ('amd64', 'arm64'))",
             "assert b.combined(amd) is amd",

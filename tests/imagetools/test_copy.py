@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import (
-    NotFound,
-    StoreError,
-)
+from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import media_types
@@ -41,7 +39,7 @@ class RecordingRepository(LayoutRepository):
             self.blobs.append(descriptor.digest)
             self.mounts.append(mount_from)
         if descriptor.digest == self.fails_on:
-            raise StoreError("simulated failure")
+            raise DiskError("simulated failure")
         super().put_blob(descriptor, opener, mount_from=mount_from)
 
     def put_manifest(
@@ -104,7 +102,7 @@ def test_failure_creates_no_tag(tmp_path: Path) -> None:
     image = Image.scratch().append(layers)
     target = RecordingRepository(tmp_path / "target", fails_on=layers[3].descriptor.digest)
     progress = CountingProgress()
-    with pytest.raises(StoreError, match="simulated failure"):
+    with pytest.raises(DiskError, match="simulated failure"):
         copy_image(image, target, "1", workers=2, progress=progress)
     assert target.manifests == []
     assert list(target.tags()) == []
@@ -122,7 +120,7 @@ def test_missing_layer_leaves_the_tag_unchanged(tmp_path: Path) -> None:
     new = small_image(tmp_path / "new", {"a": b"2"})
     for path in new.local_layers.values():
         path.unlink()
-    with pytest.raises(StoreError, match="No such file"):
+    with pytest.raises(DiskError, match="No such file"):
         copy_image(new, target, "1")
     assert target.resolve("1").digest == old.digest
     with pytest.raises(NotFound):

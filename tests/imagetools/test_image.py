@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.image import Image, ImageIndex, load_image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
 from opmkit.imagetools.spec import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, TagMoved
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import InvalidImage, NotFound, TagMoved
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.referrers import digest_tag, referrer_descriptor
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions

@@ -19,7 +19,7 @@ from typer.main import get_command
 from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.errors import to_opmkit_error
 from opmkit.cli.main import build_app
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:

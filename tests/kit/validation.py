@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.content import ContentCache
 from opmkit.bundle.validation.bundle_view import BundleView, Options
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
+from opmkit.documents.content import ContentCache
 from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:

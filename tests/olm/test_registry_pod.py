@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.olm.objects import catalog_name, operator_name, subscription_name

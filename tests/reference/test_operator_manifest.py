@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.bundle import go_yaml
 from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
+from opmkit.documents import go_yaml
 from opmkit.imagetools.reference import Reference
 from tests.kit.opm import LAGOON
 from tests.kit.pinning import fake_digest, pin

@@ -48,7 +48,7 @@ class BundleOperations(Session):
         """
         from opmkit.bundle.build import bundle_build_spec
         from opmkit.bundle.generate import AnnotationsInput, generate
-        from opmkit.imagetools.epoch import source_date_epoch
+        from opmkit.core.epoch import source_date_epoch
         from opmkit.imagetools.reference import parse_image_reference
         from opmkit.imagetools.transports import pin_reference
 
@@ -115,7 +115,7 @@ class BundleOperations(Session):
             ImageToolsError: The archive is damaged, unsafe or too large, or cannot be read.
         """
         from opmkit.bundle.upload import unpack_archive
-        from opmkit.imagetools.scratch import ScratchDirectory
+        from opmkit.core.scratch import ScratchDirectory
 
         with ScratchDirectory("opm-upload-") as scratch:
             directory = unpack_archive(archive, Path(scratch, "bundle"))

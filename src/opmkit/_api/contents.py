@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit._api.session import Session
-from opmkit.imagetools.progress import NO_PROGRESS
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.index.image.build import BuiltIndex, IndexPlan
 
 

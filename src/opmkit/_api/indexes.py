@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit._api.session import Session
-from opmkit.imagetools.progress import NO_PROGRESS
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from opmkit._api.session import Session
-from opmkit.imagetools.progress import NO_PROGRESS
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.image.gate import IndexRequirements
     from opmkit.index.operations.diff.differences import IndexComparison

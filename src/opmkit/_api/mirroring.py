@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit._api.session import Session
-from opmkit.imagetools.progress import NO_PROGRESS
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.imagetools.progress import Progress
     from opmkit.index.mirror.catalog import CatalogSelection
     from opmkit.index.mirror.result import MirrorOptions, MirrorResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.lazy_exports import lazy_exports
+from opmkit.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError, InvalidBundle, NotABundle

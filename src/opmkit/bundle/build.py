@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.directory import DIRECTORIES, read_files
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.files import is_partial
 from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.metadata import read_metadata
+from opmkit.core.files import disk_errors, is_partial
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path

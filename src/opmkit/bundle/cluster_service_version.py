@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.model import ApiKey, ClusterServiceVersion
 from opmkit.bundle.properties import ANNOTATION, annotated_properties
-from opmkit.bundle.raw_json import is_json
+from opmkit.documents import fields
+from opmkit.documents.json_value import is_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import TypedValue
+    from opmkit.documents.json_value import JsonValue
 
 _CRDS = "customresourcedefinitions"
 _SERVICES = "apiservicedefinitions"

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES
 from opmkit.bundle.errors import BundleError
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.metadata import read_metadata
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -149,7 +150,7 @@ def _decode(content: bytes) -> str | None:
 def _too_large(options: ExtractionOptions, path: str) -> BundleError:
     hint = Hint(f"reduce their size: a cluster accepts at most {MAX_BYTES} bytes")
     if options.limit < MAX_BYTES:
-        hint = Hint("raise {}; a cluster accepts at most {} bytes", Setting.DATA_LIMIT, str(MAX_BYTES))
+        hint = Hint("raise {}; a cluster accepts at most {} bytes", BundleSetting.DATA_LIMIT, str(MAX_BYTES))
     elif not options.compress:
-        hint = Hint("compress them with {}; a cluster accepts at most {} bytes", Setting.GZIP, str(MAX_BYTES))
+        hint = Hint("compress them with {}; a cluster accepts at most {} bytes", BundleSetting.GZIP, str(MAX_BYTES))
     return BundleError(f"bundle files exceeded {options.limit} bytes limit, at {path}", hint=hint)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND
 from opmkit.bundle.model import ApiKey
+from opmkit.documents import fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _GROUP = "apiextensions.k8s.io"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.files import is_partial
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors, is_partial
+from opmkit.documents.document import MAX_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +21,7 @@ def read_files(directory: Path) -> dict[str, bytes]:
 
     Raises:
         InvalidBundle: if a file, or the sum of all files, is too large.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     files: dict[str, bytes] = {}
     remaining = MAX_TOTAL_BYTES

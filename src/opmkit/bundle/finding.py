@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
 
 
 class Severity(StrEnum):

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
 from opmkit.bundle.directory import read_files
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.files import write_file
+from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
 from opmkit.bundle.package_directory import infer_annotations
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors, open_regular
+from opmkit.core.files import disk_errors, open_regular, write_file
+from opmkit.core.hints import Hint
+from opmkit.documents import fields
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import DocumentError, FieldTypeError, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.bundle.errors import DuplicateKey
+    from opmkit.documents.errors import DuplicateKey
 
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
@@ -92,7 +93,7 @@ def generate(
 
     Raises:
         InvalidBundle: if there are no manifests, package or channels are unknown, or existing annotations differ.
-        StoreError: if a file cannot be read or written.
+        DiskError: if a file cannot be read or written.
     """
     directory, working_directory = _absolute(directory), working_directory or Path.cwd()
     if not directory.is_dir():
@@ -167,7 +168,7 @@ def _absolute(path: Path) -> Path:
 
 def yaml_scalar(value: str) -> str:
     """Quote a value if a YAML parser could read it as another type."""
-    from opmkit.bundle.go_yaml import resolve
+    from opmkit.documents.go_yaml import resolve
 
     plain = _PLAIN_SCALAR.fullmatch(value) and not _DATE.match(value) and resolve(value) == value
     return value if plain else json.dumps(value, ensure_ascii=False)
@@ -193,7 +194,7 @@ def _media_type(directory: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_chart(content: bytes) -> bool:
-    with suppress(BundleError):
+    with suppress(BundleError, DocumentError):
         return fields.mapping(read_document(content).value, "the chart").get("name") not in (None, "")
     return False
 
@@ -206,7 +207,7 @@ def _complete(
         return given, None
     try:
         inferred = infer_annotations(directory)
-    except InvalidBundle:
+    except (InvalidBundle, FieldTypeError):
         found = ((path, read_annotations(path)) for path in files)
         path, annotations = next(((path, one) for path, one in found if one is not None), (None, {}))
         if path is None:
@@ -232,7 +233,10 @@ def _other_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
 def _from_annotations(given: AnnotationsInput, path: Path, annotations: Mapping[str, str]) -> AnnotationsInput:
     """Add missing values from an annotations file; raise InvalidBundle if the file lacks one."""
     package, channels = given.package or annotations.get(PACKAGE), given.channels or annotations.get(CHANNELS)
-    for value, label, setting in ((package, PACKAGE, Setting.PACKAGE), (channels, CHANNELS, Setting.CHANNELS)):
+    for value, label, setting in (
+        (package, PACKAGE, BundleSetting.PACKAGE),
+        (channels, CHANNELS, BundleSetting.CHANNELS),
+    ):
         if not value:
             hint = Hint.any_of("add it to the file", Hint("pass {}", setting))
             raise InvalidBundle(f"{path}: the annotation {label} is missing", hint=hint)
@@ -258,7 +262,7 @@ def read_existing_annotations(path: Path) -> ExistingAnnotations | None:
         return ExistingAnnotations(read_labels(document), document.duplicates)
     except InvalidDocument as error:
         raise InvalidBundle(error.located(str(path)), hint="correct or remove the file") from error
-    except InvalidBundle as error:
+    except (InvalidBundle, FieldTypeError) as error:
         raise InvalidBundle(f"{path}: {error.message}", hint=error.hint) from error
 
 
@@ -277,7 +281,7 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
         if existing.get(key) != value
     ]
     if differences:
-        hint = Hint.any_of("correct it", Hint("use {}", Setting.OVERWRITE))
+        hint = Hint.any_of("correct it", Hint("use {}", BundleSetting.OVERWRITE))
         raise InvalidBundle(f"{path}: conflicting annotations: {'; '.join(differences)}", hint=hint)
     return False
 

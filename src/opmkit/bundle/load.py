@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
+from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
+from opmkit.documents.document import MAX_BYTES
+from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
 
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
-_INDEX_HINT = Hint("pass bundle images; {} lists those of an index", Operation.LIST_INDEX_BUNDLES)
+_INDEX_HINT = Hint("pass bundle images; {} lists those of an index", BundleOperation.LIST_INDEX_BUNDLES)
 
 
 def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> Bundle:
@@ -31,7 +33,7 @@ def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> 
     Raises:
         NotABundle: if there is no ``manifests/`` directory.
         InvalidBundle: if no catalog can contain the bundle.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     return parse_bundle_files(BundleSource(str(path), path, ""), read_bundle_directory(path, str(path)), cache=cache)
 
@@ -74,7 +76,7 @@ def parse_bundle_files(
     """
     try:
         return parse_bundle(files, image=source.image, cache=cache, strict=strict)
-    except InvalidBundle as error:
+    except (InvalidBundle, FieldTypeError) as error:
         raise InvalidBundle(f"{source.text}: {error.message}", hint=error.hint) from error
 
 
@@ -84,7 +86,7 @@ def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
     Raises:
         NotABundle: if there is no ``manifests/`` directory.
         InvalidBundle: if a file is too large.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     if not (path / "manifests").is_dir():
         raise NotABundle(f"{name} has no manifests directory", hint="pass the directory that contains manifests/")

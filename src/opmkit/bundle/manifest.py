@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import crd
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import InvalidBundle, InvalidDocument
-from opmkit.bundle.json_value import encode
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import FieldTypeError, InvalidDocument
+from opmkit.documents.json_value import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import ApiKey
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> Manifest
     if kind == CRD_KIND:
         try:
             apis = crd.provided_apis(value)
-        except InvalidBundle as error:
+        except (InvalidBundle, FieldTypeError) as error:
             crd_error = InvalidBundle(error.message, hint=error.hint)
     try:
         return Manifest(kind, encode(value), has_more, apis, crd_error)

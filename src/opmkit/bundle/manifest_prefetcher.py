@@ -11,15 +11,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
-from opmkit.bundle.parallel import LOOKAHEAD
-from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
-from opmkit.imagetools.workers import WorkerPool
+from opmkit.core.workers import LOOKAHEAD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opmkit.bundle.errors import InvalidDocument
     from opmkit.bundle.manifest import Manifest
+    from opmkit.documents.errors import InvalidDocument
 
 MIN_TOTAL_BYTES = 2 << 20
 """Bytes of manifests that are parsed in less time than a process takes to start."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.json_value import UINT64, encode, float_text
+from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.model import BundleAnnotations, TypedValue
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
+from opmkit.documents import fields
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import DocumentError, InvalidDocument
+from opmkit.documents.json_value import UINT64, encode, float_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.document import Document
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.document import Document
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
             properties = properties or _typed_values(document, "properties", missing="null")
         except InvalidDocument as error:
             warnings.append(f"ignored {error.located(path)}")
-        except BundleError as error:
+        except (BundleError, DocumentError) as error:
             warnings.append(f"ignored {path}: {error.message}")
     if not labels:
         raise _no_annotations(warnings)
@@ -72,7 +74,7 @@ def _no_annotations(warnings: list[str]) -> InvalidBundle:
     ignored = f" ({'; '.join(warnings)})" if warnings else ""
     return InvalidBundle(
         f"no annotations for the package and channels found in metadata/{ignored}",
-        hint=Hint("write metadata/annotations.yaml, for example with {}", Operation.GENERATE_BUNDLE),
+        hint=Hint("write metadata/annotations.yaml, for example with {}", BundleOperation.GENERATE_BUNDLE),
     )
 
 

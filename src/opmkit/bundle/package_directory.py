@@ -6,18 +6,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
 from opmkit.bundle.directory import DIRECTORIES, read_files
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
+from opmkit.documents import fields
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import DocumentError, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import BundleAnnotations, ClusterServiceVersion
+    from opmkit.documents.json_value import JsonValue
 
 
 def infer_annotations(directory: Path) -> BundleAnnotations:
@@ -37,10 +39,10 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
         package = _package_manifest(directory.parent)
         edges = {csv.name: (*csv.skips, csv.replaces) for csv in siblings}
         return _annotations(package, version.name, edges)
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise InvalidBundle(
             f"{directory}: package and channels are unknown: {error.message}",
-            hint=Hint("pass {} and {}", Setting.PACKAGE, Setting.CHANNELS),
+            hint=Hint("pass {} and {}", BundleSetting.PACKAGE, BundleSetting.CHANNELS),
         ) from error
 
 
@@ -49,7 +51,7 @@ def is_package_directory(directory: Path) -> bool:
     try:
         has_bundle = any((directory / name).is_dir() for name in DIRECTORIES)
         return not has_bundle and any(map(Path.is_dir, directory.iterdir())) and bool(_package_manifest(directory))
-    except (BundleError, OSError):
+    except (BundleError, DocumentError, OSError):
         return False
 
 
@@ -74,7 +76,7 @@ def _only_csv(directory: Path) -> ClusterServiceVersion | None:
 def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
     """Return the first file with a packageName."""
     for content in read_files(directory).values():
-        with suppress(BundleError):
+        with suppress(BundleError, DocumentError):
             manifest = fields.mapping(read_document(content).value, "the document")
             if fields.text(manifest.get("packageName"), "packageName"):
                 return manifest

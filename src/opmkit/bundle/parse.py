@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import read_csv
-from opmkit.bundle.errors import InvalidBundle, InvalidDocument
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.metadata import read_metadata
 from opmkit.bundle.model import ApiKey, Bundle, TypedValue
 from opmkit.bundle.properties import gvk_value, package_property
+from opmkit.documents.errors import FieldTypeError, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ClusterServiceVersion
+    from opmkit.core.errors import OpmkitError
 
 _MAX_LISTED = 5
 """Maximum number of invalid files in an error message."""
@@ -115,17 +117,17 @@ def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
     text = manifests.objects[manifests.csv_path].json
     try:
         return read_csv(text)
-    except InvalidBundle as error:
+    except (InvalidBundle, FieldTypeError) as error:
         if strict:
             raise _in_csv(manifests, error) from error
         manifests.warnings.append(_in_csv(manifests, error).message)
     try:
         return read_csv(text, strict=False)
-    except InvalidBundle as error:
+    except (InvalidBundle, FieldTypeError) as error:
         raise _in_csv(manifests, error) from error
 
 
-def _in_csv(manifests: _Manifests, error: InvalidBundle) -> InvalidBundle:
+def _in_csv(manifests: _Manifests, error: OpmkitError) -> InvalidBundle:
     return InvalidBundle(f"{manifests.csv_path}: {error.message}", hint=error.hint)
 
 

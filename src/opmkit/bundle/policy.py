@@ -7,19 +7,20 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from opmkit.bundle.content import Content
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.result import AllowedFinding, TargetResult
-from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.store.disk import disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.core.hints import Hint
+from opmkit.documents.content import Content
+from opmkit.documents.document import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
 
 FILE_NAME = ".opm-validate.yaml"
 """Name of the policy file in the working directory."""
@@ -274,7 +275,7 @@ class _Parser:
     def _check_rule(self, rule: str, path: FieldPath) -> None:
         if rule not in self.rules:
             near = difflib.get_close_matches(rule.upper(), self.rules, n=1)
-            hint = f"did you mean {near[0]}?" if near else Hint("list all rules with {}", Operation.LIST_RULES)
+            hint = f"did you mean {near[0]}?" if near else Hint("list all rules with {}", BundleOperation.LIST_RULES)
             raise self._invalid(path, "is not a known rule", hint)
 
     def _mapping(self, value: Any, path: FieldPath) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields, raw_json
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.json_value import encode
 from opmkit.bundle.model import TypedValue
+from opmkit.documents import fields, json_value
+from opmkit.documents.json_value import encode
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import ApiKey
@@ -38,7 +38,7 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
         InvalidBundle: if the annotation is invalid, or the value of a known type is.
     """
     try:
-        return tuple(_parse_property(raw) for raw in raw_json.elements(annotation))
+        return tuple(_parse_property(raw) for raw in json_value.elements(annotation))
     except (ValueError, RecursionError) as error:
         raise InvalidBundle(
             f"invalid annotation {ANNOTATION}: {error}",
@@ -47,12 +47,12 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
 
 
 def _parse_property(raw: str) -> TypedValue:
-    entry = raw_json.members(raw)
+    entry = json_value.members(raw)
     kind = fields.text(json.loads(str(fields.member(entry, "type") or "null")), f"a type in {ANNOTATION}")
     value = fields.member(entry, "value")
     if kind in _KNOWN_TYPES:
         _check_value(kind, value)
-    return TypedValue(kind, raw_json.compact(str(value or "null")))
+    return TypedValue(kind, json_value.compact(str(value or "null")))
 
 
 def _check_value(kind: str, raw: object) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
-from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource, path_or_image
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

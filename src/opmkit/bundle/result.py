@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
-from opmkit.imagetools.hints import Hint
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

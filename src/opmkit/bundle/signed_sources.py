@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.workers import ordered_parallel_map
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, parse_image_reference
 
@@ -96,6 +97,6 @@ def _pin(reference: ImageReference, digest: str, client: RegistryClient) -> Imag
 def _failure(policy: SignaturePolicy, client: RegistryClient, image: str) -> str:
     try:
         policy.verify(parse_image_reference(image), client)
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         return error.message
     return ""

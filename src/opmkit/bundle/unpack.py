@@ -9,10 +9,11 @@ from opmkit.bundle.build import bundle_build_spec
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.source import parse_location, path_or_image
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import Limits, extract_tree
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
 def _validate(tree: Path, reference: str) -> tuple[str, ...]:
     try:
         return load_bundle_directory(tree).warnings
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         message = error.message.replace(f"{tree}", reference, 1)
         raise InvalidBundle(message, hint=error.hint) from error
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.zip_upload import extract_zip, is_zip
-from opmkit.imagetools.errors import LimitExceeded, prefix_errors
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors
+from opmkit.imagetools.errors import prefix_errors
 from opmkit.imagetools.layer import Limits, extract_tree
 from opmkit.imagetools.spec import Descriptor, media_types
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ def unpack_archive(archive: Path, directory: Path, limits: Limits = LIMITS) -> P
         NotABundle: The archive contains no bundle.
         LimitExceeded: The archive exceeds a limit.
         InvalidImage: The archive is damaged, or paths lead out of it.
-        StoreError: The archive cannot be read, or a file cannot be written.
+        DiskError: The archive cannot be read, or a file cannot be written.
     """
     with disk_errors(archive):
         size = archive.stat().st_size

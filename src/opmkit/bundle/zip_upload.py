@@ -8,8 +8,9 @@ import zlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors
+from opmkit.imagetools.errors import InvalidImage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ def extract_zip(archive: Path, directory: Path, limits: Limits) -> None:
     Raises:
         LimitExceeded: The archive exceeds a limit.
         InvalidImage: The archive is damaged or encrypted, or contains a path or an entry that is not allowed.
-        StoreError: A file cannot be read or written.
+        DiskError: A file cannot be read or written.
     """
     # Each entry costs memory as soon as the archive is opened.
     with archive.open("rb") as file:

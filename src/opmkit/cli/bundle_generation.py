@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.cli.console import format_count, print_line
 from opmkit.cli.errors import UsageError, print_hint, print_warning
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.cli.hint_terms import CliOperation, CliSetting
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 STDIN = Path("-")
 BUNDLE_DIRECTORY = Path("bundle")
 _BASE_HINT = Hint.any_of(
-    Hint("replace them in a copy of the generated ClusterServiceVersion, and pass it with {}", Setting.BASE_CSV),
-    Hint("write a base with {}", Operation.GENERATE_BASE),
+    Hint("replace them in a copy of the generated ClusterServiceVersion, and pass it with {}", CliSetting.BASE_CSV),
+    Hint("write a base with {}", CliOperation.GENERATE_BASE),
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.cli.console import progress
 from opmkit.cli.errors import print_warning
 from opmkit.cli.fbc_output import render_cache
-from opmkit.cli.lazy import call_once
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

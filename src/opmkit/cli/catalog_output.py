@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.cli.console import ValueFormat, print_line, print_table, print_value
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

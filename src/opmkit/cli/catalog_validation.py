@@ -151,7 +151,7 @@ class CatalogReportFlags:
     config: ConfigOption = None
 
     def policy(self) -> Policy:
-        """Return the policy; raises UsageError, InvalidPolicy and StoreError."""
+        """Return the policy; raises UsageError, InvalidPolicy and DiskError."""
         return load_policy(find_policy_file(self.config), self.ignore or (), COMMAND)
 
     def severity(self, policy: Policy) -> Severity:

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.cli.console import ProgressFormat
-from opmkit.imagetools.progress import NO_PROGRESS, NO_TRANSFERS
+from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.progress import Progress, TransferObserver
+    from opmkit.core.progress import Progress, TransferObserver
 
 _DELAY = 1.0
 """Seconds of waiting after which a command shows a bar."""

@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from opmkit.cli.console import print_bytes, print_line
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.global_flags import GLOBAL_FLAGS
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 COMPLETE, COMPLETE_PLAIN = "__complete", "__completeNoDesc"
 """Hidden commands of the scripts, with and without descriptions."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from opmkit.cli.command_progress import CommandProgress
-    from opmkit.imagetools.progress import Progress, TransferObserver
+    from opmkit.core.progress import Progress, TransferObserver
 
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")

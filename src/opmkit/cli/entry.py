@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 
 TYPE_CHECKING = False  # importing typing takes longer than everything else here
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from opmkit.cli.main import run_app
 from opmkit.cli.registration import add_command
 from opmkit.cli.server_flags import ServerFlags, SkipMigrate
 from opmkit.cli.target_flags import OutputFlags
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 
 if TYPE_CHECKING:
     from opmkit.bundle.config_map import ConfigMap

@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from opmkit.cli.hints import format_hint
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint
+from opmkit.core.errors import OpmkitError
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
-    from opmkit.imagetools.executors import ExecutorLocation
+    from opmkit.core.executors import ExecutorLocation
     from opmkit.imagetools.worker_options import WorkerOptions
 
 T = TypeVar("T")
@@ -82,15 +82,15 @@ class ExecutorFlags:
 
         Raises:
             ExecutorError: The name of the executor is invalid.
-            StoreError: The credentials file cannot be read.
+            DiskError: The credentials file cannot be read.
             UsageError: Credentials are given without an executor.
         """
         if not self.executor:
             if self.executor_credentials:
                 raise UsageError("--executor-credentials requires --executor")
             return None
-        from opmkit.imagetools.executors import ExecutorLocation
-        from opmkit.imagetools.store.disk import disk_errors, read_limited
+        from opmkit.core.executors import ExecutorLocation
+        from opmkit.core.files import disk_errors, read_limited
         from opmkit.imagetools.worker_options import WorkerOptions
 
         location = ExecutorLocation.parse(self.executor)

@@ -17,8 +17,8 @@ from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:
-    from opmkit.bundle.cache import ResultCache
     from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.core.cache import ResultCache
     from opmkit.index.drawing.mermaid import MermaidGraph
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.migrate import MigrationLevel

@@ -28,7 +28,7 @@ def probe(arguments: list[str]) -> int:
         return INVALID_FLAGS if end.code else 0
     from opmkit.cli.console import print_line
     from opmkit.cli.errors import print_to_stderr
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.index.client import CatalogClient, ServerUnreachable
 
     try:

@@ -6,54 +6,62 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation, Setting, as_hint
+from opmkit.bundle.hint_terms import BundleOperation, BundleSetting
+from opmkit.cli.hint_terms import CliOperation, CliSetting
+from opmkit.core.hints import CoreOperation, Hint, Operation, Setting, as_hint
+from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
+from opmkit.index.hint_terms import IndexOperation, IndexSetting
+from opmkit.kube.hint_terms import ClusterSetting
+from opmkit.olm.hint_terms import OlmOperation, OlmSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+SETTINGS: Sequence[Setting] = (*ImageSetting, *ClusterSetting, *BundleSetting, *IndexSetting, *OlmSetting, *CliSetting)
+"""All settings that hints refer to."""
 FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
     {
-        **{setting: (f"--{setting.replace('_', '-')}",) for setting in Setting},
-        Setting.BUILD_TOOL: ("--build-tool", "--container-tool"),
-        Setting.DATA_LIMIT: ("--datalimit",),
-        Setting.IMAGE_FORMAT: ("--format",),
-        Setting.PLAIN_HTTP: ("--use-http",),
-        Setting.PULL_SECRET: ("--pull-secret-name",),
-        Setting.SIGNATURES: ("--no-signatures",),
-        Setting.SECURITY_CONTEXT: ("--security-context-config",),
-        Setting.TO_CATALOG: ("--to-fbc",),
+        **{setting: (f"--{setting.replace('_', '-')}",) for setting in SETTINGS},
+        IndexSetting.BUILD_TOOL: ("--build-tool", "--container-tool"),
+        BundleSetting.DATA_LIMIT: ("--datalimit",),
+        ImageSetting.IMAGE_FORMAT: ("--format",),
+        ImageSetting.PLAIN_HTTP: ("--use-http",),
+        OlmSetting.PULL_SECRET: ("--pull-secret-name",),
+        ImageSetting.SIGNATURES: ("--no-signatures",),
+        OlmSetting.SECURITY_CONTEXT: ("--security-context-config",),
+        IndexSetting.TO_CATALOG: ("--to-fbc",),
     }
 )
 """The flags of each setting; a hint names the first that the command has."""
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
-        Operation.ATTEST_IMAGE: "opm image attest",
-        Operation.BUILD_CACHE: "opm serve --cache-only",
-        Operation.CLEAN_UP: "opm cleanup",
-        Operation.COPY_IMAGE: "opm image copy",
-        Operation.DEPRECATE: "opm index deprecate",
-        Operation.GENERATE_BASE: "opm generate kustomize manifests",
-        Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
-        Operation.INSTALL_OLM: "opm olm install",
-        Operation.LIST_INDEX_BUNDLES: "opm alpha list bundles",
-        Operation.LIST_RULES: "opm bundle rules",
-        Operation.LIST_SERVED_BUNDLES: "opm catalog list bundles",
-        Operation.LIST_SERVED_CATALOG: "opm catalog list",
-        Operation.LIST_STORED_IMAGES: "opm image ls",
-        Operation.MIGRATE_INDEX: "opm migrate",
-        Operation.OLM_STATUS: "opm olm status",
-        Operation.PIN_BUNDLE: "opm bundle pin",
-        Operation.PRUNE_STORE: "opm image prune",
-        Operation.PRUNE_STRANDED: "opm registry prune-stranded",
-        Operation.REMOVE_STORED_IMAGE: "opm image rm",
-        Operation.RENDER_TEMPLATE: "opm alpha render-template",
-        Operation.RUN_BUNDLE: "opm run bundle",
-        Operation.SIGN_IMAGE: "opm image sign",
-        Operation.UNINSTALL_OLM: "opm olm uninstall",
-        Operation.UPGRADE_OPERATOR: "opm run bundle-upgrade",
-        Operation.VALIDATE_BUNDLE: "opm bundle validate",
-        Operation.VALIDATE_CATALOG: "opm validate",
-        Operation.WRITE_BASELINE: "opm bundle validate --write-baseline",
+        ImageOperation.ATTEST_IMAGE: "opm image attest",
+        IndexOperation.BUILD_CACHE: "opm serve --cache-only",
+        OlmOperation.CLEAN_UP: "opm cleanup",
+        ImageOperation.COPY_IMAGE: "opm image copy",
+        IndexOperation.DEPRECATE: "opm index deprecate",
+        CliOperation.GENERATE_BASE: "opm generate kustomize manifests",
+        BundleOperation.GENERATE_BUNDLE: "opm alpha bundle generate",
+        OlmOperation.INSTALL_OLM: "opm olm install",
+        BundleOperation.LIST_INDEX_BUNDLES: "opm alpha list bundles",
+        BundleOperation.LIST_RULES: "opm bundle rules",
+        IndexOperation.LIST_SERVED_BUNDLES: "opm catalog list bundles",
+        IndexOperation.LIST_SERVED_CATALOG: "opm catalog list",
+        ImageOperation.LIST_STORED_IMAGES: "opm image ls",
+        IndexOperation.MIGRATE_INDEX: "opm migrate",
+        OlmOperation.OLM_STATUS: "opm olm status",
+        CliOperation.PIN_BUNDLE: "opm bundle pin",
+        CoreOperation.PRUNE_STORE: "opm image prune",
+        IndexOperation.PRUNE_STRANDED: "opm registry prune-stranded",
+        ImageOperation.REMOVE_STORED_IMAGE: "opm image rm",
+        IndexOperation.RENDER_TEMPLATE: "opm alpha render-template",
+        OlmOperation.RUN_BUNDLE: "opm run bundle",
+        ImageOperation.SIGN_IMAGE: "opm image sign",
+        OlmOperation.UNINSTALL_OLM: "opm olm uninstall",
+        OlmOperation.UPGRADE_OPERATOR: "opm run bundle-upgrade",
+        IndexOperation.VALIDATE_BUNDLE: "opm bundle validate",
+        IndexOperation.VALIDATE_CATALOG: "opm validate",
+        BundleOperation.WRITE_BASELINE: "opm bundle validate --write-baseline",
     }
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 
 class _Formatter(logging.Formatter):

@@ -15,7 +15,7 @@ from opmkit.cli.errors import UsageError, exit_code, print_error, print_tracebac
 from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.registration import Group, build_group
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon
 

@@ -73,7 +73,7 @@ class MirrorManifestFlags:
             tool: Reads the catalogs.
             insecure: Whether the mirror has no TLS, or a certificate that is not trusted.
         """
-        from opmkit.imagetools.files import write_files
+        from opmkit.core.files import write_files
         from opmkit.imagetools.registry_config.mirror_rules import format_registries_conf
         from opmkit.index.mirror.cluster_manifests import MirrorPolicy, cluster_manifests, repository_rules
 

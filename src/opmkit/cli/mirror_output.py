@@ -10,9 +10,9 @@ from opmkit.cli.hints import format_hint
 from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.model import MirrorFailure
-    from opmkit.imagetools.progress import Progress
     from opmkit.index.mirror.load import MirrorLoad
     from opmkit.index.mirror.mirror import IndexMirror
 

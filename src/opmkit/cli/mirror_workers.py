@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.cli.executor_flags import CommandExecutor
+    from opmkit.core.shard import Shard
     from opmkit.imagetools.mirroring.target import ArchiveLocation, RegistryLocation
-    from opmkit.imagetools.shard import Shard
     from opmkit.index.mirror.mirror import MirrorDistribution
 
 

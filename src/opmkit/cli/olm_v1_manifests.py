@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.cli.errors import print_warning
 from opmkit.cli.olm_v1_flags import InstallerPermissions, OlmV1Flags
-from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
 from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterExtension
@@ -102,7 +104,7 @@ class OlmV1Manifests:
 
 def _resolve(extension: ClusterExtension, index: str, tool: ContainerTool) -> ResolvedExtension | None:
     """Find the bundle to install; print a warning and return None if the index cannot be read."""
-    from opmkit.imagetools.hints import Hint, Operation
+    from opmkit.core.hints import Hint
     from opmkit.index.errors import CatalogError
     from opmkit.index.image.content import DatabaseContent
     from opmkit.index.image.source import IndexSource
@@ -113,10 +115,10 @@ def _resolve(extension: ClusterExtension, index: str, tool: ContainerTool) -> Re
             if isinstance(content, DatabaseContent):
                 raise CatalogError(
                     f"{index}: OLM v1 requires a file-based catalog: it is an index with a database",
-                    hint=Hint("convert it with {}", Operation.MIGRATE_INDEX),
+                    hint=Hint("convert it with {}", IndexOperation.MIGRATE_INDEX),
                 )
             resolved = resolve_extension(extension, content.blobs())
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         print_warning(f"package, channel and install modes are not checked: {error}")
         return None
     for warning in resolved.warnings:

@@ -10,9 +10,10 @@ import typer
 
 from opmkit.cli.console import format_count, print_json, print_line
 from opmkit.cli.errors import print_error, print_to_stderr, print_warning
+from opmkit.cli.hint_terms import CliOperation
 from opmkit.cli.streams import printing_result
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,7 +103,7 @@ def check_pinned(files: Sequence[PinnableFile], options: PinOptions, unlisted: I
     if not unpinned:
         return
     count = format_count(len({use.image for use in unpinned}), "image")
-    error = UnpinnedImages(f"{count} without a digest", hint=Hint("pin with {}", Operation.PIN_BUNDLE))
+    error = UnpinnedImages(f"{count} without a digest", hint=Hint("pin with {}", CliOperation.PIN_BUNDLE))
     if as_json:  # the result is already printed
         print_error(error)
         raise typer.Exit(1)

@@ -51,7 +51,7 @@ def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Poli
 
     Raises:
         UsageError: an ignored rule is unknown.
-        InvalidPolicy, StoreError: the file is invalid or cannot be read.
+        InvalidPolicy, DiskError: the file is invalid or cannot be read.
     """
     from dataclasses import replace
 

@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from opmkit.cli.tables import shorten, shorten_digests
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 _BAR_WIDTH = 10
 _OTHER_COLUMNS = _BAR_WIDTH + 38

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.help_flags import SCALE_PANEL
-from opmkit.imagetools.shard import Shard
+from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ def expand_references(references: Iterable[str], shard: str) -> list[str]:
 
     Raises:
         InvalidShard: The shard is not K/N.
-        NotABundle, StoreError: A list cannot be read.
+        NotABundle, DiskError: A list cannot be read.
     """
     part = Shard.parse(shard) if shard else None
     expanded: list[str] = []

@@ -21,8 +21,8 @@ import typer
 
 from opmkit.cli.errors import UsageError, format_os_error
 from opmkit.cli.hints import format_hint
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/@^+-]+")
 _LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opmkit.cli.console import ProgressFormat, progress_format
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.progress_events import print_event
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -9,7 +9,7 @@ import io
 import sys
 from contextlib import contextmanager
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:

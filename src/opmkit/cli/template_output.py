@@ -11,7 +11,7 @@ import typer
 from opmkit.cli.console import OutputFormat, print_json, print_line, print_text
 from opmkit.cli.errors import print_error, print_to_stderr, print_warning
 from opmkit.cli.streams import printing_result
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
     from opmkit.cli.template_flags import EditFlags

@@ -64,7 +64,7 @@ class ValidationPlan:
         Raises:
             UsageError: a flag has an invalid value.
             UnknownName, InvalidSelector, InvalidOption: an option of the validators is invalid.
-            InvalidPolicy, StoreError: the policy file or the baseline is invalid or cannot be read.
+            InvalidPolicy, DiskError: the policy file or the baseline is invalid or cannot be read.
         """
         from opmkit.bundle.validation.baseline import read_baseline
         from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, select_validators

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.cli.console import progress
 from opmkit.cli.hints import format_hint
-from opmkit.imagetools.hints import Hint
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,8 @@ import re
 import sys
 
 from opmkit._version import __version__
+from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.architecture import host_architecture
-from opmkit.imagetools.errors import OpmkitError
 
 GO_RELEASE = "v1.73.0"
 """Release of operator-registry whose commands, flags and results opmkit implements."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
-from opmkit.imagetools.epoch import rfc3339
+from opmkit.core.epoch import rfc3339
 from opmkit.imagetools.layer import Compression, LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 
@@ -58,7 +58,7 @@ class BuildSpec:
 
         Raises:
             InvalidImage: A path is invalid in a layer.
-            StoreError: A file cannot be read or written.
+            DiskError: A file cannot be read or written.
         """
         layer = write_layer(self.files, directory, opaque_directories=self.opaque_directories, mtime=self.created)
         changes = ConfigChanges(

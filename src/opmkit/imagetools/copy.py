@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.uncompressed import compressed_layers
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

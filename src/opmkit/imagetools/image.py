@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors
+from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.repository import ImageSource, verify_stream
 from opmkit.imagetools.spec import (
     EPOCH,
@@ -19,7 +21,6 @@ from opmkit.imagetools.spec import (
     Platform,
     media_types,
 )
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -25,7 +25,7 @@ class ImageSource(Protocol):
     """A place to read images from: a registry, an image layout, an archive or the storage of an engine.
 
     Identifiers are tags or digests. All methods are thread-safe. They raise NotFound, and an ImageToolsError of the
-    place (StoreError, RegistryUnavailable, AuthenticationFailed...) for failures.
+    place (DiskError, RegistryUnavailable, AuthenticationFailed...) for failures.
     """
 
     def resolve(self, identifier: str) -> Descriptor:

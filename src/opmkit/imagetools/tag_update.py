@@ -6,7 +6,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.imagetools.errors import NotFound, TagMoved
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeGuard
 
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import DISK_LIMITS, Compression, LimitTracker, read_tar, write_tar
 from opmkit.imagetools.layer.compression import layer_media_type
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import verify_stream
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import media_types
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from opmkit._version import __version__
-from opmkit.imagetools.executors import ExecutorError
-from opmkit.imagetools.progress import NO_TRANSFERS
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.executors import ExecutorError
+from opmkit.core.progress import NO_TRANSFERS
+from opmkit.core.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryClient

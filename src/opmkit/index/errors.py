@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,8 @@ class IndexMoved(CatalogError):
         super().__init__(
             f"{reference}: {problem}",
             hint=Hint.any_of(
-                "run the command again", Hint("retry automatically with {}", Setting.ON_CONFLICT.with_value("rebase"))
+                "run the command again",
+                Hint("retry automatically with {}", IndexSetting.ON_CONFLICT.with_value("rebase")),
             ),
         )
         self.reference = reference

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
-from opmkit.bundle.cache import ResultCache, code_digest
-from opmkit.bundle.document_stream import Document
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
-from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource, default_image
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.cache import ResultCache, code_digest
+from opmkit.core.errors import OpmkitError
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
+from opmkit.documents.document_stream import Document
+from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.reference import Reference
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import Change, Compat
@@ -192,7 +193,7 @@ class _UnparsedBundle:
             image = options.image_template.image(bundle)
         try:
             blob = bundle_to_blob(replace(bundle, image=""))
-        except InvalidBundle as error:
+        except (InvalidBundle, FieldTypeError) as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
         blob = with_objects(blob, bundle.objects)
         if options.cache and self.digest:

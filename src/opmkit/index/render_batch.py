@@ -13,7 +13,7 @@ from opmkit.index.render import RenderOptions, open_render_cache, render_settled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.worker_options import WorkerOptions
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.rendering.image_template import ImageTemplate

@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.store.disk import read_limited
+from opmkit.core.files import read_limited
 from opmkit.kube.connection import ClientCertificate
 from opmkit.kube.errors import ClusterError
 

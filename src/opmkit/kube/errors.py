@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.hints import Hint
+    from opmkit.core.hints import Hint
 
 UNKNOWN_RESOURCE = "UnknownResource"
 """Reason of an error about a resource that the cluster does not have, such as one without its CRD."""

@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import read_limited
+from opmkit.core.files import read_limited
+from opmkit.core.hints import Hint
 from opmkit.kube.connection import ClientCertificate, Connection, CredentialPlugin, Server, User
 from opmkit.kube.errors import ClusterError
+from opmkit.kube.hint_terms import ClusterSetting
 
 _NOT_A_KUBECONFIG = "not a kubeconfig"
 _ITEMS = {"clusters": "cluster", "contexts": "context", "users": "user"}
@@ -45,7 +46,7 @@ def load_kubeconfig(paths: str, context: str = "") -> Connection:
     if not existing:
         raise ClusterError(
             f"kubeconfig {paths}: no such file",
-            hint=Hint.any_of("check KUBECONFIG", Hint("check {}", Setting.KUBECONFIG)),
+            hint=Hint.any_of("check KUBECONFIG", Hint("check {}", ClusterSetting.KUBECONFIG)),
         )
     merged: Mapping = {"current-context": "", **{section: {} for section in _ITEMS}}
     for path in existing:
@@ -90,7 +91,7 @@ def _merge(merged: Mapping, path: Path, *, may_be_empty: bool) -> None:
 def _select(merged: Mapping, context: str) -> Connection:
     name = context or merged["current-context"]
     if not name:
-        raise _InvalidError("current-context is not set", Hint("set it, or pass {}", Setting.CONTEXT))
+        raise _InvalidError("current-context is not set", Hint("set it, or pass {}", ClusterSetting.CONTEXT))
     if name not in merged["contexts"]:
         known = ", ".join(sorted(merged["contexts"])) or "none"
         raise _InvalidError(f"context {name!r} does not exist", f"choose one of its contexts: {known}")

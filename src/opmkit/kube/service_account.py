@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.kube.connection import Connection, Server, User
 from opmkit.kube.errors import ClusterError
+from opmkit.kube.hint_terms import ClusterSetting
 
 _DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -42,5 +43,5 @@ def load_service_account() -> Connection:
 def _not_in_a_pod(cause: str) -> ClusterError:
     return ClusterError(
         f"no kubeconfig given, and not running in a pod with a service account: {cause}",
-        hint=Hint("pass a kubeconfig with {}", Setting.KUBECONFIG),
+        hint=Hint("pass a kubeconfig with {}", ClusterSetting.KUBECONFIG),
     )

@@ -12,7 +12,7 @@ import httpx2
 from requests.utils import get_environ_proxies, select_proxy
 
 from opmkit._version import __version__
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.kube.connection import User
 from opmkit.kube.credentials import Credentials
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError

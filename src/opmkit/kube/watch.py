@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.kube.errors import ClusterError
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.kube.resources import OPERATOR
 from opmkit.olm.cleanup_plan import Target, is_in_progress, plan_cleanup
 from opmkit.olm.errors import CleanupFailed
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.objects import condition, strings, text
 from opmkit.olm.operator_object import remove_operator_object
 from opmkit.olm.waiting import Deadline, Pending, TimedOut, wait_until
@@ -156,7 +157,7 @@ def _failure(cluster: Cluster, targets: Sequence[Target], error: TimedOut) -> Cl
         f"not removed completely: {error.message}",
         details=[f"  {Pending(f'{target} still exists', _describe(found))}" for target, found in remaining],
         hint=Hint.any_of(
-            Hint("wait longer with {}", Setting.TIMEOUT),
+            Hint("wait longer with {}", OlmSetting.TIMEOUT),
             "remove the finalizers of objects whose controller does not run any more",
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 
 
 class OlmError(OpmkitError):

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_label
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.olm.errors import InstallationConflict, InvalidInstallMode
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.objects import name_of, strings
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def choose_install_mode(
             raise InvalidInstallMode(
                 f"{operator}: no default install mode: it supports only {listed}",
                 hint=Hint(
-                    "name the namespaces to watch with {}", Setting.INSTALL_MODE.with_value(f"{known[0]}=NAMESPACE")
+                    "name the namespaces to watch with {}", OlmSetting.INSTALL_MODE.with_value(f"{known[0]}=NAMESPACE")
                 ),
             )
         return InstallMode(default)
@@ -102,7 +103,7 @@ def choose_install_mode(
     if requested == InstallMode(InstallModeType.SINGLE, (namespace,)):
         raise InvalidInstallMode(
             f"install mode {requested}: {namespace} is the operator's namespace",
-            hint=Hint("pass {} to watch it", Setting.INSTALL_MODE.with_value(str(InstallModeType.OWN))),
+            hint=Hint("pass {} to watch it", OlmSetting.INSTALL_MODE.with_value(str(InstallModeType.OWN))),
         )
     return requested
 
@@ -126,7 +127,7 @@ def check_operator_groups(
         names = ", ".join(sorted(map(name_of, groups)))
         raise InstallationConflict(
             f"namespace {namespace}: more than one OperatorGroup: {names}: OLM installs nothing in such a namespace",
-            hint=Hint.any_of("delete all but one", Hint("choose another namespace with {}", Setting.NAMESPACE)),
+            hint=Hint.any_of("delete all but one", Hint("choose another namespace with {}", OlmSetting.NAMESPACE)),
         )
     (group,) = groups
     targets = group_targets(group)
@@ -134,14 +135,18 @@ def check_operator_groups(
         raise InstallationConflict(
             f"OperatorGroup {namespace}/{name_of(group)}: it selects {_describe(targets)}, but mode {requested} "
             f"requires {_describe(requested.targets(namespace))}",
-            hint=Hint.any_of("delete the OperatorGroup", Hint("choose another namespace with {}", Setting.NAMESPACE)),
+            hint=Hint.any_of(
+                "delete the OperatorGroup", Hint("choose another namespace with {}", OlmSetting.NAMESPACE)
+            ),
         )
     missing = sorted(required_modes(targets, namespace) - set(supported))
     if missing:
         raise InstallationConflict(
             f"OperatorGroup {namespace}/{name_of(group)}: it selects {_describe(targets)}, but {operator} does not "
             f"support {' and '.join(missing)}",
-            hint=Hint.any_of("delete the OperatorGroup", Hint("choose another namespace with {}", Setting.NAMESPACE)),
+            hint=Hint.any_of(
+                "delete the OperatorGroup", Hint("choose another namespace with {}", OlmSetting.NAMESPACE)
+            ),
         )
     return group
 

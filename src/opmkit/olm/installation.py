@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from opmkit.kube.resources import OPERATOR_GROUP
 from opmkit.olm.install_mode import check_operator_groups, choose_install_mode, group_targets
 from opmkit.olm.objects import name_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.olm.objects import items, name_of, text
 
@@ -54,7 +55,7 @@ def check_bundle(bundle: Bundle) -> None:
         raise InvalidBundle(
             f"{bundle.image}: clusters cannot pull it",
             hint=Hint.any_of(
-                Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
+                Hint("copy it to a registry with {}", ImageOperation.COPY_IMAGE),
                 "pass the bundle as SOURCE=IMAGE with an image that the cluster can pull",
                 "pass the bundle directory",
             ),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.model import Catalog
@@ -71,7 +72,7 @@ def select_version(directory: Path, version: str = "") -> PackageVersion:
         listed = ", ".join(sorted(operator.version for operator in versions.values()))
         raise CatalogError(
             f"{directory}: version {version} not found: the versions are {listed}",
-            hint=Hint("pass one of them with {}", Setting.VERSION),
+            hint=Hint("pass one of them with {}", BundleSetting.VERSION),
         )
     return PackageVersion(blobs, found_version, _channel(package, found_version.name))
 

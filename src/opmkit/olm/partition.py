@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.write import compact_json, sort_blobs
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CATALOG_SOURCE, NAMESPACE, SUBSCRIPTION
 from opmkit.olm.errors import InstallationConflict, OlmError, OlmNotInstalled
+from opmkit.olm.hint_terms import OlmOperation, OlmSetting
 from opmkit.olm.objects import catalog_name, name_of, text
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def list_subscriptions(cluster: Cluster, namespace: str, package: str) -> list[O
         raise OlmNotInstalled(
             f"OLM is not installed in the cluster {cluster.host}: it does not have {SUBSCRIPTION.full_name}",
             hint=Hint.any_of(
-                Hint("install it with {}", Operation.INSTALL_OLM), "check that the kubeconfig selects the right cluster"
+                Hint("install it with {}", OlmOperation.INSTALL_OLM),
+                "check that the kubeconfig selects the right cluster",
             ),
         ) from error
     return [each for each in found if text(each, "spec", "name") == package]
@@ -52,20 +54,20 @@ def check_namespace(cluster: Cluster, namespace: str) -> None:
             raise
         raise OlmError(
             f"namespace {namespace}: not found",
-            hint=Hint.any_of("create it", Hint("choose another one with {}", Setting.NAMESPACE)),
+            hint=Hint.any_of("create it", Hint("choose another one with {}", OlmSetting.NAMESPACE)),
         ) from error
 
 
 def check_not_installed(cluster: Cluster, namespace: str, package: str) -> None:
     """Raise InstallationConflict if a package is installed, or an earlier attempt left its CatalogSource."""
     existing = list_subscriptions(cluster, namespace, package)
-    clean_up = Hint(f"remove it with {{}} for package {package}", Operation.CLEAN_UP)
+    clean_up = Hint(f"remove it with {{}} for package {package}", OlmOperation.CLEAN_UP)
     if existing:
         installed = text(existing[0], "status", "installedCSV")
         state = f"{installed} is installed" if installed else "an earlier installation is incomplete"
         raise InstallationConflict(
             f"package {package}: already exists in namespace {namespace}: {state}, Subscription {name_of(existing[0])}",
-            hint=Hint.any_of(clean_up, Hint("upgrade it with {}", Operation.UPGRADE_OPERATOR)),
+            hint=Hint.any_of(clean_up, Hint("upgrade it with {}", OlmOperation.UPGRADE_OPERATOR)),
         )
     name = catalog_name(package)
     if cluster.find(CATALOG_SOURCE, name, namespace):

@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.kube.resources import CSV, INSTALL_PLAN, JOB, POD, SUBSCRIPTION
 from opmkit.olm.diagnosis import install_plan_problems, pod_problems
 from opmkit.olm.errors import InstallationFailed
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.objects import condition, name_of, strings, subject, text
 from opmkit.olm.unpacking import is_unpack_job
 from opmkit.olm.waiting import Pending, wait_until
@@ -84,7 +85,7 @@ class Rollout:
         elif time.monotonic() - self._unsatisfiable_since > RESOLUTION_GRACE:
             raise InstallationFailed(
                 "OLM cannot resolve the dependencies of the namespace",
-                hint=Hint("name an index that contains the dependencies with {}", Setting.INDEX_IMAGE),
+                hint=Hint("name an index that contains the dependencies with {}", OlmSetting.INDEX_IMAGE),
             )
 
     def _describe_progress(self, subscription: Object) -> Pending:

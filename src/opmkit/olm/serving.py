@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CATALOG_SOURCE, CONFIG_MAP, POD
 from opmkit.olm.diagnosis import READY, pod_problems
 from opmkit.olm.errors import InstallationFailed
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.objects import condition, is_owned_by, items, name_of, namespace_of, subject, text
 from opmkit.olm.partition import partition
 from opmkit.olm.registry_pod import build_config_maps, build_pod, format_address
@@ -72,7 +73,7 @@ def _create_pod(cluster: Cluster, pod: Object) -> Object:
     except ClusterError as error:
         if "PodSecurity" not in error.message:
             raise
-        hint = Hint("use {}, with images that do not run as root", Setting.SECURITY_CONTEXT.with_value("restricted"))
+        hint = Hint("use {}, with images that do not run as root", OlmSetting.SECURITY_CONTEXT.with_value("restricted"))
         raise ClusterError(error.message, hint=hint, status=error.status, reason=error.reason) from error
 
 

@@ -6,17 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools import interrupts
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.core import interrupts
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CSV, INSTALL_PLAN
 from opmkit.olm.diagnosis import UNKNOWN_STATE
 from opmkit.olm.errors import InstallationFailed
+from opmkit.olm.hint_terms import OlmOperation, OlmSetting
 from opmkit.olm.inspection import Involved, find_problems
 from opmkit.olm.objects import subject
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
     from opmkit.olm.diagnosis import Problem
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 _HINTS = {
     "ImagePull": Hint.any_of(
-        "check that the cluster can pull the image", Hint("name a secret for it with {}", Setting.PULL_SECRET)
+        "check that the cluster can pull the image", Hint("name a secret for it with {}", OlmSetting.PULL_SECRET)
     ),
-    f"state {UNKNOWN_STATE}": Hint("check OLM with {}", Operation.OLM_STATUS),
+    f"state {UNKNOWN_STATE}": Hint("check OLM with {}", OlmOperation.OLM_STATUS),
 }
 """Hints by texts in problems."""
 
@@ -75,7 +76,7 @@ class Session:
             details.append(f"remaining objects: {', '.join(remaining)}")
         clean_up = Hint(
             f"run {{}} for package {self.package} in namespace {self.namespace} before the next attempt",
-            Operation.CLEAN_UP,
+            OlmOperation.CLEAN_UP,
         )
         reported = " ".join(problem.message for problem in problems)
         hints = [hint for text, hint in _HINTS.items() if text in reported]

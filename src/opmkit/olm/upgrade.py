@@ -7,13 +7,14 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.kube.resources import CATALOG_SOURCE, CONFIG_MAP, OPERATOR_GROUP, POD
 from opmkit.olm.catalog import add_sequence, append_to_channel
 from opmkit.olm.errors import NotInstalled, OlmError
+from opmkit.olm.hint_terms import OlmOperation
 from opmkit.olm.install_mode import group_targets
 from opmkit.olm.installation import InstalledOperator
 from opmkit.olm.objects import field, items, name_of, namespace_of, subject, text
@@ -111,7 +112,7 @@ def _find_subscription(cluster: Cluster, namespace: str, package: str) -> Object
     if not found:
         raise NotInstalled(
             f"package {package}: not installed in namespace {namespace}: no Subscription found",
-            hint=Hint("install it with {}", Operation.RUN_BUNDLE),
+            hint=Hint("install it with {}", OlmOperation.RUN_BUNDLE),
         )
     return found[0]
 
@@ -122,7 +123,7 @@ def _find_source(cluster: Cluster, subscription: Object) -> Object:
     if found is None:
         raise OlmError(
             f"{subject(subscription)}: CatalogSource {namespace}/{name} not found",
-            hint=Hint("remove the operator with {} and install it again", Operation.CLEAN_UP),
+            hint=Hint("remove the operator with {} and install it again", OlmOperation.CLEAN_UP),
         )
     return found
 
@@ -175,7 +176,7 @@ class _Present:
             return append_to_channel(request.render([self.image]), request.bundle, channel)
         raise OlmError(
             f"{subject(self.source)}: cannot be extended: it has neither an image nor a record of its bundles",
-            hint=Hint("remove the operator with {} and install the new version", Operation.CLEAN_UP),
+            hint=Hint("remove the operator with {} and install the new version", OlmOperation.CLEAN_UP),
         )
 
 

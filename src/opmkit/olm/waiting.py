@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.kube.errors import ClusterError
 from opmkit.olm.errors import OlmError
 

@@ -10,13 +10,13 @@ from opmkit.bundle.api_types import decode
 from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_struct
 from opmkit.bundle.api_types.scalars import SCALARS, DecodeMode
 from opmkit.bundle.api_types.tables import Tables
-from opmkit.bundle.content import Content
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.typed_manifests import decode_csv
+from opmkit.documents.content import Content
+from opmkit.documents.field_path import format_path
 
 if TYPE_CHECKING:
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 
 def decode_spec(text: str, mode: DecodeMode | None = None, compat: Compat = Compat.NEWEST) -> Decoded:

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.bundle.dockerfile.instructions import Dockerfile, read_dockerfile
 from opmkit.bundle.errors import InvalidDockerfile
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,5 +145,5 @@ def test_invalid_files(text: str | bytes, problem: str, tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="No such file or directory"):
+    with pytest.raises(DiskError, match="No such file or directory"):
         read_dockerfile(tmp_path / "none", {})

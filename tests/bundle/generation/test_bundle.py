@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from opmkit.bundle import InvalidBundle, go_yaml
+from opmkit.bundle import InvalidBundle
 from opmkit.bundle.generation.bundle import BundleSettings, GeneratedManifests, generate_manifests
+from opmkit.documents import go_yaml
 
 from .inputs import BASE, CRD, read
 from .inputs import DEPLOYMENT as WITH_ACCOUNT

@@ -9,7 +9,7 @@ import pytest
 
 from opmkit.bundle import InvalidBundle
 from opmkit.bundle.generation.input import read_path, read_stream
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 
 from .inputs import read
 
@@ -80,5 +80,5 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     file.write_text("a: b: c\n")
     with pytest.raises(InvalidBundle, match=r"broken.yaml:1:5: document 1: "):
         list(read_path(tmp_path))
-    with pytest.raises(StoreError, match="absent: No such file or directory"):
+    with pytest.raises(DiskError, match="absent: No such file or directory"):
         list(read_path(tmp_path / "absent"))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle import InvalidBundle, go_yaml
+from opmkit.bundle import InvalidBundle
 from opmkit.bundle.generation.bundle import BundleSettings, generate_manifests
 from opmkit.bundle.generation.metadata import BundleLabels, annotations_yaml, dockerfile
 from opmkit.bundle.generation.write import existing_channels, write_manifests, write_metadata
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
+from opmkit.documents import go_yaml
 
 from .inputs import BASE, CRD, DEPLOYMENT, read
 
@@ -133,5 +134,5 @@ def test_invalid_annotations_are_not_replaced() -> None:
 
 def test_unwritable_directories() -> None:
     BUNDLE.touch()
-    with pytest.raises(StoreError, match="bundle"):
+    with pytest.raises(DiskError, match="bundle"):
         write_manifests(generate(), BUNDLE)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.bundle.directory import read_files
-from opmkit.bundle.document_stream import read_documents
-from opmkit.bundle.errors import InvalidBundle, InvalidDocument
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.pinning.pin import pin_files, read_manifests
 from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
 from opmkit.bundle.pinning.resolve import PinOptions, find_unpinned, resolve_images
+from opmkit.documents.document_stream import read_documents
+from opmkit.documents.errors import InvalidDocument
 from tests.kit.pinning import fake_digest
 from tests.kit.shared import SHARED, needs_shared
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 CORPUS = SHARED / "corpus" / "bundles"
 PACKAGES = sorted(path.name for path in CORPUS.iterdir()) if CORPUS.is_dir() else ["none"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.project.go_source import GoField, GoType, TypeName, parse_go
+from opmkit.documents.errors import InvalidDocument
 
 MARKER = "// +operator-sdk:csv:customresourcedefinitions:displayName="
 

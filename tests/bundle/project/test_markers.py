@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.project.markers import CSV_MARKER, FIELD_MARKERS, PACKAGE_MARKERS, TYPE_MARKERS, parse_marker
+from opmkit.documents.errors import InvalidDocument
 
 CSV = f"+{CSV_MARKER}:"
 

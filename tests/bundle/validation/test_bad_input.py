@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.parallel_validator import ValidatorConfig
@@ -16,6 +15,7 @@ from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.validator import BundleValidator
+from opmkit.documents.document import MAX_BYTES
 from tests.kit.broken import BASE
 from tests.kit.demo import ANNOTATIONS, CRD, CSV
 

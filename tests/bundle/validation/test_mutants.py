@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opmkit.bundle.content import ContentCache
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.reports import github, junit, sarif, text
@@ -28,6 +27,7 @@ from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule_registry import rules, validators
 from opmkit.bundle.validation.run import run_profile, run_rules
+from opmkit.documents.content import ContentCache
 from tests.kit.mutants import VALUES, mutants
 from tests.kit.validation import view
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.content import ContentCache
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation import parallel_validator
 from opmkit.bundle.validation.bundle_view import Options
@@ -18,6 +17,7 @@ from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelVal
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import BundleFiles
+from opmkit.documents.content import ContentCache
 from tests.kit.broken import BASE
 from tests.kit.demo import CSV
 

@@ -9,7 +9,8 @@ import pytest
 
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.validation.sources import Source, expand_targets, read_files, read_labels
-from opmkit.imagetools.errors import ImageToolsError, InvalidReference, LimitExceeded
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.imagetools.errors import InvalidReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,7 @@ def test_files_of_an_operator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "error"), [("./nowhere", NotABundle), ("Quay.io/Up:1", InvalidReference), ("@gone", ImageToolsError)]
+    ("target", "error"), [("./nowhere", NotABundle), ("Quay.io/Up:1", InvalidReference), ("@gone", DiskError)]
 )
 def test_targets_without_a_bundle(target: str, error: type[Exception]) -> None:
     with pytest.raises(error):

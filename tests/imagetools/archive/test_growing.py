@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.archive import growing
 from opmkit.imagetools.archive.growing import GrowingArchive
-from opmkit.imagetools.errors import DigestMismatch, StoreError
+from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.spec import Descriptor, sha256_digest
 from tests.kit.content import noise
 
@@ -112,7 +113,7 @@ def test_complete_archive_exists_until_it_is_replaced(tmp_path: Path) -> None:
 def test_one_process_writes_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "LOCK_TIMEOUT_SECONDS", 0.2)
     first = GrowingArchive(tmp_path / "a.tar")
-    with pytest.raises(StoreError, match="another process is writing"):
+    with pytest.raises(DiskError, match="another process is writing"):
         GrowingArchive(tmp_path / "a.tar")
     first.close()
     GrowingArchive(tmp_path / "a.tar").close()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive, new_archive, write_oci_archive
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.spec import Platform
 from opmkit.imagetools.store.reader import LayoutReader

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.archive import TarArchive, reader
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, StoreError
+from opmkit.imagetools.errors import InvalidImage, NotFound
 from opmkit.imagetools.layer import Limits
 from tests.imagetools.archive.helpers import write_tar_file
 from tests.kit import zstd
@@ -172,7 +173,7 @@ def test_large_header(tmp_path: Path) -> None:
 def test_missing_archive(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="file does not exist"):
         TarArchive.open(tmp_path / "none.tar")
-    with pytest.raises(StoreError, match="directory"):
+    with pytest.raises(DiskError, match="directory"):
         TarArchive.open(tmp_path)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.archive import TarWriter
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import ImageToolsError, StoreError
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.image import Image, load_image
 from opmkit.imagetools.store import LayoutRepository
 from tests.imagetools.archive.helpers import docker_image, write_archive
@@ -46,7 +47,7 @@ def test_destinations(image: Image, tmp_path: Path) -> None:
     assert docker_image(tmp_path / "real.tar").config == image.config
     write_archive(tmp_path / "new/directory/a.tar", image)
     for bad in (tmp_path, Path("/dev/null")):
-        with pytest.raises(StoreError, match="is not a file"):
+        with pytest.raises(DiskError, match="is not a file"):
             write_archive(bad, image)
     assert Path("/dev/null").is_char_device()
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.build_spec import BuildSpec
-from opmkit.imagetools.errors import EngineError, ImageToolsError, LimitExceeded, NotFound
+from opmkit.imagetools.errors import EngineError, ImageToolsError, NotFound
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import LayerFile, Limits

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.core.errors import OpmkitError
+
 
 OPAQUE = ".wh..wh..opq"
 
 
-def assert_rejected(source: LayerSource, scratch: Path, error: type[ImageToolsError], *texts: str) -> None:
+def assert_rejected(source: LayerSource, scratch: Path, error: type[OpmkitError], *texts: str) -> None:
     """Check that all functions reject a layer, name it in the error, and write nothing outside the destination."""
     limits = Limits(total_bytes=1 << 22, extracted_bytes=1 << 20, file_bytes=1 << 19, entries=1000, path_length=300)
     inside = scratch / "in/side"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.layer import Limits, find_file, read_tree
 from opmkit.imagetools.spec import media_types
 from tests.imagetools.layer.helpers import assert_rejected

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.imagetools.errors import InvalidImage, StoreError
+from opmkit.core.errors import DiskError
+from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
 from opmkit.imagetools.spec import media_types, sha256_digest
 
@@ -113,7 +114,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, files: dict[str, b
 
 
 def test_missing_source(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="gone"):
+    with pytest.raises(DiskError, match="gone"):
         write_layer([LayerFile("a", tmp_path / "gone")], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -123,13 +124,13 @@ def test_full_disk(tmp_path: Path) -> None:
     script = """
 import resource, sys
 from pathlib import Path
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.layer import LayerFile, write_layer
 import random
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     write_layer([LayerFile("a", random.Random(1).randbytes(500_000))], Path(sys.argv[1]))
-except StoreError as error:
+except DiskError as error:
     print(error.message)
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)

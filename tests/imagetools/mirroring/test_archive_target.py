@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.mirroring.archive_target import ArchiveTarget
 from opmkit.imagetools.mirroring.copy import MirrorCopy
 from opmkit.imagetools.mirroring.description import MirroredImage
@@ -59,7 +59,7 @@ def test_faults_of_the_source(registry: Registry, tmp_path: Path) -> None:
 
 def test_images_whose_content_is_missing_are_not_listed(tmp_path: Path) -> None:
     target = ArchiveTarget(tmp_path / "mirror.tar")
-    with pytest.raises(StoreError, match="not found"):
+    with pytest.raises(DiskError, match="not found"):
         target.commit([MirroredImage("quay.io/me/app:1", f"sha256:{'0' * 64}")])
     target.close()
     assert not (tmp_path / "mirror.tar").exists()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import ImageToolsError, NotFound, RegistryUnavailable, StoreError
+from opmkit.imagetools.errors import ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.mirroring.copy import MAX_TARGET_FAILURES, CopyOptions, MirrorCopy
 from opmkit.imagetools.mirroring.directory_target import DirectoryTarget
 from opmkit.imagetools.mirroring.errors import MirrorFailed, TargetFailed
@@ -249,21 +250,21 @@ class BrokenTarget(DirectoryTarget):
         class Broken(LayoutRepository):
             def resolve(self, identifier: str) -> Descriptor:
                 if outer.on_read:
-                    raise StoreError("disk: input/output error")
+                    raise DiskError("disk: input/output error")
                 raise NotFound("absent")
 
             def put_blob(
                 self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None
             ) -> None:
                 outer.puts += 1
-                raise StoreError("disk: no space left on device")
+                raise DiskError("disk: no space left on device")
 
         return Broken(self.path)
 
 
 def test_unreadable_target_ends_planning(source: Source, spool: ManifestSpool) -> None:
     target = BrokenTarget(source.path / "target", on_read=True)
-    with pytest.raises(StoreError, match="input/output error"):
+    with pytest.raises(DiskError, match="input/output error"):
         plan_mirror([source.add("a")], source, target, spool)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, NotFound, RegistryUnavailable
 from opmkit.imagetools.registry import RegistryOptions
 from opmkit.imagetools.registry.download import download
 from tests.kit.certificates import certificate_authority, server_certificate

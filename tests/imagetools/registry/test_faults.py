@@ -12,15 +12,9 @@ from zlib import crc32
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import (
-    DigestMismatch,
-    ImageToolsError,
-    InvalidImage,
-    LimitExceeded,
-    NotFound,
-    RegistryUnavailable,
-)
+from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, InvalidImage, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy

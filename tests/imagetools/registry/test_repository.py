@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from opmkit.imagetools.errors import (
-    DigestMismatch,
-    ImageToolsError,
-    InsecureTransport,
-    LimitExceeded,
-    NotFound,
-    RegistryUnavailable,
-)
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, InsecureTransport, NotFound, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.spec import (

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.imagetools.errors import ImageToolsError, InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import ImageToolsError, InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.spec import (
     MAX_MANIFEST_SIZE,
     Descriptor,

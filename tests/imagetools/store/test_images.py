@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import DigestMismatch, NotFound, StoreError
+from opmkit.imagetools.errors import DigestMismatch, NotFound
 from opmkit.imagetools.image import load_image
 from opmkit.imagetools.layer import read_tree
 from opmkit.imagetools.reference import Reference
@@ -78,7 +79,7 @@ def test_no_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     private = tmp_path / f"opmkit-{os.getuid()}"
     assert ImageStore.open().layout.path == private / "store"
     private.chmod(0o777)
-    with pytest.raises(StoreError, match="only this user can write to") as caught:
+    with pytest.raises(DiskError, match="only this user can write to") as caught:
         ImageStore.open()
     assert "TMPDIR" in str(caught.value.hint)
 
@@ -86,7 +87,7 @@ def test_no_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_directory_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = ImageStore.open(tmp_path / "file/store")
-    with pytest.raises(StoreError, match="file") as caught:
+    with pytest.raises(DiskError, match="file") as caught:
         store.ingest(descriptor_of(b"1"), io.BytesIO(b"1"))
     assert str(caught.value.hint)
 
@@ -94,7 +95,7 @@ def test_directory_that_cannot_be_created(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write to any directory")
 def test_directory_that_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir(mode=0o500)
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(DiskError) as caught:
         ImageStore.open(tmp_path / "store").ingest(descriptor_of(b"1"), io.BytesIO(b"1"))
     assert "OPM_STORE" in str(caught.value.hint)
 
@@ -141,7 +142,7 @@ def test_full_disk(store: ImageStore) -> None:
     script = """
 import io, resource, sys
 from pathlib import Path
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.spec import Descriptor, sha256_digest
 from opmkit.imagetools.store import ImageStore
 content = bytes(500_000)
@@ -149,7 +150,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     descriptor = Descriptor("x", sha256_digest(content), len(content))
     ImageStore.open(Path(sys.argv[1])).ingest(descriptor, io.BytesIO(content))
-except StoreError as error:
+except DiskError as error:
     print(error.message)
 """
     command = [sys.executable, "-c", script, str(store.layout.path)]
@@ -210,7 +211,7 @@ def test_move_tag(store: ImageStore, tmp_path: Path) -> None:
 
 def test_manifest_without_its_blobs(store: ImageStore, tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"1"})
-    with pytest.raises(StoreError, match="blob not found"):
+    with pytest.raises(DiskError, match="blob not found"):
         store.repository("x").put_manifest(image.manifest, "1")
     assert store.list() == []
 
@@ -309,7 +310,7 @@ def test_store_is_intact_after_a_kill(store: ImageStore, tmp_path: Path) -> None
 
 def test_lock_timeout(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "LOCK_TIMEOUT_SECONDS", 0.05)
-    with store.layout.lock(), pytest.raises(StoreError, match="timed out") as caught:
+    with store.layout.lock(), pytest.raises(DiskError, match="timed out") as caught:
         store.prune()
     assert "other process" in str(caught.value.hint)
 

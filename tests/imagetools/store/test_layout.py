@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import read_tree
 from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, media_types, sha256_digest
@@ -85,7 +86,7 @@ def test_missing_layout(tmp_path: Path) -> None:
 def test_directory_with_other_files_is_rejected(image: Image, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home/notes").touch()
-    with pytest.raises(StoreError, match="other files"):
+    with pytest.raises(DiskError, match="other files"):
         copy_image(image, LayoutRepository(tmp_path / "home"), "1")
     assert {path.name for path in (tmp_path / "home").iterdir()} - {"opmkit.lock"} == {"notes"}
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.build_spec import BuildSpec
-from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
+from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer

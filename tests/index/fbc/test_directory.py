@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, OtherBlob, PackageBlob
 from opmkit.index.fbc.directory import write_catalog
@@ -53,6 +53,6 @@ def test_only_empty_directories_are_filled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["..", "a/b", "a\0b", "n" * 300])
 def test_invalid_package_names_leave_nothing_behind(tmp_path: Path, name: str) -> None:
-    with pytest.raises((CatalogError, StoreError)):
+    with pytest.raises((CatalogError, DiskError)):
         write_catalog(Blobs(packages=(PackageBlob("a"), PackageBlob(name))), tmp_path / "out", "json", to_json)
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ import pytest
 
 from opmkit.bundle import parse_bundle
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.documents.errors import FieldTypeError
 from opmkit.index.fbc.blobs import BlobProperty, BundleBlob, RelatedImage
 from opmkit.index.fbc.from_bundle import bundle_to_blob, with_image
 from tests.bundle.samples import CRD, CSV, crd, csv, files
@@ -123,5 +124,5 @@ def test_invalid_properties_annotation_is_ignored_with_a_warning() -> None:
     ],
 )
 def test_values_of_wrong_type_are_rejected(more: dict[str, Any]) -> None:
-    with pytest.raises(InvalidBundle):
+    with pytest.raises((FieldTypeError, InvalidBundle)):
         blob(more)

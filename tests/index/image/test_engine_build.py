@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.progress import NO_PROGRESS
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.progress import NO_PROGRESS
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore

@@ -30,7 +30,7 @@ from opmkit.index.rendering.releases import bundle_in_release, catalog_in_releas
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 SUBSTITUTE = {"olm.substitutesFor": "reef.v1.0.0"}
 

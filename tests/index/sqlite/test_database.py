@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import ImageToolsError
+from opmkit.core.errors import OpmkitError
 from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import SCHEMA_VERSION, open_database, replace_database
@@ -112,7 +112,7 @@ def test_source_date_epoch_sets_the_schema_timestamp(path: Path, monkeypatch: py
         rows = database.connection.execute("SELECT version, timestamp FROM schema_migrations").fetchall()
     assert rows == [(13, "1970-01-02 00:00:00")]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    with pytest.raises(ImageToolsError, match="SOURCE_DATE_EPOCH: invalid time 'yesterday'"):
+    with pytest.raises(OpmkitError, match="SOURCE_DATE_EPOCH: invalid time 'yesterday'"):
         add(path, "1.1.0")
 
 

@@ -115,7 +115,7 @@ def test_rejects_queries_over_the_budget(path: Path, monkeypatch: pytest.MonkeyP
 QUERY = """
 import sys
 from pathlib import Path
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 interrupts.install()
 from opmkit.index.sqlite import connect, open_database
 connect._BASE_OPERATIONS = 10**15

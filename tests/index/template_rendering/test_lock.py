@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.template_rendering import lock as lock_module
 from opmkit.index.template_rendering.lock import ImageLock, LockedImage, update_lock

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -219,7 +219,7 @@ def test_failing_write_leaves_complete_files(tmp_path: Path) -> None:
         statuses = [files.stage(path, b"new\n") for path in paths]
         assert tree(directory / "a") == {"catalog.yaml": b"old a\n"}
         (directory / "b").write_text("in the way")
-        with pytest.raises(StoreError):
+        with pytest.raises(DiskError):
             files.commit()
     assert statuses == [FileStatus.WRITTEN] * 3
     assert [tree(directory / "a"), tree(directory / "c")] == [{"catalog.yaml": b"new\n"}, {"catalog.yaml": b"old c\n"}]

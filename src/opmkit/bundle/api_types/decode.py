@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import NULL_AS_EMPTY, SCALARS, DecodeMode
 from opmkit.bundle.api_types.tables import Tables, load
-from opmkit.bundle.fields import describe
+from opmkit.documents.fields import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 
 MAX_VALUES = 1_000_000

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.bundle.api_types.decode import TypeMismatch, UnknownField
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _ZERO: dict[str, JsonValue] = {
     "string": "",

@@ -15,13 +15,13 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from opmkit.bundle.json_value import float_text
 from opmkit.bundle.versions import tolerant_version
+from opmkit.documents.json_value import float_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 
 class DecodeMode(Enum):

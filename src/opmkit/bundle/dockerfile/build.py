@@ -48,7 +48,7 @@ def dockerfile_build_spec(
     Raises:
         InvalidDockerfile: If the Dockerfile is invalid, or requires a container engine.
         InvalidBundle: If an image without a base contains no manifests.
-        StoreError: If a file cannot be read.
+        DiskError: If a file cannot be read.
     """
     parsed = read_dockerfile(dockerfile, arguments or {})
     build_context = BuildContext.open(context, dockerfile)

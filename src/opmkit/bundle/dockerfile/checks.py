@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.metadata import read_metadata
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.errors import DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ def check_bundle(
 
     Raises:
         InvalidBundle: If there are no manifests.
-        StoreError: If a file cannot be read.
+        DiskError: If a file cannot be read.
     """
     if has_base:
         return []
@@ -47,7 +48,7 @@ def check_bundle(
     metadata = {path: _read(file) for path, file in paths.items() if path.startswith("metadata/")}
     try:
         annotations = read_metadata(metadata).labels
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         return [*warnings, f"{dockerfile}: {error.message}"]
     differences = [
         f"{dockerfile}: the label {name} is {labels[name]!r}, but the annotation is {annotations.get(name, '')!r}"

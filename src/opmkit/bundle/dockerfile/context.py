@@ -15,7 +15,7 @@ from e2b_dockerfile_utils import PatternMatcher
 
 from opmkit.bundle.dockerfile.file_pattern import FilePattern, has_wildcards
 from opmkit.bundle.errors import InvalidDockerfile
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class BuildContext:
 
         Raises:
             InvalidDockerfile: If the context is not a directory, or the ignore file is invalid.
-            StoreError: If the ignore file cannot be read.
+            DiskError: If the ignore file cannot be read.
         """
         if not directory.is_dir():
             raise InvalidDockerfile(f"{directory}: no such directory", hint="pass the directory to copy files from")
@@ -81,7 +81,7 @@ class BuildContext:
 
         Raises:
             InvalidDockerfile: If there is nothing, or something other than files and directories inside the context.
-            StoreError: If a directory cannot be read.
+            DiskError: If a directory cannot be read.
         """
         relative = posixpath.normpath(source.lstrip("/") or ".")
         if relative == ".." or relative.startswith("../"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidDockerfile
-from opmkit.imagetools.hints import Hint
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,10 @@ from e2b_dockerfile_utils import DockerfileInstruction, DockerfileSyntaxError, S
 
 from opmkit.bundle.dockerfile.errors import InstructionLocation
 from opmkit.bundle.errors import InvalidDockerfile
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.core.files import disk_errors
+from opmkit.core.hints import Hint
 from opmkit.imagetools.build_spec import SCRATCH
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +77,7 @@ def read_dockerfile(path: Path, arguments: Mapping[str, str]) -> Dockerfile:
 
     Raises:
         InvalidDockerfile: If the file is invalid, or has an instruction that requires a container engine.
-        StoreError: If the file cannot be read.
+        DiskError: If the file cannot be read.
     """
     with disk_errors(path), path.open("rb") as file:
         content = file.read(_MAX_SIZE + 1)
@@ -150,7 +151,7 @@ class _Evaluator:
             raise location.invalid(f"unexpected {' '.join(alias)!r} after the image")
         self.base = self._expand(location, image)
         if not self.base:
-            raise location.invalid(f"empty name {image!r}", hint=Hint("set it with {}", Setting.BUILD_ARG))
+            raise location.invalid(f"empty name {image!r}", hint=Hint("set it with {}", BundleSetting.BUILD_ARG))
         for name, value in self._flags(location, instruction, {"platform"}):
             if self.base != SCRATCH or value != _SCRATCH_PLATFORM:
                 raise location.unsupported(f"flag {name}")
@@ -170,7 +171,7 @@ class _Evaluator:
             elif name in self.global_variables:
                 self.variables[name] = self.global_variables[name]
             elif _PLATFORM_ARGUMENT.fullmatch(name):
-                raise location.unsupported(f"variable {name}", hint=Hint("set it with {}", Setting.BUILD_ARG))
+                raise location.unsupported(f"variable {name}", hint=Hint("set it with {}", BundleSetting.BUILD_ARG))
 
     def _label(self, location: InstructionLocation, instruction: DockerfileInstruction) -> None:
         arguments = instruction.args

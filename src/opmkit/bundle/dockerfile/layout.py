@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from lzma import LZMAError
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import disk_errors
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.layer.paths import ancestors
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ class ImageLayout:
 
         Raises:
             InvalidDockerfile: If the instruction is invalid or unsupported for these files.
-            StoreError: If a file cannot be read.
+            DiskError: If a file cannot be read.
         """
         location = instruction.location
         sources = [found for source in instruction.sources for found in context.find(location, source)]

@@ -14,12 +14,13 @@ from opmkit.bundle.generation.metadata import object_annotations
 from opmkit.bundle.generation.names import file_name
 from opmkit.bundle.generation.rbac import divide_rbac
 from opmkit.bundle.generation.service_version import fill_service_version
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.project.base import new_base
 from opmkit.bundle.versions import strict_version
-from opmkit.bundle.yaml_writer import dump_yaml
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
+from opmkit.documents.yaml_writer import dump_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,14 +53,14 @@ class BundleSettings:
         """Raise InvalidBundle for an invalid package or version."""
         if problems := dns1123_subdomain(self.package):
             raise InvalidBundle(
-                f"invalid package name {self.package!r}: {problems[0]}", hint=Hint("correct {}", Setting.PACKAGE)
+                f"invalid package name {self.package!r}: {problems[0]}", hint=Hint("correct {}", BundleSetting.PACKAGE)
             )
         try:
             if self.version:
                 strict_version(self.version)
         except ValueError as error:
             raise InvalidBundle(
-                f"invalid version {error}", hint=Hint("correct {}, without a leading v", Setting.VERSION)
+                f"invalid version {error}", hint=Hint("correct {}, without a leading v", BundleSetting.VERSION)
             ) from error
 
 
@@ -147,7 +148,7 @@ def _select_base(candidates: Sequence[InputObject], package: str) -> tuple[dict[
         raise InvalidBundle(
             f"several ClusterServiceVersions, none of which is of package {package}: "
             + ", ".join(csv.name for csv in candidates),
-            hint=Hint("pass only one of them, or correct {}", Setting.PACKAGE),
+            hint=Hint("pass only one of them, or correct {}", BundleSetting.PACKAGE),
         )
     chosen = (matching or candidates)[0]
     if not matching:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle.json_value import encode, escape_html, go_float
+from opmkit.documents.json_value import encode, escape_html, go_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 
 def to_json(value: JsonValue) -> str:

@@ -6,21 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from opmkit.bundle.content import Content
 from opmkit.bundle.directory import MAX_TOTAL_BYTES
-from opmkit.bundle.document_stream import BOM, read_documents
-from opmkit.bundle.errors import InvalidBundle, InvalidDocument
-from opmkit.bundle.field_path import format_path
-from opmkit.bundle.go_yaml import MAX_DEPTH
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.bundle.errors import InvalidBundle
+from opmkit.core.files import disk_errors
+from opmkit.documents.content import Content
+from opmkit.documents.document_stream import BOM, read_documents
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.field_path import format_path
+from opmkit.documents.go_yaml import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from opmkit.bundle.document_stream import Document
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.document_stream import Document
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 STDIN = "standard input"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -114,7 +115,7 @@ def read_path(path: Path) -> Iterator[InputObject]:
 
     Raises:
         InvalidBundle: if a file is invalid YAML or JSON, or the files are too large.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     if not path.is_dir():
         with disk_errors(path), path.open("rb") as stream:

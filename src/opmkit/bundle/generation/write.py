@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.files import write_file
 from opmkit.bundle.generate import DOCKERFILE, ExistingAnnotations, read_annotations, read_existing_annotations
 from opmkit.bundle.generation.bundle import encode_csv
 from opmkit.bundle.generation.metadata import SCORECARD_FILE, BundleLabels, annotations_yaml, dockerfile, is_generated
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL
-from opmkit.imagetools.epoch import rfc3339, source_date_epoch
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.epoch import rfc3339, source_date_epoch
+from opmkit.core.files import disk_errors, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,7 +71,7 @@ def write_manifests(
         transform: Applied to all manifests, by file name.
 
     Raises:
-        StoreError: if a file cannot be written.
+        DiskError: if a file cannot be written.
     """
     manifests = directory / MANIFESTS
     files = {manifests / name: content for name, content in transform(encode_manifests(generated)).items()}
@@ -105,7 +104,7 @@ def write_metadata(
 
     Raises:
         InvalidBundle: if an annotation or the existing file is invalid.
-        StoreError: if a file cannot be written.
+        DiskError: if a file cannot be written.
     """
     path, working_directory = directory / ANNOTATIONS_FILE, working_directory or Path()
     existing = read_existing_annotations(path) or ExistingAnnotations({}, ())
@@ -134,7 +133,7 @@ def existing_channels(directory: Path) -> tuple[str, str]:
 
     Raises:
         InvalidBundle: if the file is invalid.
-        StoreError: if it cannot be read.
+        DiskError: if it cannot be read.
     """
     existing = read_annotations(directory / ANNOTATIONS_FILE) or {}
     return existing.get(CHANNELS, ""), existing.get(DEFAULT_CHANNEL, "")

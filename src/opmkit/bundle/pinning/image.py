@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.uncompressed import compress_layers
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.field_path import format_path
-from opmkit.bundle.fields import describe
+from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 
 class Role(StrEnum):

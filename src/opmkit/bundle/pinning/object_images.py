@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.pinning.image_use import (
     ImageUse,
@@ -20,13 +19,14 @@ from opmkit.bundle.pinning.image_use import (
     text,
     use_at,
 )
+from opmkit.documents.field_path import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.pinning.image_use import Finding
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 RELATED_IMAGE_PREFIX = "RELATED_IMAGE_"
 """Prefix of environment variables with images that an operator deploys."""

@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.bundle.document_stream import BOM, is_json, leading_lines, read_documents
-from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.field_path import format_path
+from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.pinning.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
 from opmkit.bundle.pinning.object_images import find_object_images
-from opmkit.bundle.source_nodes import compose_document, find_node, nearest_node
-from opmkit.bundle.text_edits import TextEdit, apply_edits, replace_in_scalar
+from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
+from opmkit.documents.errors import DocumentError, FieldTypeError, InvalidDocument
+from opmkit.documents.field_path import format_path
+from opmkit.documents.source_nodes import compose_document, find_node, nearest_node
+from opmkit.documents.text_edits import TextEdit, apply_edits, replace_in_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.bundle.document_stream import Document
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.pinning.image_use import ImageFinder
+    from opmkit.documents.document_stream import Document
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class PinnableDocument:
         """Prefix errors about an embedded file with the line that contains it."""
         try:
             yield
-        except InvalidBundle as error:
+        except (InvalidBundle, FieldTypeError) as error:
             raise InvalidBundle(f"{self.file}:{self.line(path)}: {error.message}", hint=error.hint) from error
 
     @property
@@ -247,7 +248,7 @@ class PinnableDocument:
             if not isinstance(node, yaml.ScalarNode):
                 raise BundleError(f"{old} cannot be found in the text", hint="write it without aliases and merge keys")
             return replace_in_scalar(self.text, node, start, old, new)
-        except BundleError as error:
+        except (BundleError, DocumentError) as error:
             raise InvalidBundle(f"{self.file}:{self.line(path)}: {error.message}", hint=error.hint) from error
 
     def _verify(self, text: str, expected: JsonValue) -> None:

@@ -13,7 +13,7 @@ from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

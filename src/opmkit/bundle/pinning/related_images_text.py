@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from opmkit.bundle.pinning.object_images import RELATED_IMAGES
-from opmkit.bundle.source_nodes import find_node
-from opmkit.bundle.text_insertion import fill_collection, insert_items, insert_member
+from opmkit.documents.source_nodes import find_node
+from opmkit.documents.text_edits import fill_collection, insert_items, insert_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.pinning.related_images import RelatedImage
-    from opmkit.bundle.text_edits import TextEdit
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.documents.text_edits import TextEdit
 
 _SPEC, _KEY = RELATED_IMAGES
 

@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import BundleError, InvalidDocument
-from opmkit.bundle.fields import describe
+from opmkit.bundle.errors import BundleError
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import describe
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +42,7 @@ class Replacements:
 
         Raises:
             BundleError: if a replacement is invalid.
-            StoreError: if the file cannot be read.
+            DiskError: if the file cannot be read.
         """
         images: dict[str, str] = {}
         prefixes: dict[str, str] = {}

@@ -8,11 +8,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.parallel import ordered_parallel_map
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.pinning.replacements import Replacements
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
+from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.pinning.pinnable_file import LocatedUse
 
-_EXCLUDE = Hint("leave an image as it is with {}", Setting.EXCLUDE)
+_EXCLUDE = Hint("leave an image as it is with {}", BundleSetting.EXCLUDE)
 
 
 class UnresolvedImages(BundleError):
@@ -79,13 +82,13 @@ def resolve_images(
     places: dict[str, LocatedUse] = {}
     for use in uses:
         places.setdefault(use.image, use)
-    failures: dict[str, ImageToolsError | BundleError] = {}
+    failures: dict[str, OpmkitError] = {}
     targets: dict[str, _Target] = {}
     pinned: dict[str, str] = {}
     for image in places:
         try:
             target = None if options.is_excluded(image) else _target(image, options.replacements)
-        except (InvalidReference, BundleError) as error:
+        except (InvalidReference, BundleError, DocumentError) as error:
             failures[image] = error
             continue
         if target is None:
@@ -97,7 +100,7 @@ def resolve_images(
     digests = _ask(targets, digest, progress)
     for image, target in targets.items():
         found = digests[str(target.reference)]
-        if isinstance(found, ImageToolsError):
+        if isinstance(found, OpmkitError):
             failures[image] = found
         else:
             pinned[image] = target.pin(found)
@@ -126,10 +129,10 @@ def _repository(text: str) -> str:
 
 def _ask(
     targets: Mapping[str, _Target], digest: Callable[[Reference], str], progress: Progress
-) -> dict[str, str | ImageToolsError]:
+) -> dict[str, str | OpmkitError]:
     """Return the digest of each reference, or the error of its registry."""
     references = {str(target.reference): target.reference for target in targets.values()}
-    found: dict[str, str | ImageToolsError] = {}
+    found: dict[str, str | OpmkitError] = {}
     if not references:
         return found
     progress.begin("Resolving images", len(references), unit="images")
@@ -138,7 +141,7 @@ def _ask(
             for reference, result in results:
                 try:
                     found[str(reference)] = result.result()
-                except ImageToolsError as error:
+                except (ImageToolsError, LimitExceeded, DiskError) as error:
                     found[str(reference)] = error
                 progress.advance(1)
     finally:
@@ -146,9 +149,7 @@ def _ask(
     return found
 
 
-def _unresolved(
-    failures: Mapping[str, ImageToolsError | BundleError], places: Mapping[str, LocatedUse]
-) -> UnresolvedImages:
+def _unresolved(failures: Mapping[str, OpmkitError], places: Mapping[str, LocatedUse]) -> UnresolvedImages:
     lines = [f"{places[image]}: {places[image].use}: {_message(image, error)}" for image, error in failures.items()]
     first = next(iter(failures.values()))
     hint = Hint.all_of(first.hint, _EXCLUDE)
@@ -157,7 +158,7 @@ def _unresolved(
     return UnresolvedImages(f"{len(lines)} images cannot be pinned", details=lines, hint=hint)
 
 
-def _message(image: str, error: ImageToolsError | BundleError) -> str:
+def _message(image: str, error: OpmkitError) -> str:
     return error.message if image in error.message else f"{image}: {error.message}"
 
 

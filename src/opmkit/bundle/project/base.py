@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
 from opmkit.bundle.api_types.tables import CSV
-from opmkit.bundle.document import MAX_BYTES
-from opmkit.bundle.document_stream import read_documents
-from opmkit.bundle.errors import InvalidDocument, InvalidProject
+from opmkit.bundle.errors import InvalidProject
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.project.edit import replace_owned_crds
 from opmkit.bundle.project.located import LocatedValue
 from opmkit.bundle.project.names import display_name
-from opmkit.bundle.yaml_writer import dump_yaml
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.document import MAX_BYTES
+from opmkit.documents.document_stream import read_documents
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.yaml_writer import dump_yaml
 
 if TYPE_CHECKING:
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _NOT_A_NEWLINE = re.compile(rb"[^\n]")
 _START = re.compile(rb"\s*---[^\n]*")
@@ -73,7 +74,7 @@ def new_base(name: str) -> dict[str, Any]:
 
 
 def read_base(file: Path) -> dict[str, Any]:
-    """Return the ClusterServiceVersion in a file, as `parse_base` does. Raises StoreError if it cannot be read."""
+    """Return the ClusterServiceVersion in a file, as `parse_base` does. Raises DiskError if it cannot be read."""
     return parse_base(file, read_file(file))
 
 
@@ -82,7 +83,7 @@ def read_file(file: Path) -> bytes:
 
     Raises:
         InvalidProject: if it is too large.
-        StoreError: if it cannot be read.
+        DiskError: if it cannot be read.
     """
     with disk_errors(file), file.open("rb") as stream:
         raw = stream.read(MAX_BYTES + 1)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.project.go_packages import GoPackage
     from opmkit.bundle.project.go_source import GoField, GoType
+    from opmkit.documents.json_value import JsonValue
 
 MAX_FIELDS = 100_000
 """Maximum number of fields, by path, below the spec or the status of a type."""

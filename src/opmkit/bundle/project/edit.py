@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.bundle.yaml_writer import dump_yaml
+from opmkit.documents.yaml_writer import dump_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _SECTION = "customresourcedefinitions"
 _OWNED = "owned"

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document import MAX_BYTES
-from opmkit.bundle.errors import InvalidDocument, InvalidProject
+from opmkit.bundle.errors import InvalidProject
 from opmkit.bundle.project.build_constraint import is_satisfied
 from opmkit.bundle.project.go_source import parse_go
 from opmkit.bundle.project.markers import GROUP_MARKER, SKIP_MARKER, VERSION_MARKER
-from opmkit.imagetools.store.disk import disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.document import MAX_BYTES
+from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +63,7 @@ def load_packages(root: Path) -> dict[str, GoPackage]:
 
     Raises:
         InvalidProject: if a file is not valid Go, or has an invalid marker; the message contains the line.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     packages: dict[str, GoPackage] = {}
     with disk_errors(root):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.project.comments import Comment, CommentGroup, documentation, group_comments
 from opmkit.bundle.project.markers import FIELD_MARKERS, PACKAGE_MARKERS, TYPE_MARKERS, Marker, parse_marker
+from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

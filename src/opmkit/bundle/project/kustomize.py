@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidProject
-from opmkit.bundle.files import write_file
+from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.project.base import (
     apply_metadata,
@@ -21,8 +21,8 @@ from opmkit.bundle.project.base import (
     update_base,
 )
 from opmkit.bundle.project.project_file import OperatorType
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors, write_file
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from typing import Any
@@ -98,7 +98,7 @@ def generate_kustomize_manifests(
 
     Raises:
         InvalidProject: if a file of the project is missing or invalid; the message contains the line.
-        StoreError: if a file cannot be read or written.
+        DiskError: if a file cannot be read or written.
     """
     source, name = base_file(options, project), _operator_name(options, project)
     raw = read_file(source) if source.exists() else b""
@@ -143,7 +143,7 @@ def _operator_name(options: KustomizeOptions, project: Project) -> str:
         problem = next(iter(dns1123_label(name)), "") if not (options.package or project.name) else ""
     if problem:
         raise InvalidProject(
-            f"{name!r}: invalid package name: {problem}", hint=Hint("pass {}", Setting.PACKAGE.with_value("NAME"))
+            f"{name!r}: invalid package name: {problem}", hint=Hint("pass {}", BundleSetting.PACKAGE.with_value("NAME"))
         )
     return name
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.content import Content
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidProject
-from opmkit.bundle.field_path import format_path
-from opmkit.bundle.fields import describe
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.content import Content
+from opmkit.documents.document import MAX_BYTES
+from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import describe
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LocatedValue:
 
         Raises:
             InvalidProject: if the file is not valid YAML.
-            StoreError: if the file cannot be read.
+            DiskError: if the file cannot be read.
         """
         with disk_errors(file), file.open("rb") as stream:
             return cls.parse(file, stream.read(MAX_BYTES + 1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.errors import InvalidDocument
+from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -70,7 +70,7 @@ def read_project(directory: Path = Path()) -> Project:
 
     Raises:
         InvalidProject: if the file does not exist or is invalid; the message contains the line.
-        StoreError: if the file cannot be read.
+        DiskError: if the file cannot be read.
     """
     file = directory / PROJECT_FILE
     if not file.exists():

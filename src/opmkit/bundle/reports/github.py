@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

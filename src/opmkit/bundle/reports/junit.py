@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.reports.text import summary
-from opmkit.imagetools.markdown import code, table
+from opmkit.core.escape import code, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

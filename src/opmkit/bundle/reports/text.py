@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.tags import SkippedTags
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence

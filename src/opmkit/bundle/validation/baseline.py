@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
 
+from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.policy import InvalidPolicy
-from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.store.disk import disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ def read_baseline(path: Path) -> Baseline:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidPolicy(
-            f"{path} is not a baseline", hint=Hint("write it again with {}", Operation.WRITE_BASELINE)
+            f"{path} is not a baseline", hint=Hint("write it again with {}", BundleOperation.WRITE_BASELINE)
         ) from error
 
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
-from opmkit.bundle.content import Content, ContentCache
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
-from opmkit.bundle.lenient import mapping, scalar_text, text
 from opmkit.bundle.validation.compat import Compat
+from opmkit.documents.content import Content, ContentCache
+from opmkit.documents.lenient import mapping, scalar_text, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

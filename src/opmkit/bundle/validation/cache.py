@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.cache import ResultCache, code_digest
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.imagetools.hints import Hint
+from opmkit.core.cache import ResultCache, code_digest
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

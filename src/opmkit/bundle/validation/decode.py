@@ -7,19 +7,19 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import yaml_decoder
-from opmkit.bundle.content import Content
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import Gvk
+from opmkit.documents import yaml_decoder
+from opmkit.documents.content import Content
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.bundle_view import Manifest
+    from opmkit.documents.json_value import JsonValue
 
 _INF_OR_NAN = re.compile(rb"\.(?:[iI][nN][fF]|[nN][aA][nN])")  # five times as fast as with IGNORECASE
 _NOT_EMPTY = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)

@@ -9,21 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
-from opmkit.bundle import fields
-from opmkit.bundle.document import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.json_value import UINT64, encode
-from opmkit.bundle.lenient import scalar_text
 from opmkit.bundle.validation.compat import Compat
+from opmkit.documents import fields
+from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
+from opmkit.documents.errors import FieldTypeError
+from opmkit.documents.fields import describe
+from opmkit.documents.json_value import UINT64, encode
+from opmkit.documents.lenient import scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 MAX_CONSTRAINT_BYTES = 131072
 """Maximum size of a constraint as JSON, a limit of OLM's resolver."""
@@ -159,7 +160,7 @@ class _Parser:
             for member in _MEMBERS[kind]:
                 name = (names or {}).get(member, member)
                 members[member] = fields.text(fields.member(given, name), f"{name} of {kind}")
-        except InvalidBundle as error:
+        except (InvalidBundle, FieldTypeError) as error:
             self._add_error(path, error.message)
         else:
             self.requirements.append(Requirement(kind, members, path))

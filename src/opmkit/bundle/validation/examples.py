@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from opmkit.bundle.json_value import replace_lone_surrogates
-from opmkit.bundle.lenient import mapping, text
 from opmkit.bundle.validation.gvk import Gvk
+from opmkit.documents.json_value import replace_lone_surrogates
+from opmkit.documents.lenient import mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import NoReturn
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.csv_view import Csv
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 METADATA = "alm-examples-metadata"
 """Annotation with descriptions of the examples."""

@@ -12,7 +12,7 @@ import orjson
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping, scalar_text, text
+from opmkit.documents.lenient import items, mapping, scalar_text, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

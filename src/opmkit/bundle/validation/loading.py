@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CRDS
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_as_go, decode_finding
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
+from opmkit.documents.field_path import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

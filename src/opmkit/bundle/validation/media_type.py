@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.decode import decode_finding
+from opmkit.documents.lenient import text
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.lenient import items, mapping, scalar_text
+from opmkit.documents import fields
+from opmkit.documents.field_path import format_path
+from opmkit.documents.lenient import items, mapping, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
-from opmkit.bundle.lenient import items, mapping, members, text
+from opmkit.documents.field_path import format_path
+from opmkit.documents.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
 
 MAX_ANNOTATIONS = 256 * 1024
 """Maximum size of all keys and values of an object's annotations in bytes."""

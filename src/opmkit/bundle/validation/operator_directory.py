@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document import MAX_BYTES
+from opmkit.documents.document import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

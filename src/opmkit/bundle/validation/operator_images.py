@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from opmkit.bundle.lenient import items, mapping, members
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import RELATED_IMAGES, Csv
+from opmkit.documents.lenient import items, mapping, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
     OsArch: TypeAlias = tuple[str, str]
     """An operating system and an architecture."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.lenient import items, mapping, scalar_text, text
 from opmkit.bundle.validation.openshift import VERSIONS, VersionRange
 from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, REPOSITORY_CONFIG, TEMPLATES
 from opmkit.bundle.versions import tolerant_version
+from opmkit.documents.lenient import items, mapping, scalar_text, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

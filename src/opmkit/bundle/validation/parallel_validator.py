@@ -13,13 +13,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from opmkit.bundle.content import ContentCache
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.imagetools.worker_process import WorkerProcess, serve_requests, spare_cpu_count
-from opmkit.imagetools.workers import WorkerPool
+from opmkit.core.workers import WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.documents.content import ContentCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

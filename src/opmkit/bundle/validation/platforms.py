@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.core.errors import DiskError, LimitExceeded
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,7 +48,7 @@ def find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
 
     try:
         loaded = tool.load(parse_image_reference(image))
-    except ImageToolsError:
+    except (ImageToolsError, LimitExceeded, DiskError):
         return None
     if isinstance(loaded, Image):
         return ImagePlatforms((loaded.config.platform,), is_index=False)

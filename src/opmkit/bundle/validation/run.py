@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.compat import Compat
+from opmkit.documents.lenient import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.lenient import items, mapping, text
+from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,8 +15,8 @@ from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.report_settings import ReportSettings
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.tags import SkippedTags
-from opmkit.imagetools.hints import Hint
-from opmkit.imagetools.shard import Shard
+from opmkit.core.hints import Hint
+from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.cache import files_digest
-from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.labels import MANIFESTS, METADATA
 from opmkit.bundle.package_directory import is_package_directory
@@ -18,10 +16,12 @@ from opmkit.bundle.validation.operator_directory import (
     operator_files,
     template_names,
 )
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.cache import files_digest
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.document import MAX_BYTES
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
-from opmkit.imagetools.store.disk import disk_errors, read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -99,7 +99,7 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
     Raises:
         InvalidReference: for an invalid image reference.
         NotABundle: for a target that names no bundle.
-        StoreError: if a file cannot be read.
+        DiskError: if a file cannot be read.
     """
     for target in targets:
         if target.startswith(LIST_PREFIX):

@@ -11,13 +11,13 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation.schema_defaults import default_problem
+from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.lenient import mapping
 from opmkit.bundle.validation.node import Node
+from opmkit.documents.lenient import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import NoMatchingTag
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,7 +88,7 @@ class TagSelector:
         if tags and not selected and (candidates or not self._include):
             raise NoMatchingTag(
                 f"{repository.name}: no bundles found: skipped {skipped}",
-                hint=Hint("select at least one tag with {} and {}", Setting.TAGS, Setting.EXCLUDE_TAGS),
+                hint=Hint("select at least one tag with {} and {}", BundleSetting.TAGS, BundleSetting.EXCLUDE_TAGS),
             )
         self.skipped += skipped
         return selected

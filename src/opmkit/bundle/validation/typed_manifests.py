@@ -10,8 +10,8 @@ from opmkit.bundle.api_types.tables import CRDS, CSV, OBJECT, Tables
 from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
-    from opmkit.bundle.content import Content
     from opmkit.bundle.validation.bundle_view import Manifest
+    from opmkit.documents.content import Content
 
 
 def decode_csv(content: Content, compat: Compat, mode: DecodeMode | None = None) -> Decoded:

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.content import Content, ContentCache
-from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.sources import BundleFiles, read_files
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.errors import OpmkitError
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
+from opmkit.documents.content import Content, ContentCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

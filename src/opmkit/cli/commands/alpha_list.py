@@ -9,8 +9,8 @@ import typer
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value, waiting
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

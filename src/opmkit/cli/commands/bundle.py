@@ -18,7 +18,7 @@ from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.index_output import print_unpushed
 from opmkit.cli.registry_flags import CA_FILE_HELP, REGISTRY_PANEL, RegistryFlags
 from opmkit.cli.streams import printing_result
-from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:
     from opmkit.bundle.config_map import ConfigMap

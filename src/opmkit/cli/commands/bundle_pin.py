@@ -17,7 +17,7 @@ from opmkit.cli.pin_flags import PinFlags
 from opmkit.cli.pin_output import PinnedTarget, check_pinned, print_pinned
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.target_flags import OutputFlags
-from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool

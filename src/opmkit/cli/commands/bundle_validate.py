@@ -14,7 +14,6 @@ from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.executor_flags import ExecutorFlags
 from opmkit.cli.go_commands import runs_as_operator_sdk
 from opmkit.cli.help_flags import COMPATIBILITY_PANEL
-from opmkit.cli.lazy import call_once
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.scale_flags import ShardOption
@@ -23,7 +22,8 @@ from opmkit.cli.validation_flags import COMMAND, ReportFlags, ReportFormat, Rule
 from opmkit.cli.validation_plan import ValidationPlan, parse_compat
 from opmkit.cli.validation_report import OPERATOR_SDK, print_operator_sdk_log, print_results
 from opmkit.cli.validation_run import ValidationRun, combine_results
-from opmkit.imagetools.shard import Shard
+from opmkit.core.lazy import call_once
+from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,7 +167,7 @@ def _check_count(bundles: Sequence[object], report_format: ReportFormat) -> None
 
 def _write_baseline(path: Path, results: Sequence[ValidationResult]) -> None:
     from opmkit.bundle.validation.baseline import encode_baseline
-    from opmkit.imagetools.store.disk import disk_errors
+    from opmkit.core.files import disk_errors
 
     with disk_errors(path):
         path.write_bytes(encode_baseline(results))

@@ -47,8 +47,7 @@ def wrapper(
 
       opm generate wrapper bin/opm --reported-version v1.23.0
     """
-    from opmkit.bundle.files import write_file
-    from opmkit.imagetools.store.disk import disk_errors
+    from opmkit.core.files import disk_errors, write_file
 
     name = next((name for name in _PROGRAMS if file.name.startswith(name)), None)
     if name is None:

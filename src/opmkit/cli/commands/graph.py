@@ -12,8 +12,8 @@ from opmkit.cli.console import print_bytes, waiting
 from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import CompatOption, encode_mermaid
 from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ from opmkit.cli.errors import conflicting_flags
 from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
@@ -136,8 +138,8 @@ def push(
 
     [bold]Example:[/] opm image push quay.io/me/lagoon:0.1.0
     """
+    from opmkit.core.hints import Hint
     from opmkit.imagetools.errors import NotFound
-    from opmkit.imagetools.hints import Hint, Operation
     from opmkit.imagetools.image import load_image_or_index
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.imagetools.store import ImageStore
@@ -150,7 +152,7 @@ def push(
     except NotFound as error:
         raise NotFound(
             f"{reference}: not found in the image store {store.layout.path}",
-            hint=Hint("list the stored images with {}", Operation.LIST_STORED_IMAGES),
+            hint=Hint("list the stored images with {}", ImageOperation.LIST_STORED_IMAGES),
         ) from error
     target = parse_image_reference(destination or image)
     with progress() as bars:
@@ -233,7 +235,7 @@ def prune(
     """
     import tempfile
 
-    from opmkit.imagetools.scratch import remove_stale_directories
+    from opmkit.core.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore
 
     with waiting("Deleting unused blobs"):
@@ -283,7 +285,7 @@ def _has_program(image: Image, tool: RegistryTool) -> bool | None:
 
     try:
         return tool.has_program(image, Limits(total_bytes=_MAX_SEARCHED))
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         _log.debug("%s: searching the program failed: %s", image.digest, error)
         return None
 

@@ -17,6 +17,8 @@ from opmkit.cli.help_flags import ADVANCED_PANEL
 from opmkit.cli.olm_v1_flags import OlmV1Flags, OlmVersion
 from opmkit.cli.pod_flags import PodFlags
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
@@ -266,7 +268,7 @@ def _olm_v0_objects(
         if container_tool in NO_ENGINE:
             with waiting(f"Reading {source.image}"):
                 source = with_server(source, registry_flags.tool())
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         unchecked = "package, channel and install modes are" if installation else "the server in the image is"
         print_warning(f"{unchecked} not checked: {error}")
     if installation and not is_available(source, installation):
@@ -278,7 +280,7 @@ def _olm_v0_objects(
 
 def _parse_image(text: str) -> Reference:
     """Parse the name of an image; raises OpmkitError if clusters cannot pull it."""
-    from opmkit.imagetools.hints import Hint, Operation
+    from opmkit.core.hints import Hint
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.index.errors import CatalogError
 
@@ -288,7 +290,7 @@ def _parse_image(text: str) -> Reference:
             f"{text}: clusters cannot pull this index",
             hint=Hint.any_of(
                 "pass an image in a registry",
-                Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
+                Hint("copy it to a registry with {}", ImageOperation.COPY_IMAGE),
                 "pass --address",
             ),
         )

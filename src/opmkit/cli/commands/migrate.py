@@ -18,8 +18,8 @@ from opmkit.cli.fbc_output import (
     parse_level,
 )
 from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.cli.executor_flags import CommandExecutor
+    from opmkit.core.progress import Progress
+    from opmkit.core.shard import Shard
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.model import MirrorFailure
     from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.imagetools.progress import Progress
-    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.tools.registry import RegistryTool
 
 _INDEX_ONLY_FLAGS = frozenset(
@@ -156,12 +156,12 @@ def mirror(
 
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
+    from opmkit.core.shard import Shard
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.locations import find_layout_source
     from opmkit.imagetools.mirroring.plan import PlanOptions
     from opmkit.imagetools.mirroring.target import parse_location, parse_name_in_target
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool

@@ -10,11 +10,11 @@ import typer
 from opmkit.cli.cluster_flags import ConnectionFlags
 from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_table, waiting
 from opmkit.cli.errors import print_error
-from opmkit.cli.lazy import call_once
 from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.status_lines import report_status
 from opmkit.cli.streams import printing_result
+from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
     from opmkit.kube import Cluster

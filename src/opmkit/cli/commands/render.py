@@ -21,9 +21,9 @@ from opmkit.cli.fbc_output import (
     render_cache,
     unsupported_flag,
 )
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.scale_flags import ShardOption, expand_references
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Change, Compat
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def _read(path: Path) -> tuple[str, dict[str, object]]:
     """Return the format of a report and the data of its shard; raise InvalidReport if it has none."""
     from opmkit.bundle.reports import embedded
     from opmkit.bundle.validation.shard_report import InvalidReport
-    from opmkit.imagetools.store.disk import disk_errors, read_limited
+    from opmkit.core.files import disk_errors, read_limited
 
     with disk_errors(path):
         found = embedded.extract(read_limited(path, MAX_REPORT))

@@ -15,7 +15,6 @@ from opmkit.cli.cluster_flags import ClusterFlags
 from opmkit.cli.console import Output, OutputFormat, print_json, print_line, progress
 from opmkit.cli.errors import print_hint, print_warning
 from opmkit.cli.fbc_output import render_cache
-from opmkit.cli.lazy import call_once
 from opmkit.cli.olm_flags import (
     DEFAULT_TIMEOUT,
     AddModeOption,
@@ -31,6 +30,7 @@ from opmkit.cli.progress_flags import ProgressFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.status_lines import report_status
 from opmkit.cli.streams import printing_result
+from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
@@ -186,7 +186,7 @@ def _registry_tool(
     if not ca_secret:
         yield call_once(registry_flags.tool)
         return
-    from opmkit.imagetools.store.disk import disk_errors, read_limited
+    from opmkit.core.files import disk_errors, read_limited
     from opmkit.olm.secrets import read_certificates
 
     with NamedTemporaryFile(prefix="opm-ca-", suffix=".pem") as file:
@@ -242,7 +242,7 @@ def _serving_image(tool: Callable[[], RegistryTool], index: str) -> str:
 @contextmanager
 def _removal_hint(package: str, cluster: Cluster) -> Iterator[None]:
     """Print how to remove the objects that an interrupted command leaves behind."""
-    from opmkit.imagetools import interrupts
+    from opmkit.core import interrupts
 
     try:
         yield

@@ -11,9 +11,9 @@ import typer
 
 from opmkit.cli.console import waiting
 from opmkit.cli.errors import UsageError
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.server_flags import MAX_PORT, ServerFlags, parse_number
+from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
     from opmkit.index.server.settings import HttpSettings

@@ -11,8 +11,8 @@ from opmkit.cli.console import Output, OutputFormat, format_count, print_json, p
 from opmkit.cli.errors import conflicting_flags, print_to_stderr, print_warning
 from opmkit.cli.fbc_output import CatalogFormat, CompatOption, parse_level, parse_openshift_version, render_cache
 from opmkit.cli.help_flags import ADVANCED_PANEL
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

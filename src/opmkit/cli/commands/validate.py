@@ -16,8 +16,8 @@ from opmkit.cli.catalog_validation import (
 from opmkit.cli.console import waiting
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, InvalidReference, NotFound, UnsupportedImage
 from opmkit.imagetools.layer import DISK_LIMITS, Compression, LimitTracker, read_tar
 from opmkit.imagetools.layer.compression import MAGIC_SIZE, detect_compression, layer_media_type
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import (
     MAX_CONFIG_SIZE,
@@ -205,7 +206,7 @@ def _encoded(digest: str) -> str:
 def _prefix_errors(archive: TarArchive, member: str) -> Iterator[None]:
     try:
         yield
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         if error.message.startswith(archive.location):
             raise
         raise type(error)(f"{archive.location}: {member}: {error.message}", hint=error.hint) from error

@@ -11,11 +11,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import DigestMismatch, StoreError
+from opmkit.core import interrupts
+from opmkit.core.errors import DiskError
+from opmkit.core.files import disk_errors, sync_to_disk
+from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, check_digest, sha256_digest
-from opmkit.imagetools.store.disk import disk_errors, sync_to_disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,7 @@ class GrowingArchive:
         """Open ``FILE.partial`` and lock it; create it as a copy of ``FILE`` if that exists.
 
         Raises:
-            StoreError: The file cannot be written, or another process still writes it after LOCK_TIMEOUT_SECONDS.
+            DiskError: The file cannot be written, or another process still writes it after LOCK_TIMEOUT_SECONDS.
         """
         self.path = path
         self.partial = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
@@ -93,7 +94,7 @@ class GrowingArchive:
         return found[1] if found else None
 
     def add(self, descriptor: Descriptor, stream: BinaryIO) -> None:
-        """Write a blob; raise DigestMismatch, or StoreError if the file cannot be written."""
+        """Write a blob; raise DigestMismatch, or DiskError if the file cannot be written."""
         with disk_errors(self.partial):
             place = self._reserve(descriptor)
             position = place[0]
@@ -154,7 +155,7 @@ class GrowingArchive:
             except (BlockingIOError, FileNotFoundError):
                 if time.monotonic() > deadline:
                     hint = "wait for it, or write another file"
-                    raise StoreError(f"{self.partial}: another process is writing this archive", hint=hint) from None
+                    raise DiskError(f"{self.partial}: another process is writing this archive", hint=hint) from None
             file.close()
             interrupts.sleep(_POLL_INTERVAL)
 

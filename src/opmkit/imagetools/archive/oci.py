@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.copy import all_blobs, all_manifests
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, check_digest
 from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE, MAX_INDEX_SIZE, parse_index

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors
+from opmkit.imagetools.errors import InvalidImage, NotFound
 from opmkit.imagetools.layer.compression import (
     DECODE_ERRORS,
     MAGIC_SIZE,
@@ -24,7 +26,6 @@ from opmkit.imagetools.layer.compression import (
 from opmkit.imagetools.layer.limits import DISK_LIMITS, LimitTracker
 from opmkit.imagetools.layer.paths import MAX_LINKS, normalize_path, resolve_link
 from opmkit.imagetools.layer.reader import MAX_HEADER_SIZE
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ class TarArchive:
 
         Raises:
             NotFound: The file does not exist.
-            StoreError: The file cannot be read.
+            DiskError: The file cannot be read.
             InvalidImage: The archive is damaged or unsafe.
             LimitExceeded: The archive has too many members or too much content.
         """

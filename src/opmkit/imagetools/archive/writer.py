@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.errors import StoreError
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.errors import DiskError
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,12 +57,12 @@ def new_archive(path: Path) -> Iterator[TarWriter]:
     """Write an archive, which replaces the file at the path once the block ends without an error.
 
     Raises:
-        StoreError: The file cannot be written, or the path is not that of a regular file.
+        DiskError: The file cannot be written, or the path is not that of a regular file.
     """
     with disk_errors(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
-            raise StoreError(f"{path} is not a file", hint="pass the path of the archive to write")
+            raise DiskError(f"{path} is not a file", hint="pass the path of the archive to write")
         path.parent.mkdir(parents=True, exist_ok=True)
         with ScratchDirectory(".opm-archive-", path.parent) as scratch, Path(scratch, path.name).open("wb") as output:
             os.fchmod(output.fileno(), 0o644)

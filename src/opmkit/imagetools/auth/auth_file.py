@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import read_limited
 from opmkit.imagetools.auth.credential_helper import run_credential_helper
 from opmkit.imagetools.auth.credentials import Credentials
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.store.disk import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
+from opmkit.core.xdg import config_home, home
 from opmkit.imagetools.auth.auth_file import AuthFile, server_key
 from opmkit.imagetools.auth.credential_helper import run_credential_helper
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
-from opmkit.imagetools.xdg import config_home, home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ def check_authfile(path: Path) -> None:
         raise ImageToolsError(
             f"{path}: credentials file does not exist",
             hint=Hint.any_of(
-                f"create it with 'podman login --authfile {path} REGISTRY'", Hint("omit {}", Setting.AUTHFILE)
+                f"create it with 'podman login --authfile {path} REGISTRY'", Hint("omit {}", ImageSetting.AUTHFILE)
             ),
         )
 

@@ -13,16 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.engines import buildah_archive
 from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage
 from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error
 from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.registry_config import Certificates
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import ImageConfig
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class BuildahEngine:
         if program is None:
             raise EngineUnavailable(
                 "buildah not found in PATH",
-                hint=Hint.any_of("install it", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
+                hint=Hint.any_of("install it", Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none"))),
             )
         return program
 

@@ -16,11 +16,12 @@ from docker.errors import APIError, DockerException, TLSParameterError
 from docker.errors import NotFound as DockerNotFound
 from docker.utils import kwargs_from_env
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
 from opmkit.imagetools.engines.errors import build_error, engine_error, root_cause, single_line
 from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -163,7 +164,7 @@ def connect(environ: Mapping[str, str]) -> APIClient:
         hint=Hint.any_of(
             "start the daemon",
             "set DOCKER_HOST to its address or DOCKER_CONTEXT to its context",
-            Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+            Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
         ),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     EngineError,
@@ -10,16 +12,15 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 
 CONTAINERS_INSECURE_HINT = Hint.any_of(
-    Hint("use {} or {} for a registry without trusted TLS", Setting.PLAIN_HTTP, Setting.SKIP_TLS_VERIFY),
+    Hint("use {} or {} for a registry without trusted TLS", ImageSetting.PLAIN_HTTP, ImageSetting.SKIP_TLS_VERIFY),
     "mark it as insecure in registries.conf",
     "add its certificate authority as /etc/containers/certs.d/HOST/ca.crt",
 )
 """Hint for insecure registries with podman and buildah."""
-_NO_ENGINE = Setting.CONTAINER_TOOL.with_value("none")
+_NO_ENGINE = ImageSetting.CONTAINER_TOOL.with_value("none")
 _MAX_MESSAGE_LENGTH = 500
 _MAX_LOG_LINES = 20
 _MAX_LOG_LENGTH = 4000
@@ -44,7 +45,8 @@ _PATTERNS: tuple[tuple[tuple[str, ...], type[ImageToolsError], Hint | str], ...]
         _DENIED,
         AuthenticationFailed,
         Hint.any_of(
-            "log in with `podman login` or `docker login`", Hint("pass a credentials file with {}", Setting.AUTHFILE)
+            "log in with `podman login` or `docker login`",
+            Hint("pass a credentials file with {}", ImageSetting.AUTHFILE),
         ),
     ),
     (_NOT_FOUND, NotFound, "check the name and the tag or digest"),

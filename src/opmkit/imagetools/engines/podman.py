@@ -17,12 +17,13 @@ from podman.api import encode_auth_header
 from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
 from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error, root_cause
 from opmkit.imagetools.engines.podman_service import PodmanService
 from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -193,7 +194,7 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
         hint=Hint.any_of(
             "install podman",
             "set CONTAINER_HOST to the address of its service",
-            Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+            Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
         ),
     )
 

@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.engines.errors import single_line
 from opmkit.imagetools.errors import EngineUnavailable
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,9 @@ class PodmanService:
                 self.stop()
                 raise EngineUnavailable(
                     f"podman: the service did not start: {message}",
-                    hint=Hint.any_of("check `podman info`", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
+                    hint=Hint.any_of(
+                        "check `podman info`", Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none"))
+                    ),
                 )
             time.sleep(0.02)
 

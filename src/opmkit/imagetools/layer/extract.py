@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import disk_errors
 from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
 from opmkit.imagetools.layer.paths import ancestors, is_related, is_within, normalize_prefixes, resolve_link
 from opmkit.imagetools.layer.reader import Entry, LayerReader
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ def extract_tree(
     Raises:
         InvalidImage: A layer is damaged or unsafe. What was extracted so far is not verified; delete it.
         LimitExceeded: The layers exceed a limit.
-        StoreError: A file cannot be written.
+        DiskError: A file cannot be written.
     """
     tracker = LimitTracker(limits)
     wanted = normalize_prefixes(prefixes)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
 from opmkit.imagetools.layer.paths import MAX_LINKS, ancestors, is_within, normalize_prefixes, resolve_link
 from opmkit.imagetools.layer.reader import Entry, LayerReader
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def find_file(
     Raises:
         InvalidImage: A layer is damaged or unsafe.
         LimitExceeded: The layers exceed a limit.
-        StoreError: The file cannot be written.
+        DiskError: The file cannot be written.
     """
     search = _PathSearch(normalize_prefixes((path,))[0], LimitTracker(limits))
     start = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.layer.limits import Limits, LimitTracker
 from opmkit.imagetools.layer.paths import MAX_LINKS, ancestors, normalize_path, resolve_link
 from opmkit.imagetools.layer.reader import LayerReader

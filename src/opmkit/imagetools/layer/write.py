@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from opmkit.core.files import disk_errors, open_regular
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
 from opmkit.imagetools.layer.compression import Compression, layer_media_type, new_compressor
 from opmkit.imagetools.layer.reader import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
 from opmkit.imagetools.spec import Descriptor
-from opmkit.imagetools.store.disk import disk_errors, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ def write_layer(
 
     Raises:
         InvalidImage: A path is invalid in a layer.
-        StoreError: A file cannot be read or written.
+        DiskError: A file cannot be read or written.
     """
     return write_tar(_tar(files, mtime, opaque_directories), directory, compression=compression)
 
@@ -67,7 +67,7 @@ def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compress
     Equal archives give equal layers. Errors that ``blocks`` raises are passed on.
 
     Raises:
-        StoreError: The file cannot be written.
+        DiskError: The file cannot be written.
     """
     with disk_errors(directory):
         output = tempfile.NamedTemporaryFile(dir=directory, prefix=".layer-", delete=False)  # noqa: SIM115

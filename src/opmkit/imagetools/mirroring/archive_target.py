@@ -6,10 +6,11 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.errors import DiskError
 from opmkit.imagetools.archive import ArchivedLayout
 from opmkit.imagetools.archive.growing import GrowingArchive
 from opmkit.imagetools.archive.reader import TarArchive
-from opmkit.imagetools.errors import NotFound, StoreError
+from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.mirroring.carried import CarriedContent
 from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, MirrorDescription
 from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest
@@ -40,7 +41,7 @@ class ArchiveTarget:
         """Use the archive at ``path``, without the content that was ``carried`` before.
 
         Raises:
-            StoreError: The path is that of another file.
+            DiskError: The path is that of another file.
         """
         self.path = path
         self._carried = carried or CarriedContent()
@@ -71,7 +72,7 @@ class ArchiveTarget:
     def commit(self, images: Iterable[MirroredImage]) -> bool:
         """Complete the archive with the images whose content it has; return whether it has changed.
 
-        Images that were carried before are not listed. Raises StoreError.
+        Images that were carried before are not listed. Raises DiskError.
         """
         listed = [image for image in images if self._carried.images.get(image.name) != image.digest or image.is_catalog]
         added = MirrorDescription({image.name: image for image in listed}, self._omitted)
@@ -147,7 +148,7 @@ class ArchiveTarget:
     def _descriptor(self, archive: GrowingArchive, image: MirroredImage) -> Descriptor:
         size = archive.size(image.digest)
         if size is None:
-            raise StoreError(
+            raise DiskError(
                 f"{self.path}: image {image.name}@{image.digest} not found",
                 hint=f"delete {archive.partial}, and run the command again",
             )
@@ -186,14 +187,14 @@ class _ArchiveRepository(LayoutReader):
 
 
 def _open_existing(path: Path) -> tuple[ArchivedLayout | None, MirrorDescription]:
-    """Return the layout in an existing archive and its description; raise StoreError if the file is something else."""
+    """Return the layout in an existing archive and its description; raise DiskError if the file is something else."""
     if not path.exists():
         return None, MirrorDescription()
     hint = "delete it, or write another file"
     if not path.is_file():
-        raise StoreError(f"{path}: refusing to overwrite: not a file", hint=hint)
+        raise DiskError(f"{path}: refusing to overwrite: not a file", hint=hint)
     archive = TarArchive.open(path)
     if DESCRIPTION_FILE not in archive:
-        raise StoreError(f"{path}: refusing to overwrite: it is not the archive of a mirror", hint=hint)
+        raise DiskError(f"{path}: refusing to overwrite: it is not the archive of a mirror", hint=hint)
     raw = archive.read(DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE)
     return ArchivedLayout(archive), MirrorDescription.parse(raw, f"{path}: {DESCRIPTION_FILE}")

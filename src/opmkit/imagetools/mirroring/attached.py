@@ -6,17 +6,19 @@ import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import ImageToolsError, NotFound
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorRequest
 from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.referrers import DIGEST_TAG, digest_tag
 from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.spec import IndexManifest
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,8 +108,10 @@ def search_repository(
     for image in images:
         try:
             requests += search.requests(image)
-        except ImageToolsError as error:
-            hint = Hint.all_of(error.hint, Hint("mirror the images without signatures with {}", Setting.SIGNATURES))
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
+            hint = Hint.all_of(
+                error.hint, Hint("mirror the images without signatures with {}", ImageSetting.SIGNATURES)
+            )
             failed = type(error)(error.message, hint=hint)
             failures.append(MirrorFailure(f"signatures of {image.request.reference}", failed, image.request.needed_by))
     return requests, failures
@@ -128,7 +132,7 @@ class _RepositorySearch:
             return read(self._repository)
         except NotFound:
             raise
-        except ImageToolsError as error:
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
             if self._is_source_lost or not isinstance(self._repository, MirroredRepository):
                 raise
             _log.warning("%s; looking for signatures in the mirrors of %s only", error.message, self._repository.name)
@@ -189,7 +193,7 @@ def _list_tags(repository: ImageSource) -> Mapping[str, Sequence[str]] | None:
         for tag in repository.tags():
             if DIGEST_TAG.fullmatch(tag):
                 found[tag.partition(".")[0]].append(tag)
-    except ImageToolsError:
+    except (ImageToolsError, LimitExceeded, DiskError):
         return None
     return found
 
@@ -200,5 +204,5 @@ def _has_referrers_api(repository: ImageSource, digest: str) -> bool:
         return True
     try:
         return repository.has_referrers_api(digest)
-    except ImageToolsError:
+    except (ImageToolsError, LimitExceeded, DiskError):
         return True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, BinaryIO, Self, cast
 
-from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+from opmkit.core.errors import OpmkitError
+from opmkit.imagetools.errors import ImageToolsError
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.repository import ImageSource
     from opmkit.imagetools.spec import Descriptor
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.files import write_files
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.locks import locked_directory
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import check_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
-from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.store.locks import locked_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +36,7 @@ class CarriedContent:
         """Read a record, which is empty if the file does not exist.
 
         Raises:
-            StoreError: The file cannot be read.
+            DiskError: The file cannot be read.
             InvalidImage, InvalidReference, LimitExceeded: It is not a record.
         """
         with disk_errors(path):
@@ -58,7 +57,7 @@ class CarriedContent:
         """Add the content to a record, which may have changed since it was read, and write it atomically.
 
         Raises:
-            StoreError: The file cannot be read or written.
+            DiskError: The file cannot be read or written.
             InvalidImage, InvalidReference, LimitExceeded: It is not a record.
         """
         with disk_errors(path.parent):

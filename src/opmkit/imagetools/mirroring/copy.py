@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec
 
-from opmkit.imagetools.errors import AuthenticationFailed, NotFound, OpmkitError
+from opmkit.core.errors import OpmkitError
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import WorkerPool
+from opmkit.imagetools.errors import AuthenticationFailed, NotFound
 from opmkit.imagetools.mirroring.blob_stream import BlobTransfer, SourceFailed, Stopped, TransferMeter
 from opmkit.imagetools.mirroring.errors import MirrorFailed, TargetFailed, partial_copy_error
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorReport
 from opmkit.imagetools.mirroring.mount_sources import find_mount_sources
 from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

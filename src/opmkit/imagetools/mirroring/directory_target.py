@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import read_limited, write_files
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.files import write_files
 from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, MirrorDescription
 from opmkit.imagetools.spec import is_digest
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.imagetools.store.disk import read_limited
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME
 
@@ -66,7 +65,7 @@ class DirectoryTarget:
             return self._repositories[source.name]
 
     def finish(self) -> None:
-        """Sync all blobs to disk, and add the images to the index of the layout; raise StoreError.
+        """Sync all blobs to disk, and add the images to the index of the layout; raise DiskError.
 
         Files that a killed process was writing are removed after an hour.
         """

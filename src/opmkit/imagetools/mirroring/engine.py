@@ -12,12 +12,12 @@ from opmkit.imagetools.mirroring.plan import plan_mirror
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, PlannedImage
     from opmkit.imagetools.mirroring.plan import PlanOptions
     from opmkit.imagetools.mirroring.spool import ManifestSpool
     from opmkit.imagetools.mirroring.target import MirrorSource, MirrorTarget
-    from opmkit.imagetools.progress import Progress
 
 
 class PlannedCopy(Protocol):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import ImageToolsError, NotFound
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.mirroring.model import MirrorFailure
 
 _MAX_USERS = 5
@@ -32,7 +33,7 @@ class MirrorFailed(ImageToolsError):
             first, others = count, [first, *others]
         hints = [failure.error.hint for failure in failures[:1]]
         if not any(failure.is_target_error for failure in failures):
-            hints.append(Hint("mirror the others with {}", Setting.CONTINUE))
+            hints.append(Hint("mirror the others with {}", ImageSetting.CONTINUE))
         super().__init__(first, details=others, hint=Hint.all_of(*hints))
         self.failures = tuple(failures)
 
@@ -49,7 +50,7 @@ def partial_copy_error(error: OpmkitError) -> OpmkitError:
     """Return the error for an index that was put without some of its images."""
     if type(error) is not ImageToolsError and not isinstance(error, NotFound):  # other errors have their own causes
         return error
-    hint = Hint("omit {}: many registries require all images of an index", Setting.PLATFORM)
+    hint = Hint("omit {}: many registries require all images of an index", ImageSetting.PLATFORM)
     return type(error)(error.message, hint=hint)
 
 

@@ -6,12 +6,13 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.errors import DiskError
+from opmkit.core.files import disk_errors
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive
-from opmkit.imagetools.errors import NotFound, StoreError
+from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.mirroring.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, MirrorDescription
 from opmkit.imagetools.reference import LayoutReference, OciArchiveReference
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor
-from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import LayoutReader
 
@@ -51,15 +52,15 @@ class _SourceReader(LayoutReader):
         """Open a blob, which is verified when read to its end.
 
         Raises:
-            StoreError: The blob does not exist. A NotFound would be attributed to the target, and retried.
+            DiskError: The blob does not exist. A NotFound would be attributed to the target, and retried.
         """
         if self._files.blob_size(descriptor.digest) is not None:
             return super().open_blob(descriptor)
         subject = f"{self._files.location}: blob {descriptor.digest}"
         if descriptor.digest in self._source.description.omitted:
             hint = "load the earlier archives into the same target first, or create an archive with everything"
-            raise StoreError(f"{subject} is in an earlier archive, and not in the target", hint=hint)
-        raise StoreError(f"{subject} not found", hint="create it again")
+            raise DiskError(f"{subject} is in an earlier archive, and not in the target", hint=hint)
+        raise DiskError(f"{subject} not found", hint="create it again")
 
 
 def open_layout_source(text: str, reference: ImageReference | None) -> LayoutSource | None:

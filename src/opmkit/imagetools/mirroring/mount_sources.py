@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.spec import IndexManifest
 
@@ -41,6 +42,6 @@ def _wanted_blobs(target: MirrorTarget, image: PlannedImage, wanted: Collection[
         manifests = [manifest]
         if isinstance(manifest, IndexManifest):
             manifests = [repository.get_manifest(child.digest) for child in manifest.images[:_MAX_MANIFESTS]]
-    except ImageToolsError:  # the images are only read to save transfers
+    except (ImageToolsError, LimitExceeded, DiskError):  # the images are only read to save transfers
         return frozenset()
     return frozenset(blob.digest for each in manifests for blob in each.children if blob.digest in wanted)

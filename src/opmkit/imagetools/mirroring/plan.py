@@ -6,19 +6,19 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     ImageToolsError,
-    LimitExceeded,
     NotFound,
     RegistryUnavailable,
     UnsupportedImage,
 )
 from opmkit.imagetools.mirroring.model import MirrorFailure, MirrorPlan, PlannedImage, PlannedManifest
 from opmkit.imagetools.mirroring.names import digest_tag, is_digest_tag
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.spec import Descriptor, IndexManifest, media_types
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,7 +119,7 @@ def plan_requests(
 class _TargetError(Exception):
     """A failure to read the target, which is not one of the image that was looked for there."""
 
-    def __init__(self, error: ImageToolsError) -> None:
+    def __init__(self, error: OpmkitError) -> None:
         super().__init__(error)
         self.error = error
 
@@ -140,7 +140,7 @@ class _Planner:
             return _failure(request, outages[-1])
         try:
             planned = self._plan(request)
-        except ImageToolsError as error:
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
             if isinstance(error, RegistryUnavailable):
                 outages.append(error)
             return _failure(request, error)
@@ -171,7 +171,7 @@ class _Planner:
             return is_digest_tag(tag) or self._is_complete(repository, digest)
         except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
             return False
-        except ImageToolsError as error:
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
             raise _TargetError(error) from error
 
     def _is_complete(self, repository: Repository, digest: str, depth: int = 1) -> bool:
@@ -248,11 +248,11 @@ def _has_blob(repository: Repository, blob: Descriptor) -> bool:
         return repository.has_blob(blob)
     except AuthenticationFailed:
         return False
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         raise _TargetError(error) from error
 
 
-def _failure(request: MirrorRequest, error: ImageToolsError) -> MirrorFailure:
+def _failure(request: MirrorRequest, error: OpmkitError) -> MirrorFailure:
     return MirrorFailure(str(request.reference), error, request.needed_by)
 
 

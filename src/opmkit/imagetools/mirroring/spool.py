@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from opmkit.core.files import disk_errors
 from opmkit.imagetools.spec import parse_manifest
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from opmkit.imagetools.spec import IndexManifest, Manifest
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ManifestSpool:
     """Manifests by digest in an unnamed temporary file, because those of thousands of images need much memory.
 
-    Thread-safe; as a context manager it removes the file. Raises StoreError if the file cannot be written.
+    Thread-safe; as a context manager it removes the file. Raises DiskError if the file cannot be written.
     """
 
     def __init__(self) -> None:

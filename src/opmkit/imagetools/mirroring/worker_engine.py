@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from opmkit.imagetools.executors import split_batches
+from opmkit.core.executors import split_batches
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.mirroring.attached import combine_attached, group_by_repository
 from opmkit.imagetools.mirroring.copy import MAX_TARGET_FAILURES
 from opmkit.imagetools.mirroring.errors import MirrorFailed, TargetFailed
@@ -24,17 +25,16 @@ from opmkit.imagetools.mirroring.worker_tasks import (
     SharedBlob,
 )
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from opmkit.imagetools.executors import TaskPool
+    from opmkit.core.executors import TaskPool
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.engine import LocalEngine, PlannedCopy
     from opmkit.imagetools.mirroring.model import MirrorRequest, PlannedImage
     from opmkit.imagetools.mirroring.worker_tasks import CopyOutcome, MirrorAccess
-    from opmkit.imagetools.progress import Progress
 
 T = TypeVar("T")
 R = TypeVar("R")

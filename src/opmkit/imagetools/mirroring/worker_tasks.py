@@ -10,7 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.core.progress import NO_PROGRESS
+from opmkit.core.workers import WorkerPool
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.mirroring.attached import search_repository
 from opmkit.imagetools.mirroring.blob_stream import BlobTransfer, SourceFailed, TransferMeter
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
@@ -18,8 +21,6 @@ from opmkit.imagetools.mirroring.model import MirrorFailure
 from opmkit.imagetools.mirroring.plan import PlanOptions, combine_planned, plan_requests
 from opmkit.imagetools.mirroring.registry_target import RegistryTarget
 from opmkit.imagetools.mirroring.spool import ManifestSpool
-from opmkit.imagetools.progress import NO_PROGRESS
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ class PlanTask:
         with ManifestSpool() as spool:
             try:
                 return plan_requests(requests, source, target, spool, self.options)
-            except ImageToolsError as error:
+            except (ImageToolsError, LimitExceeded, DiskError) as error:
                 return [MirrorFailure(str(each.reference), error, is_target_error=True) for each in requests]
 
 

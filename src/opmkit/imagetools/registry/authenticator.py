@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import AuthenticationFailed
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.registry.challenge import Challenge
 from opmkit.imagetools.registry.messages import Request, Response, http_url
 
@@ -141,7 +142,7 @@ class Authenticator:
             raise AuthenticationFailed(
                 f"{subject}: refusing to send credentials over plain HTTP",
                 hint=Hint.any_of(
-                    Hint("use {} if the whole registry is unencrypted", Setting.PLAIN_HTTP),
+                    Hint("use {} if the whole registry is unencrypted", ImageSetting.PLAIN_HTTP),
                     "mark it as insecure in registries.conf",
                 ),
             )

@@ -14,8 +14,8 @@ from opmkit.imagetools.registry.transport import Transport
 from opmkit.imagetools.registry_config import RegistrySettings
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.imagetools.progress import TransferObserver
+    from opmkit.core.errors import OpmkitError
+    from opmkit.core.progress import TransferObserver
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry.transfer_stats import TransferStats
     from opmkit.imagetools.registry_config import RepositoryLocation
@@ -43,7 +43,7 @@ class RegistryClient:
         self._settings = settings or RegistrySettings()
         self._keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
         self._transport = Transport(options, retry or RetryPolicy(), self._keychain, self._settings)
-        self._failed_mirrors: dict[str, ImageToolsError] = {}
+        self._failed_mirrors: dict[str, OpmkitError] = {}
 
     def resolve_short_name(self, reference: Reference) -> Reference:
         """Return a reference with the full name that is read for it: by alias, or in the registry to search.

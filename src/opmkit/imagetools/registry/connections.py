@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,8 +6,9 @@ from http.client import responses
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.auth import Keychain
-from opmkit.imagetools.errors import ImageToolsError, LimitExceeded, NotFound
+from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.messages import Request, http_url
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import urllib3.exceptions
 
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     DigestMismatch,
@@ -25,8 +27,7 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.registry.connections import HeaderLimitExceeded
 from opmkit.imagetools.registry.retry import TransientError
 
@@ -70,14 +71,18 @@ def error_from_response(request: Request, response: Response) -> ImageToolsError
     if response.status == 400 and _HTTPS_REQUIRED in response.body:
         return InsecureTransport(
             f"{request.subject}: {urlsplit(request.url).netloc} requires HTTPS",
-            hint=Hint("omit {}", Setting.PLAIN_HTTP),
+            hint=Hint("omit {}", ImageSetting.PLAIN_HTTP),
         )
     if code in _CONTENT_ERRORS and "/manifests/" in request.url:
         # The digest is computed from the manifest: docker-registry returns this while another client writes a blob.
         return TransientError(message, hint="try again later")
     if code in _CONTENT_ERRORS:
         return DigestMismatch(message, hint="the content changed during the upload; try again")
-    hint = Hint("omit {} if the registry supports HTTPS", Setting.PLAIN_HTTP) if request.url.startswith("http:") else ""
+    hint = (
+        Hint("omit {} if the registry supports HTTPS", ImageSetting.PLAIN_HTTP)
+        if request.url.startswith("http:")
+        else ""
+    )
     return ImageToolsError(message, hint=hint)
 
 
@@ -90,21 +95,22 @@ def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
             return InsecureTransport(
                 f"{request.subject}: the certificate of {host} is not trusted: {cause.verify_message}",
                 hint=Hint.any_of(
-                    Hint("trust its certificate authority with {}", Setting.CA_FILE),
+                    Hint("trust its certificate authority with {}", ImageSetting.CA_FILE),
                     f"add the certificate authority to certs.d/{host} as *.crt",
-                    Hint("skip verification with {}", Setting.SKIP_TLS_VERIFY),
+                    Hint("skip verification with {}", ImageSetting.SKIP_TLS_VERIFY),
                 ),
             )
         if isinstance(cause, ssl.SSLError) and cause.reason in _PLAIN_HTTP_REASONS:
             return InsecureTransport(
                 f"{request.subject}: {host} does not support HTTPS",
-                hint=Hint("use {} for a registry without TLS", Setting.PLAIN_HTTP),
+                hint=Hint("use {} for a registry without TLS", ImageSetting.PLAIN_HTTP),
             )
         if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE_REASON.search(cause.reason or ""):
             return AuthenticationFailed(
                 f"{request.subject}: {host} requires a client certificate that it trusts",
                 hint=Hint.any_of(
-                    f"put *.cert and *.key into certs.d/{host}", Hint("pass their directory with {}", Setting.CERT_DIR)
+                    f"put *.cert and *.key into certs.d/{host}",
+                    Hint("pass their directory with {}", ImageSetting.CERT_DIR),
                 ),
             )
         if (refused := _PROXY_REFUSED.match(str(cause))) and refused[1] == "407":

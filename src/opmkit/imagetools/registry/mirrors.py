@@ -7,8 +7,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, NotFound, RegistryUnavailable
-from opmkit.imagetools.hints import Hint
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.repository import verify_stream
 
@@ -33,7 +34,7 @@ class MirroredRepository(RegistryRepository):
         self,
         target: RegistryRepository,
         sources: Sequence[RegistryRepository],
-        failed: dict[str, ImageToolsError],
+        failed: dict[str, OpmkitError],
     ) -> None:
         """Create a repository.
 
@@ -115,7 +116,7 @@ class MirroredRepository(RegistryRepository):
 
     def _read_first(self, identifier: str, read: Callable[[RegistryRepository], T]) -> T:
         """Return the result of ``read`` for the first source that succeeds; raise the errors of all if none does."""
-        errors: dict[RegistryRepository, ImageToolsError] = {}
+        errors: dict[RegistryRepository, OpmkitError] = {}
         for source in sorted(self._sources, key=lambda source: source is not self._last_used):
             is_mirror = source is not self._sources[-1]
             earlier = self._failed.get(source.location.registry) or self._failed.get(source.name)
@@ -124,7 +125,7 @@ class MirroredRepository(RegistryRepository):
                 continue
             try:
                 result = read(source)
-            except ImageToolsError as error:
+            except (ImageToolsError, LimitExceeded, DiskError) as error:
                 errors[source] = error
                 if is_mirror:
                     self._record_failure(source, error)
@@ -133,7 +134,7 @@ class MirroredRepository(RegistryRepository):
                 return result
         raise self._combined_error(identifier, [errors[source] for source in self._sources])
 
-    def _record_failure(self, mirror: RegistryRepository, error: ImageToolsError) -> None:
+    def _record_failure(self, mirror: RegistryRepository, error: OpmkitError) -> None:
         if isinstance(error, NotFound):
             _log.debug("%s; trying the next location of %s", error.message, self.name)
             return
@@ -141,7 +142,7 @@ class MirroredRepository(RegistryRepository):
         if not isinstance(error, DigestMismatch):
             self._failed[mirror.location.registry if isinstance(error, RegistryUnavailable) else mirror.name] = error
 
-    def _combined_error(self, identifier: str, errors: list[ImageToolsError]) -> ImageToolsError:
+    def _combined_error(self, identifier: str, errors: list[OpmkitError]) -> OpmkitError:
         """Return one error of the type that the repository itself raised."""
         reasons = "; ".join(error.message for error in errors)
         hint = Hint.any_of(*(error.hint for error in reversed(errors)))
@@ -156,7 +157,7 @@ class _FailoverStream(io.RawIOBase):
         self,
         last: RegistryRepository,
         open_at: Callable[[int], tuple[RegistryRepository, BlobStream]],
-        record_failure: Callable[[RegistryRepository, ImageToolsError], None],
+        record_failure: Callable[[RegistryRepository, OpmkitError], None],
     ) -> None:
         self._last = last
         self._open_at = open_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.core.progress import NO_TRANSFERS, TransferObserver
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.progress import NO_TRANSFERS, TransferObserver
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:

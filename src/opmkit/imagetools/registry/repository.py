@@ -5,14 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import (
-    DigestMismatch,
-    InvalidImage,
-    LimitExceeded,
-    NotFound,
-    UnsupportedImage,
-    prefix_errors,
-)
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage, prefix_errors
 from opmkit.imagetools.referrers import (
     MAX_REFERRERS,
     add_to_fallback_tag,

@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opmkit.imagetools.hints import Hint
+    from opmkit.core.hints import Hint
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport
 from opmkit.imagetools.registry.endpoint import registry_host
 from opmkit.imagetools.registry.retry import TransientError
@@ -58,7 +59,7 @@ class SchemeProbe:
         """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS."""
         try:
             response = send(http_url)
-        except ImageToolsError:
+        except (ImageToolsError, LimitExceeded, DiskError):
             raise https_error from None
         if response.status == 400:
             response.close()

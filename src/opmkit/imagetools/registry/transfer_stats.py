@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from opmkit.imagetools.progress import NO_TRANSFERS, TransferObserver
+from opmkit.core.progress import NO_TRANSFERS, TransferObserver
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
+from opmkit.core import interrupts
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.connections import body_deadline
 from opmkit.imagetools.registry.endpoint import Endpoint, registry_host

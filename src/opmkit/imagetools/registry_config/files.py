@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.xdg import cache_home, config_home
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry_config.registries_conf import RegistriesConf
-from opmkit.imagetools.xdg import cache_home, config_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.referrers import digest_tag
 from opmkit.imagetools.signing.documents import BUNDLE_V03
 from opmkit.imagetools.signing.errors import InvalidSignature

@@ -7,7 +7,8 @@ import binascii
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.signing.errors import InvalidSignature
 from opmkit.imagetools.spec.fields import Fields, dump_json
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import nacl.exceptions
 import nacl.secret
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.signing.errors import InvalidKey
 from opmkit.imagetools.signing.keys import PrivateKey, PublicKey
 from opmkit.imagetools.spec.fields import Fields

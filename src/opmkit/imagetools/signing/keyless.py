@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.files import read_limited
+from opmkit.core.hints import Hint, install_extra
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hints import Hint, Setting, install_extra
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.signing.attachments import (
     SIGNATURE_ANNOTATION,
     SIGNATURE_SUFFIX,
@@ -26,7 +29,6 @@ from opmkit.imagetools.signing.documents import MAX_ATTESTATION_SIZE, SIGN_PREDI
 from opmkit.imagetools.signing.errors import InvalidSignature
 from opmkit.imagetools.signing.formats import SignatureFormat
 from opmkit.imagetools.spec.fields import Fields, dump_json
-from opmkit.imagetools.store.disk import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +95,9 @@ class CertificateIdentity:
             if self.trusted_root is None:
                 raise ImageToolsError(
                     f"Sigstore: the trusted root cannot be downloaded: {_one_line(error)}",
-                    hint=Hint("check the network and the proxy settings, or pass the file as {}", Setting.TRUSTED_ROOT),
+                    hint=Hint(
+                        "check the network and the proxy settings, or pass the file as {}", ImageSetting.TRUSTED_ROOT
+                    ),
                 ) from error
             raise ImageToolsError(
                 f"{self.trusted_root}: invalid trusted root: {_one_line(error)}",
@@ -183,7 +187,7 @@ class KeylessSigner:
         try:
             with SigningContext.from_trust_config(config).signer(token) as signer:
                 yield signer
-        except ImageToolsError:
+        except (ImageToolsError, LimitExceeded, DiskError):
             raise
         except (Error, requests.RequestException, ValueError, LookupError) as error:
             raise self._failure(error) from error
@@ -208,13 +212,15 @@ class KeylessSigner:
         except (Error, ValueError) as error:
             raise ImageToolsError(
                 f"invalid OIDC token: {_one_line(error)}",
-                hint=Hint("pass a token with the audience sigstore in {} or SIGSTORE_ID_TOKEN", Setting.IDENTITY_TOKEN),
+                hint=Hint(
+                    "pass a token with the audience sigstore in {} or SIGSTORE_ID_TOKEN", ImageSetting.IDENTITY_TOKEN
+                ),
             ) from error
         raise ImageToolsError(
             "no identity for a keyless signature: no OIDC token found",
             hint=Hint.any_of(
                 "permit the CI job to request tokens, such as id-token: write in GitHub Actions",
-                Hint("pass {} or SIGSTORE_ID_TOKEN", Setting.IDENTITY_TOKEN),
+                Hint("pass {} or SIGSTORE_ID_TOKEN", ImageSetting.IDENTITY_TOKEN),
             ),
         )
 

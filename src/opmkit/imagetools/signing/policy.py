@@ -12,14 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from opmkit.imagetools.errors import (
-    AuthenticationFailed,
-    InvalidImage,
-    InvalidReference,
-    LimitExceeded,
-    NotFound,
-    RegistryUnavailable,
-)
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import AuthenticationFailed, InvalidImage, InvalidReference, NotFound, RegistryUnavailable
 from opmkit.imagetools.reference import (
     DaemonReference,
     DockerArchiveReference,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError, InvalidImage, LimitExceeded
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import disk_errors
+from opmkit.imagetools.errors import ImageToolsError, InvalidImage
 from opmkit.imagetools.signing.documents import MAX_ATTESTATION_SIZE
 from opmkit.imagetools.spec.fields import Fields
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ def read_predicate(path: Path) -> Mapping[str, object]:
     """Read a predicate from a file with a JSON object.
 
     Raises:
-        StoreError: The file cannot be read.
+        DiskError: The file cannot be read.
         ImageToolsError: It does not contain a JSON object.
     """
     with disk_errors(path), path.open("rb") as file:

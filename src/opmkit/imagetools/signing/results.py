@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.json_types import JsonResult
+from opmkit.core.json_types import JsonResult
 from opmkit.imagetools.signing.formats import SignatureFormat
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import UnsupportedImage, prefix_errors
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference
 from opmkit.imagetools.store import LayoutRepository
 
@@ -94,5 +95,5 @@ def _target(source: S, reference: Reference | LayoutReference | OciArchiveRefere
 def _unsupported(reference: ImageReference) -> UnsupportedImage:
     return UnsupportedImage(
         f"{reference}: signatures are only supported in registries and OCI image layouts",
-        hint=Hint("copy the image to one with {}", Operation.COPY_IMAGE),
+        hint=Hint("copy the image to one with {}", ImageOperation.COPY_IMAGE),
     )

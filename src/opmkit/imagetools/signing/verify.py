@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.signing.attachments import (
     ATTESTATION_SUFFIX,
     CONTENT_ERRORS,
@@ -261,7 +262,7 @@ def verify_attestations(
 
 def _failure(name: str, kind: str, rejected: Counter[str], requirements: SignatureRequirements) -> VerificationFailed:
     if not rejected:
-        operation = Operation.SIGN_IMAGE if kind == "signature" else Operation.ATTEST_IMAGE
+        operation = ImageOperation.SIGN_IMAGE if kind == "signature" else ImageOperation.ATTEST_IMAGE
         return VerificationFailed(
             f"{name}: no {kind} found",
             hint=Hint.any_of(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.lazy_exports import lazy_exports
+from opmkit.core.lazy import lazy_exports
 from opmkit.imagetools.spec import media_types
 
 if TYPE_CHECKING:

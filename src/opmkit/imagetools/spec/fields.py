@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 
-from opmkit.imagetools.errors import InvalidImage, LimitExceeded
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import InvalidImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from opmkit.imagetools.store.private import is_shared, private_directory
+from opmkit.core.files import is_shared, private_directory
 
 CACHE_DIRECTORY = "results"
 
@@ -17,7 +17,7 @@ def store_directory() -> Path:
     Users without a writable home directory, as in many pods, get one in the directory for temporary files.
 
     Raises:
-        StoreError: No directory is usable.
+        DiskError: No directory is usable.
     """
     configured = os.environ.get("OPM_STORE")
     return (Path(configured) if configured else _default_path()).absolute()

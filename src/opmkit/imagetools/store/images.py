@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
 from opmkit.imagetools.store.directory import CACHE_DIRECTORY, store_directory
 from opmkit.imagetools.store.layout import INGEST_DIRECTORY, Layout
@@ -50,7 +51,7 @@ class ImageStore:
         first write creates the store.
 
         Raises:
-            StoreError: No directory is usable.
+            DiskError: No directory is usable.
         """
         return cls(Layout(path.absolute() if path else store_directory(), private=True))
 
@@ -59,7 +60,7 @@ class ImageStore:
         return LayoutRepository(self.layout.path, name, private=self.layout.private)
 
     def ingest(self, descriptor: Descriptor, stream: BinaryIO) -> Path:
-        """Add a blob and return its file; raise DigestMismatch or StoreError."""
+        """Add a blob and return its file; raise DigestMismatch or DiskError."""
         self.layout.create()
         return self.layout.ingest(descriptor, stream)
 
@@ -90,7 +91,7 @@ class ImageStore:
             if len(retained) == len(manifests):
                 raise NotFound(
                     f"{self.layout.path}: image {reference} not found",
-                    hint=Hint("list the stored images with {}", Operation.LIST_STORED_IMAGES),
+                    hint=Hint("list the stored images with {}", ImageOperation.LIST_STORED_IMAGES),
                 )
             return retained
 

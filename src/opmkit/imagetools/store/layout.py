@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.files import FILE_MODE, disk_errors, is_shared, make_directory, restrict, sync_to_disk
+from opmkit.core.hints import Hint
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.directory import CACHE_DIRECTORY
-from opmkit.imagetools.store.disk import disk_errors, sync_to_disk
-from opmkit.imagetools.store.private import FILE_MODE, is_shared, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Layout:
 
         Raises:
             DigestMismatch: The content does not match the descriptor.
-            StoreError: The file cannot be written.
+            DiskError: The file cannot be written.
         """
         path = self.blob_path(descriptor.digest)
         with verify_stream(stream, descriptor) as content, self._new_file() as output:
@@ -137,7 +138,7 @@ class Layout:
         return read_manifest(self, descriptor)
 
     def create(self) -> None:
-        """Create the layout if it does not exist; raise StoreError if the directory contains other files."""
+        """Create the layout if it does not exist; raise DiskError if the directory contains other files."""
         if not (self.path / LAYOUT_FILE).is_file():
             with self.lock():
                 pass
@@ -150,7 +151,7 @@ class Layout:
         The blobs with the ``required`` digests are synced to disk first.
 
         Raises:
-            StoreError: A required blob does not exist, a file cannot be written, or locking timed out.
+            DiskError: A required blob does not exist, a file cannot be written, or locking timed out.
             LimitExceeded: The index would become larger than MAX_INDEX_SIZE.
         """
         with self.lock():
@@ -160,14 +161,15 @@ class Layout:
             updated = IndexManifest.build(manifests, index.annotations)
             if len(updated.raw) > MAX_INDEX_SIZE:
                 raise LimitExceeded(
-                    f"{self.path}: too many images", hint=Hint("remove some with {}", Operation.REMOVE_STORED_IMAGE)
+                    f"{self.path}: too many images",
+                    hint=Hint("remove some with {}", ImageOperation.REMOVE_STORED_IMAGE),
                 )
             if tuple(manifests) != index.manifests or not (self.path / INDEX_FILE).exists():
                 self._write(INDEX_FILE, updated.raw)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the index, and create the layout if it does not exist; raise StoreError on timeout."""
+        """Lock the index, and create the layout if it does not exist; raise DiskError on timeout."""
         from filelock import FileLock, Timeout
 
         with disk_errors(self.path):
@@ -179,7 +181,7 @@ class Layout:
                     self._initialize()
                     yield
             except Timeout as error:
-                raise StoreError(
+                raise DiskError(
                     f"{self.path}: timed out after waiting {LOCK_TIMEOUT_SECONDS:.0f} seconds for the lock",
                     hint="wait for the other process that is changing it, or end that process",
                 ) from error
@@ -202,9 +204,7 @@ class Layout:
         paths = [self.blob_path(digest) for digest in digests]
         for path in paths:
             if not path.is_file():
-                raise StoreError(
-                    f"{path}: blob not found: another process may have pruned the layout", hint="try again"
-                )
+                raise DiskError(f"{path}: blob not found: another process may have pruned the layout", hint="try again")
             sync_to_disk(path)
         for directory in {path.parent for path in paths}:
             sync_to_disk(directory)
@@ -214,7 +214,7 @@ class Layout:
             return
         if self._has_foreign_files():
             hint = "use an empty or new directory"
-            raise StoreError(f"{self.path} is not an OCI image layout and contains other files", hint=hint)
+            raise DiskError(f"{self.path} is not an OCI image layout and contains other files", hint=hint)
         self._make_directory(self.path / "blobs" / "sha256")
         self._write(LAYOUT_FILE, LAYOUT_CONTENT)
 

@@ -51,7 +51,7 @@ class LayoutRepository(LayoutReader):
         A manifest without a tag is listed without a name until an index that refers to it is stored.
 
         Raises:
-            StoreError: A child does not exist, or a file cannot be written.
+            DiskError: A child does not exist, or a file cannot be written.
             TagMoved: The tag is not at ``replacing``.
         """
         descriptor = manifest.descriptor

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,15 +10,17 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.reader import WHITEOUT_PREFIX
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import Descriptor, Manifest, media_types, sha256_digest
 
 if TYPE_CHECKING:
@@ -194,7 +196,7 @@ class EngineTool:
             return digest
         try:
             manifest = self._registries.target(target).get_manifest(target.identifier)
-        except ImageToolsError as error:
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
             _log.warning("%s; the digest of the pushed image is unknown", error.message)
             return ""
         pushed = self._engine.find(name)
@@ -230,8 +232,8 @@ class EngineTool:
             raise ImageToolsError(
                 f"{reference}: unsupported by {self.name}: not the name of an image in a registry",
                 hint=Hint.any_of(
-                    Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
-                    Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
+                    Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
+                    Hint("copy it to a registry with {}", ImageOperation.COPY_IMAGE),
                 ),
             )
         return reference

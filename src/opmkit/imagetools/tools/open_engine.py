@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
 from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.registry_config import RegistrySettings
@@ -44,8 +45,8 @@ def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engin
         raise ImageToolsError(
             "docker: unsupported image format oci",
             hint=Hint.any_of(
-                Hint("use {}", Setting.IMAGE_FORMAT.with_value("v2s2")),
-                Hint("build OCI images with {}, podman or buildah", Setting.CONTAINER_TOOL.with_value("none")),
+                Hint("use {}", ImageSetting.IMAGE_FORMAT.with_value("v2s2")),
+                Hint("build OCI images with {}, podman or buildah", ImageSetting.CONTAINER_TOOL.with_value("none")),
             ),
         )
     _check_no_certificates("docker", options, "/etc/docker/certs.d/HOST")
@@ -85,6 +86,6 @@ def _check_no_certificates(engine: str, options: RegistryOptions, directory: str
             f"{engine}: unsupported option: certificates are configured in the engine",
             hint=Hint.any_of(
                 f"put them in {directory} where {engine} runs",
-                Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+                Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
             ),
         )

@@ -10,19 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from opmkit.imagetools import interrupts, layer
-from opmkit.imagetools.errors import (
-    AuthenticationFailed,
-    ImageToolsError,
-    NotFound,
-    RegistryUnavailable,
-    StoreError,
-    prefix_errors,
-)
+from opmkit.core import interrupts
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.imagetools import layer
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, prefix_errors
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DockerArchiveReference,
     LayoutReference,
@@ -31,7 +27,6 @@ from opmkit.imagetools.reference import (
     StoreReference,
 )
 from opmkit.imagetools.registry import RegistryRepository
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store import LayoutRepository
 
 if TYPE_CHECKING:
@@ -289,7 +284,7 @@ class RegistryTool:
         repository = self._store.repository(reference.name)
         try:
             repository.resolve(reference.identifier)
-        except ImageToolsError:
+        except (ImageToolsError, LimitExceeded, DiskError):
             return None
         return repository
 
@@ -312,7 +307,7 @@ class RegistryTool:
                 self._client.transfers.expect(descriptor.size)
                 path = self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
-        except StoreError as error:
+        except DiskError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
             return image.open_blob(descriptor)
 

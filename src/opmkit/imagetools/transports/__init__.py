@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.archive import (
     ArchivedLayout,
     TarArchive,
@@ -15,9 +17,8 @@ from opmkit.imagetools.archive import (
 )
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import InvalidReference, UnsupportedImage
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DaemonReference,
     DockerArchiveReference,
@@ -52,7 +53,7 @@ def check_platform_support(image: Image | ImageIndex, reference: ImageReference)
     """Raise UnsupportedImage if the place cannot hold all platforms of the image."""
     if isinstance(reference, SinglePlatformReference) and not isinstance(image, Image):
         raise UnsupportedImage(
-            f"{reference}: only one platform is supported here", hint=Hint("select one with {}", Setting.PLATFORM)
+            f"{reference}: only one platform is supported here", hint=Hint("select one with {}", ImageSetting.PLATFORM)
         )
 
 

@@ -12,13 +12,13 @@ import requests
 from docker.errors import DockerException
 from docker.errors import NotFound as DockerNotFound
 
+from opmkit.core.files import disk_errors
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
 from opmkit.imagetools.engines.docker import connect
 from opmkit.imagetools.engines.errors import single_line
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import DISK_LIMITS, LimitTracker
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from opmkit._version import __version__
-from opmkit.imagetools.epoch import rfc3339, source_date_epoch
+from opmkit.core.epoch import rfc3339, source_date_epoch
 from opmkit.index.attestations.contents import image_digest, package_url
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
-from opmkit.imagetools.store.disk import read_limited
+from opmkit.core.files import read_limited
 from opmkit.index.api.messages import request_class, response_class
 from opmkit.index.api.methods import ACKNOWLEDGEMENT, ALL_METHODS, CUSTOM_SCHEMAS
 from opmkit.index.client.address import parse_address
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.client.address import Address
 
 T = TypeVar("T")

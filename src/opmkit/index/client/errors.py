@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.hints import Hint
+    from opmkit.core.hints import Hint
 
 
 class InvalidAddress(CatalogError):

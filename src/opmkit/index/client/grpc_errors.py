@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.index.client.errors import CallFailed, CallTimedOut, ServerUnreachable
+from opmkit.index.hint_terms import IndexOperation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ _ERRORS: dict[grpc.StatusCode, tuple[type[CallFailed], Hint | str]] = {
     grpc.StatusCode.UNIMPLEMENTED: (CallFailed, "check the address: the server does not implement this call"),
     grpc.StatusCode.UNKNOWN: (
         CallFailed,
-        Hint("list packages, channels and bundles with {}", Operation.LIST_SERVED_CATALOG),
+        Hint("list packages, channels and bundles with {}", IndexOperation.LIST_SERVED_CATALOG),
     ),
 }
 

@@ -6,11 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.workers import WorkerPool
+from opmkit.core.hints import Hint
+from opmkit.core.workers import WorkerPool
 from opmkit.index.client.errors import CallFailed
 from opmkit.index.client.values import Package
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,7 +88,7 @@ def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", n
         found = [bundle for bundle in stream if all(getattr(bundle, key) == value for key, value in given.items())]
     if given and not found:
         criteria = ", ".join(f'{field} "{value}"' for field, value in given.items())
-        hint = Hint("list all bundles with {}", Operation.LIST_SERVED_BUNDLES)
+        hint = Hint("list all bundles with {}", IndexOperation.LIST_SERVED_BUNDLES)
         raise CatalogError(f"no bundle found with {criteria}", hint=hint)
     return sorted(found, key=lambda bundle: (bundle.package, bundle.channel, bundle.name))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from opmkit.imagetools.json_types import JsonResult
+from opmkit.core.json_types import JsonResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.index.drawing.layout import EdgeType, layout_edges
 from opmkit.index.drawing.problems import problem_labels
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ def _edges(package: PackageView, layout: ChannelLayout, cluster: int, remaining:
         if not next(remaining):
             raise CatalogError(
                 f"more than {MAX_EDGES} edges to draw",
-                hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
+                hint=Hint.any_of("select one package", Hint("select one channel with {}", IndexSetting.CHANNEL)),
             )
         attributes = _ATTRIBUTES[edge_type]
         cycle = layout.rows[older].cycle

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.bundle.hint_terms import BundleOperation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
 
@@ -44,7 +45,7 @@ class GraphFilter:
         if self.minimum and self.minimum not in keys:
             raise CatalogError(
                 f'bundle "{self.minimum}" not found in the catalog',
-                hint=Hint("list the bundles of the catalog with {}", Operation.LIST_INDEX_BUNDLES),
+                hint=Hint("list the bundles of the catalog with {}", BundleOperation.LIST_INDEX_BUNDLES),
             )
         packages = {self.package, self._package_of_minimum(ordered)} - {""}
         selected = [channel for channel in ordered if {channel.package} >= packages]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 from opmkit.index.drawing.filter import GraphFilter
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs

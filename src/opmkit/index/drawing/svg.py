@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.index.drawing.assets import asset
 from opmkit.index.drawing.problems import problem_labels
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ def render_svg(packages: Iterable[PackageView], problems: Mapping[str, Sequence[
             if rows > MAX_ROWS:
                 raise CatalogError(
                     f"more than {MAX_ROWS} bundles to draw",
-                    hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
+                    hint=Hint.any_of("select one package", Hint("select one channel with {}", IndexSetting.CHANNEL)),
                 )
             labels = problem_labels(problems.get(package.name, ()), channel.name)
             elements, channel_width = _channel(package, channel, layout, labels)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 PACKAGE = "olm.package"
 CHANNEL = "olm.channel"

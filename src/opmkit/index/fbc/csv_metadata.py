@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.documents import fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
     Converter: TypeAlias = Callable[[JsonValue, str], JsonValue]
     """Converts a value, whose path is the second argument."""

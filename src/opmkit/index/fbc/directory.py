@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.write import sort_blobs
 
@@ -22,7 +22,7 @@ def require_empty(directory: Path) -> None:
 
     Raises:
         CatalogError: The directory is not empty, or the path is not a directory.
-        StoreError: The directory can't be read.
+        DiskError: The directory can't be read.
     """
     with disk_errors(directory):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -45,7 +45,7 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, encode: Callabl
 
     Raises:
         CatalogError: The directory is not empty, or the name of a package is not a valid directory name.
-        StoreError: A file can't be written.
+        DiskError: A file can't be written.
     """
     require_empty(directory)
     directory = directory.absolute()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.fields import member
 from opmkit.bundle.kinds import CSV_KIND
+from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA
 from opmkit.index.fbc.migrate import bundle_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.fields import describe, member
+from opmkit.documents.fields import describe, member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""

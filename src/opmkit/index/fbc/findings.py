@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import InvalidCatalog
+from opmkit.index.hint_terms import IndexOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,5 +69,5 @@ def raise_findings(findings: Iterable[CatalogFinding]) -> None:
     if found:
         hint = next((finding.hint for finding in found if finding.hint), "")
         first, *others = map(str, found)
-        default = Hint("list all findings with {}", Operation.VALIDATE_CATALOG)
+        default = Hint("list all findings with {}", IndexOperation.VALIDATE_CATALOG)
         raise InvalidCatalog(first, details=others, hint=hint or default)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.json_value import go_float, replace_lone_surrogates
 from opmkit.bundle.properties import GVK, PACKAGE
+from opmkit.documents import fields
+from opmkit.documents.json_value import go_float, replace_lone_surrogates
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, BundleBlob, RelatedImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import Bundle, TypedValue
+    from opmkit.documents.json_value import JsonValue
 
 GVK_REQUIRED = "olm.gvk.required"
 PACKAGE_REQUIRED = "olm.package.required"

@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import read_document_file, read_documents
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import describe, member
 from opmkit.bundle.finding import Severity
-from opmkit.imagetools.store.disk import disk_errors, open_regular
+from opmkit.core.files import disk_errors, open_regular
+from opmkit.documents.document_stream import read_document_file, read_documents
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import describe, member
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import (
     Blob,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
-    from opmkit.bundle.document_stream import Document
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.document_stream import Document
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.fields import Path
 
 MAX_FILE = 1 << 30
@@ -60,7 +60,7 @@ def read_blobs(root: FilePath) -> Blobs:
 
     Raises:
         InvalidCatalog: Documents are invalid; the error lists all findings.
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     loaded = load_directory(root)
     raise_findings(loaded.errors)
@@ -72,7 +72,7 @@ def stream_blobs(root: FilePath) -> Iterator[Blob]:
 
     Raises:
         InvalidCatalog: Documents are invalid; the error is raised after the last blob, and lists all findings.
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     loader = _Loader()
     for name, path in iter_catalog_files(root):
@@ -84,7 +84,7 @@ def load_directory(root: FilePath) -> LoadResult:
     """Read a catalog directory, without the documents that are invalid.
 
     Raises:
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     loader = _Loader()
     files = iter_catalog_files(root)
@@ -122,7 +122,7 @@ def read_file(path: FilePath) -> bytes:
 
     Raises:
         InvalidCatalog: The file is larger than `MAX_FILE` bytes.
-        StoreError: The file can't be read.
+        DiskError: The file can't be read.
     """
     with disk_errors(path):
         _check_size(path)

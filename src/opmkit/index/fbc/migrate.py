@@ -7,18 +7,20 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document import read_document
-from opmkit.bundle.errors import BundleError, InvalidDocument
+from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
 from opmkit.index.fbc.csv_metadata import csv_metadata
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
 
 
@@ -65,12 +67,12 @@ def migrate_bundle(blob: BundleBlob) -> BundleBlob:
         if csv is None:
             return blob
         metadata = BlobProperty(CSV_METADATA, csv_metadata(csv))
-    except (InvalidDocument, BundleError) as error:
+    except (InvalidDocument, BundleError, DocumentError) as error:
         location = f"{blob.location}: " if blob.location.file else ""
         raise InvalidCatalog(
             f'{location}bundle "{blob.name}": invalid {BUNDLE_OBJECT}: {error}',
             hint=Hint.any_of(
-                "correct the bundle", Hint("keep its objects with {}", Setting.MIGRATE_LEVEL.with_value("none"))
+                "correct the bundle", Hint("keep its objects with {}", IndexSetting.MIGRATE_LEVEL.with_value("none"))
             ),
         ) from error
     others = (prop for prop in blob.properties if prop.type != BUNDLE_OBJECT)

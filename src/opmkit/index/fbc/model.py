@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.json_types import JsonResult
+from opmkit.core.json_types import JsonResult
 from opmkit.index.fbc.check.catalog import check_blobs, group_by_package
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.compat import Compat

@@ -8,8 +8,8 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import is_json
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.document_stream import is_json
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.directory import package_directory_name
 from opmkit.index.fbc.walk import IGNORE_FILE, is_ignored
@@ -41,7 +41,7 @@ def encode_like(path: Path, blob: Blob) -> bytes:
     """Encode a blob in the format of another file.
 
     Raises:
-        StoreError: The file can't be read.
+        DiskError: The file can't be read.
     """
     return (to_json if _starts_as_json(path) else to_yaml)([blob])
 
@@ -59,7 +59,7 @@ def new_package_files(
 
     Raises:
         CatalogError: The name of a package is not a valid directory name, or its file would be ignored.
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     if not blobs:
         return {}

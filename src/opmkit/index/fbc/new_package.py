@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.icons import media_type_of
-from opmkit.imagetools.store.disk import disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Icon, PackageBlob
 
@@ -24,7 +24,7 @@ def create_package(
 
     Raises:
         CatalogError: The icon is not an image, the description is not UTF-8, or a file is larger than `MAX_FILE`.
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     text = _read_text(description) if description else ""
     return PackageBlob(name, default_channel, _read_icon(icon) if icon else None, text)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import read_file
 from opmkit.index.fbc.new_files import encode_like, new_package_files, sibling_file
@@ -45,7 +45,7 @@ def plan_changes(root: Path, before: Blobs, after: Blobs) -> FileChanges:
     Raises:
         CatalogError: A file has changed since it was read, the name of a new package is not a valid directory name, or
             its file would be ignored.
-        StoreError: A file can't be read.
+        DiskError: A file can't be read.
     """
     edits, new = _match_blobs(list(before), list(after))
     without_file = _assign_new_blobs(edits, new)
@@ -151,7 +151,7 @@ def apply_changes(root: Path, changes: FileChanges) -> None:
 
     Raises:
         CatalogError: A file would be written outside ``root``.
-        StoreError: A file can't be written or removed.
+        DiskError: A file can't be written or removed.
     """
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)

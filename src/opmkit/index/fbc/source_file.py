@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import BOM, is_json, leading_lines, read_documents
-from opmkit.bundle.errors import InvalidDocument
+from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
+from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.write import to_json, to_yaml

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.fields import member
 from opmkit.bundle.versions import VersionKey, VersionRange, strict_version, version_key
+from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import PACKAGE
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
 
     Raises:
         InvalidCatalog: Directories are nested too deeply, or an ``.indexignore`` file is too large or invalid.
-        StoreError: A file or directory can't be read.
+        DiskError: A file or directory can't be read.
     """
     with disk_errors(root):
         resolved = root.resolve(strict=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.json_value import UINT64, go_float
+from opmkit.documents.json_value import UINT64, go_float
 from opmkit.index.fbc.base64text import normalize_base64
 from opmkit.index.fbc.blobs import (
     Blob,
@@ -25,7 +25,7 @@ from opmkit.index.fbc.blobs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _TYPE_ORDER = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
 """The order of the blobs of a package."""
@@ -41,7 +41,7 @@ def to_json(blobs: Iterable[Blob]) -> bytes:
 
 def to_yaml(blobs: Iterable[Blob]) -> bytes:
     """Encode blobs as a stream of YAML documents, in the given order."""
-    from opmkit.bundle.yaml_writer import dump_yaml  # imported late: JSON does not need the YAML library
+    from opmkit.documents.yaml_writer import dump_yaml  # imported late: JSON does not need the YAML library
 
     return b"".join(b"---\n" + dump_yaml(blob_to_dict(blob)) for blob in blobs)
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opmkit.bundle.finding import Severity
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
 from opmkit.index.drawing.layout import merged_order
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.operations.diff.model import ChangeKind

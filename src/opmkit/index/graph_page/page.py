@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.escape import escape_controls
+from opmkit.core.hints import Hint
 from opmkit.index.drawing.problems import group_problems
 from opmkit.index.errors import CatalogError
 from opmkit.index.graph_page.assets import asset, script
@@ -27,6 +27,7 @@ from opmkit.index.graph_page.data import (
     package_data,
     search_data,
 )
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     """
     found = [group_problems(problems.get(package.name, ())) for package in packages]
     catalog = {"packages": list(map(search_data, packages, found))}
-    hint = Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL))
+    hint = Hint.any_of("select one package", Hint("select one channel with {}", IndexSetting.CHANNEL))
     return _join_page(title, catalog, map(package_data, packages, found), hint)
 
 

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.source import path_or_image
-from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.core.epoch import source_date_epoch
+from opmkit.core.files import write_files
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import AuthenticationFailed, NotFound, RegistryUnavailable
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexOperation, IndexSetting
 from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
 from opmkit.index.image.content import (
     CONTEXT_CATALOG,
@@ -116,7 +118,7 @@ class BuiltIndex:
         return {**names, **digest, **self.result.to_dict()}
 
 
-_NO_ENGINE = Setting.BUILD_TOOL.with_value("none")
+_NO_ENGINE = IndexSetting.BUILD_TOOL.with_value("none")
 
 
 def build_index(
@@ -152,7 +154,9 @@ def build_index(
     if path is not None and plan.on_conflict is OnConflict.REBASE:
         raise CatalogError(
             f"{path}: an index on disk cannot be rebased on the image that a moved tag refers to",
-            hint=Hint.any_of(Hint("omit {}", Setting.ON_CONFLICT.with_value("rebase")), "start from an index image"),
+            hint=Hint.any_of(
+                Hint("omit {}", IndexSetting.ON_CONFLICT.with_value("rebase")), "start from an index image"
+            ),
         )
 
     def build_from(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
@@ -190,14 +194,16 @@ def _build_in_engine(
     name = build.engine.name
     if plan.platforms:
         problem = f"{name}: selecting platforms is unsupported: it builds for the platform of its copy of the base"
-        raise CatalogError(problem, hint=Hint.any_of(Hint("omit {}", Setting.PLATFORM), Hint("use {}", _NO_ENGINE)))
+        raise CatalogError(
+            problem, hint=Hint.any_of(Hint("omit {}", ImageSetting.PLATFORM), Hint("use {}", _NO_ENGINE))
+        )
     if plan.on_conflict is OnConflict.REBASE:
         problem = f"{name}: rebasing is unsupported: it moves a tag without checking it"
         raise CatalogError(
             problem,
             hint=Hint.any_of(
                 Hint("use {}", _NO_ENGINE),
-                Hint("use {}, which checks the tag right before the push", Setting.ON_CONFLICT.with_value("fail")),
+                Hint("use {}, which checks the tag right before the push", IndexSetting.ON_CONFLICT.with_value("fail")),
             ),
         )
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
@@ -225,8 +231,8 @@ def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> AppliedChan
         raise CatalogError(
             f"{path}: a database cannot be converted to a file-based catalog in place",
             hint=Hint.any_of(
-                Hint("pass the image to build with {}", Setting.TAG),
-                Hint("convert the database to a directory with {}", Operation.MIGRATE_INDEX),
+                Hint("pass the image to build with {}", IndexSetting.TAG),
+                Hint("convert the database to a directory with {}", IndexOperation.MIGRATE_INDEX),
             ),
         )
     return change_database(path, change, must_exist=True, dry_run=plan.dry_run)
@@ -275,5 +281,5 @@ def _load_binary_image(tool: RegistryTool, plan: IndexPlan) -> Base:
     try:
         return load_base(tool, DEFAULT_BINARY_IMAGE, plan.platforms)
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
-        hint = Hint("choose another base image, or scratch, with {}", Setting.BINARY_IMAGE)
+        hint = Hint("choose another base image, or scratch, with {}", IndexSetting.BINARY_IMAGE)
         raise type(error)(f"default base image {error.message}", hint=Hint.any_of(error.hint, hint)) from error

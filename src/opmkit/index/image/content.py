@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.imagetools.files import copy_tree
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.files import copy_tree, disk_errors
+from opmkit.core.hints import Hint
 from opmkit.imagetools.layer.paths import normalize_path
-from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -260,7 +260,7 @@ def new_content(directory: Path, *, is_catalog: bool = False) -> Content:
 
 
 def copy_content(path: Path, directory: Path) -> Content:
-    """Copy the catalog directory or database file at ``path`` to ``directory``; raises StoreError."""
+    """Copy the catalog directory or database file at ``path`` to ``directory``; raises DiskError."""
     with disk_errors(path):
         if path.is_dir():
             return CatalogContent(copy_tree(path, directory / _CATALOG_DIRECTORY))
@@ -325,5 +325,5 @@ def missing_database(reference: ImageReference, path: str) -> CatalogError:
 def _missing_label(reference: ImageReference) -> CatalogError:
     return CatalogError(
         f"index image {reference} missing label {INDEX_DATABASE} or {INDEX_CONFIGS}",
-        hint=Hint.any_of("pass an index image", Hint("pass bundle images with {}", Setting.BUNDLES)),
+        hint=Hint.any_of("pass an index image", Hint("pass bundle images with {}", IndexSetting.BUNDLES)),
     )

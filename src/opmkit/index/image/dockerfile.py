@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.core.files import disk_errors
 from opmkit.imagetools.build_spec import SCRATCH
-from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
 from opmkit.index.image import content
 
@@ -153,7 +153,7 @@ def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
 
     Raises:
         CatalogError: the file exists.
-        StoreError: the file cannot be written.
+        DiskError: the file cannot be written.
     """
     with disk_errors(path):
         try:

@@ -6,8 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.core.epoch import source_date_epoch
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.build_spec import SCRATCH
-from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.errors import IndexMoved
@@ -16,7 +17,7 @@ from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import InspectedImage
     from opmkit.imagetools.tools.engine import EngineTool
@@ -50,7 +51,7 @@ class EngineBuild:
         for reference in self.references:
             try:
                 digests[reference] = self.engine.registry_digest(reference)
-            except ImageToolsError as error:
+            except (ImageToolsError, LimitExceeded, DiskError) as error:
                 _log.warning("%s: the tag will be moved without checking it", error.message)
         return digests
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.progress import Progress
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.operations.merge.owners import Owners
 

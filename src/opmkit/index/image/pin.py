@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.pinning.pin import read_manifests
 from opmkit.bundle.source import BundleSource
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.image.source import DATABASES, SourceKind
 from opmkit.index.operations.pin.directory import PinSource
 
@@ -32,7 +33,7 @@ def read_pin_source(source: IndexSource) -> PinSource:
     if source.kind in DATABASES:
         raise CatalogError(
             f"{source.text}: unsupported: it is {source.kind}",
-            hint=Hint("convert it to a file-based catalog with {}", Operation.MIGRATE_INDEX),
+            hint=Hint("convert it to a file-based catalog with {}", IndexOperation.MIGRATE_INDEX),
         )
     if source.kind is not SourceKind.BUNDLE_IMAGE:
         with source.open() as content:

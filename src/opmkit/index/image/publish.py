@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.locks import NamedLocks
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
 from opmkit.imagetools.repository import TAG_MOVE_WINDOW
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.locks import NamedLocks
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image.base import parent_digest
 from opmkit.index.modes import OnConflict
@@ -33,8 +34,8 @@ from opmkit.index.modes import OnConflict
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.image import Image, ImageIndex
-    from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.repository import Repository
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -91,7 +92,7 @@ class Publisher:
 
         Raises:
             IndexMoved: a tag has moved, and rebasing is not enabled or failed MAX_ATTEMPTS times.
-            StoreError: a lock was not released in time.
+            DiskError: a lock was not released in time.
         """
         locks = NamedLocks(map(str, self.references if self._is_guarded else ()))
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
@@ -173,7 +174,11 @@ class Publisher:
             if is_watched and target.repository and isinstance(target.reference, Reference) and self.settle:
                 try:
                     self._await_tag(target, target.repository, digest)
-                except ImageToolsError as error:  # the index is published, so this must not look like a failure
+                except (
+                    ImageToolsError,
+                    LimitExceeded,
+                    DiskError,
+                ) as error:  # the index is published, so this must not look like a failure
                     _log.warning("%s was moved, but not checked for other writers: %s", target.reference, error)
                     return
 

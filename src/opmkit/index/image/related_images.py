@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import labels
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.source import BundleSource, default_image
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import INDEXES

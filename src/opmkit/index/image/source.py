@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
 from opmkit.bundle.source import parse_location, path_or_image
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import Compat
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.image.content import (
     CatalogContent,
     DatabaseContent,
@@ -248,7 +249,7 @@ class IndexSource:
 def require_kind(kind: SourceKind, kinds: Collection[SourceKind], text: str) -> None:
     """Raise CatalogError for the source ``text`` unless its kind is one of ``kinds``."""
     if kind not in kinds:
-        bundles = Hint("validate bundles with {}", Operation.VALIDATE_BUNDLE) if kind in _BUNDLES else ""
+        bundles = Hint("validate bundles with {}", IndexOperation.VALIDATE_BUNDLE) if kind in _BUNDLES else ""
         hint = Hint.any_of(f"pass {_one_of(kinds)}", bundles)
         raise CatalogError(f"{text}: unsupported: it is {kind}", hint=hint)
 

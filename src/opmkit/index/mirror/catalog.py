@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.epoch import source_date_epoch
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.epoch import source_date_epoch
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.mirroring.model import MirrorRequest
 from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import (
@@ -19,8 +20,8 @@ from opmkit.imagetools.reference import (
     StorageReference,
     StoreReference,
 )
-from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.build import IndexPlan, build_image, prepare_index
 from opmkit.index.image.related_images import index_images
 from opmkit.index.image.source import INDEXES, IndexSource
@@ -152,7 +153,7 @@ def _name(source: IndexSource) -> Reference:
             return image.reference
     raise CatalogError(
         f"{source.text}: the catalog has no name in a registry",
-        hint=Hint("name it with {}", Setting.TARGET_CATALOG.with_value("NAME:TAG")),
+        hint=Hint("name it with {}", IndexSetting.TARGET_CATALOG.with_value("NAME:TAG")),
     )
 
 

@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
 from opmkit.imagetools.mirroring.model import MirrorPlan, MirrorReport, MirrorRequest
 from opmkit.imagetools.mirroring.plan import DEFAULT_WORKERS, PlanOptions, plan_mirror
 from opmkit.imagetools.mirroring.spool import ManifestSpool
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.mirror.mirror import MirroredCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.core.shard import Shard
     from opmkit.imagetools.mirroring.description import MirroredImage
     from opmkit.imagetools.mirroring.layout_source import LayoutSource
     from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.spec import Platform
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.mirroring.description import MirroredImage
@@ -15,7 +16,6 @@ from opmkit.imagetools.mirroring.model import MirrorPlan, MirrorReport
 from opmkit.imagetools.mirroring.names import is_digest_tag
 from opmkit.imagetools.mirroring.plan import PlanOptions
 from opmkit.imagetools.mirroring.spool import ManifestSpool
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
 from opmkit.index.mirror.images import bundle_image_requests
@@ -23,12 +23,12 @@ from opmkit.index.mirror.images import bundle_image_requests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.core.shard import Shard
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.mirroring.copy import CopyOptions
     from opmkit.imagetools.mirroring.engine import MirrorEngine, PlannedCopy
     from opmkit.imagetools.mirroring.target import MirrorSource, MirrorTarget
     from opmkit.imagetools.mirroring.worker_engine import MirrorWorkers
-    from opmkit.imagetools.shard import Shard
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
 

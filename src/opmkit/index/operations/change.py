@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.json_types import to_json_types
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.hints import Hint
+from opmkit.core.json_types import to_json_types
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.operations.diff.model import IndexDiff, diff_states
 from opmkit.index.operations.diff.sqlite import read_state
 from opmkit.index.sqlite import replace_database
@@ -20,7 +21,7 @@ from opmkit.index.sqlite import replace_database
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.sqlite import IndexDatabase
@@ -163,7 +164,7 @@ class CatalogChange(Change):
 def _unsupported_by_databases() -> CatalogError:
     return CatalogError(
         "index databases do not support this change: they store only the channels and edges that bundles declare",
-        hint=Hint("convert the index with {}", Setting.TO_CATALOG),
+        hint=Hint("convert the index with {}", IndexSetting.TO_CATALOG),
     )
 
 
@@ -239,7 +240,7 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Appl
         InvalidCatalog: the catalog cannot be read.
         CatalogError: the change failed.
     """
-    from opmkit.imagetools.store.locks import locked_directory
+    from opmkit.core.locks import locked_directory
     from opmkit.index.fbc.load import load_directory
     from opmkit.index.fbc.rewrite import apply_changes, plan_changes
     from opmkit.index.operations.diff.fbc import diff_blobs

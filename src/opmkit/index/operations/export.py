@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.workers import WorkerPool
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.workers import WorkerPool
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.model import Catalog, Package

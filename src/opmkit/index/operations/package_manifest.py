@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.bundle import fields
 from opmkit.bundle.cluster_service_version import read_csv
-from opmkit.bundle.document import MAX_BYTES, read_document
-from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
+from opmkit.documents import fields
+from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.manifest import Manifest, ManifestCache
     from opmkit.bundle.model import ClusterServiceVersion
+    from opmkit.core.errors import OpmkitError
+    from opmkit.documents.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def read_package(path: Path) -> PackageManifest | None:
         if not content:
             raise InvalidBundle("the file is empty", hint="fill it in or remove it")
         return PackageManifest.parse(read_document(content).value)
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(str(path), error) from error
 
 
@@ -88,7 +90,7 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
             if sibling.kind != CSV_KIND or read_csv(sibling.json).name == csv.name
         ]
         return assemble_bundle(csv, objects)
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(str(path), error) from error
 
 
@@ -158,7 +160,7 @@ def _content(path: Path) -> bytes:
         raise CatalogError(f"{path}: {error.strerror}", hint="check the permissions") from error
 
 
-def locate_error(where: str, error: BundleError) -> CatalogError:
+def locate_error(where: str, error: OpmkitError) -> CatalogError:
     """Return the error with its location."""
     message = error.located(where) if isinstance(error, InvalidDocument) else f"{where}: {error.message}"
     return CatalogError(message, hint=error.hint or "correct the file, or move it")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import LoadResult
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.operations.change import Change, ChangeResult, EditResult
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class RequireValid(Change):
         if result.errors:
             first, *others = map(_describe, result.errors)
             hint = next((finding.hint for finding in result.errors if finding.hint), "")
-            default = Hint("list all findings with {}", Operation.VALIDATE_CATALOG)
+            default = Hint("list all findings with {}", IndexOperation.VALIDATE_CATALOG)
             raise InvalidCatalog(
                 f"{self.source}: invalid catalog: {first}",
                 details=[f"  {line}" for line in others],

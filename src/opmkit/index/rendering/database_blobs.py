@@ -8,10 +8,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import GVK, PACKAGE
+from opmkit.documents import fields
+from opmkit.documents.errors import FieldTypeError
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import (
     BUNDLE_OBJECT,
@@ -42,7 +43,7 @@ from opmkit.index.sqlite.manifests import split_manifests
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blob
     from opmkit.index.fbc.model import Channel
     from opmkit.index.sqlite import IndexDatabase
@@ -128,7 +129,7 @@ class _BundleRows:
             sorted_objects = unique_properties(objects) if self.sort_objects else ()
             properties = sort_properties([*others, *sorted_objects])
             images = _csv_images(value for _, value in manifests)
-        except (ValueError, RecursionError, InvalidBundle) as error:
+        except (ValueError, RecursionError, InvalidBundle, FieldTypeError) as error:
             raise InvalidCatalog(
                 f'bundle "{name}": invalid content: {error}', hint="build the index again without that bundle"
             ) from error

@@ -26,7 +26,7 @@ from opmkit.index.sqlite import rows as stored
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.sqlite import IndexDatabase
 
 

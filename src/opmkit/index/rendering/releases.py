@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CSV
-from opmkit.bundle.document_stream import sort_keys
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import member
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
+from opmkit.documents.document_stream import sort_keys
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, DEPRECATIONS, BlobProperty, OtherBlob
 from opmkit.index.fbc.compat import Change, Compat
@@ -24,7 +24,7 @@ from opmkit.index.fbc.write import blob_to_dict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, DeprecationsBlob
 
 _SUBSTITUTES_FOR = "olm.substitutesFor"

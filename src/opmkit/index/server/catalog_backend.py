@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
 from opmkit.index.api.messages import message_class
 from opmkit.index.server.custom_schemas import check_custom_schema, custom_documents, custom_schemas
 from opmkit.index.server.errors import QueryFailed
@@ -253,7 +253,7 @@ class CatalogBackend:
             yield _bundle_message(fields, omit=_MANIFEST_FIELDS if fields.get("bundlePath") else ())
 
     def _read_fields(self, entry: _Entry) -> dict[str, Any]:
-        """Return the fields of a bundle in the form of JSON; raises StoreError and CatalogError."""
+        """Return the fields of a bundle in the form of JSON; raises DiskError and CatalogError."""
         path = self._directory / bundle_file(*_key(entry))
         with disk_errors(path):
             fields: dict[str, Any] = orjson.loads(path.read_bytes())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
 from opmkit.index.api.messages import message_class
 from opmkit.index.api.methods import STRUCT
 from opmkit.index.server.errors import InvalidQuery, QueryFailed
@@ -37,7 +37,7 @@ def custom_schemas(content: Path) -> set[tuple[str, str]]:
     """Return the pairs of schema and package that have documents; the package is "" for those without one.
 
     Raises:
-        StoreError: the cache cannot be read.
+        DiskError: the cache cannot be read.
     """
     metas = content / METAS
     found: set[tuple[str, str]] = set()
@@ -53,7 +53,7 @@ def custom_documents(content: Path, schema: str, package: str) -> Iterator[bytes
 
     Raises:
         QueryFailed: a document cannot be converted.
-        StoreError: the cache cannot be read.
+        DiskError: the cache cannot be read.
     """
     directory = content / METAS / schema / package
     with disk_errors(directory):

@@ -7,7 +7,8 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint, Setting
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class ReservedPort:
     If sharing was permitted from the start, two servers would silently take turns.
     """
 
-    def __init__(self, wanted: int, setting: Setting = Setting.PORT) -> None:
+    def __init__(self, wanted: int, setting: Setting = IndexSetting.PORT) -> None:
         """Reserve the port ``wanted`` of a setting, or a free one for 0; raises ServerError."""
         self._socket = _bind(wanted, setting)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -38,7 +39,7 @@ class ReservedPort:
 
 def bind_shared(port: int) -> socket.socket:
     """Return a socket that is bound to a reserved port; raises ServerError."""
-    return _bind(port, Setting.PORT, shared=True)
+    return _bind(port, IndexSetting.PORT, shared=True)
 
 
 def _bind(port: int, setting: Setting, *, shared: bool = False) -> socket.socket:

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation, Setting
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.index.hint_terms import IndexOperation, IndexSetting
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.response_cache import ResponseCache
 from opmkit.index.server.supervisor import run_workers
@@ -85,14 +86,14 @@ def serve_catalog(
     Raises:
         InvalidCache: the cache is not valid but must be, or the directory contains other files.
         InvalidCatalog: the catalog is not valid; the error lists all findings.
-        StoreError: a file cannot be read or written.
+        DiskError: a file cannot be read or written.
         ServerError: the port or the certificate cannot be used, or a worker has ended.
     """
     with ExitStack() as stack:
         readable_cache = _readable_cache(cache)
         port = stack.enter_context(ReservedPort(settings.port))
         http = settings.http
-        http_port = stack.enter_context(ReservedPort(http.port, Setting.HTTP_PORT)) if http else None
+        http_port = stack.enter_context(ReservedPort(http.port, IndexSetting.HTTP_PORT)) if http else None
         with loading:
             json_cache = stack.enter_context(_opened_cache(root, readable_cache, enforce=enforce))
         from opmkit.index.api.messages import parse_request
@@ -156,7 +157,7 @@ def _readable_cache(cache: Path | None) -> Path | None:
 
     unreadable = unreadable_format(cache) if cache is not None else ""
     if unreadable:
-        fields = {"cache": str(cache), "hint": Hint("build it with {} to start faster", Operation.BUILD_CACHE)}
+        fields = {"cache": str(cache), "hint": Hint("build it with {} to start faster", IndexOperation.BUILD_CACHE)}
         _log.warning(
             "the cache has the format %s, which opmkit cannot read: building a temporary cache",
             unreadable,

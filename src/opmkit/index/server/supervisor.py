@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core import interrupts
+from opmkit.core.errors import OpmkitError
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:

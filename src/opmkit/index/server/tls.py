@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import read_limited
+from opmkit.core.files import read_limited
+from opmkit.core.hints import Hint
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def tls_context(files: TlsFiles, protocol: str = "h2") -> ssl.SSLContext:
         except OSError as error:  # errors of OpenSSL do not name the file
             raise ServerError(
                 f"{path}: {error.strerror}",
-                hint=Hint("check {} and {}: both are PEM files", Setting.TLS_CERT, Setting.TLS_KEY),
+                hint=Hint("check {} and {}: both are PEM files", IndexSetting.TLS_CERT, IndexSetting.TLS_KEY),
             ) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols([protocol])

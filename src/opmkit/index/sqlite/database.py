@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.epoch import source_date_epoch
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.epoch import source_date_epoch
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.connect import REBUILD_HINT, Budget, check_objects, connect, drop_triggers

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools import interrupts
+from opmkit.core import interrupts
 from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 from opmkit.index.sqlite.connect import MAX_VALUE, REBUILD_HINT
 

@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 _BLANKS = b" \t\r\n"
 

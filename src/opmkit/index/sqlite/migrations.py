@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.json_value import encode
+from opmkit.documents.errors import DocumentError
+from opmkit.documents.json_value import encode
 
 if TYPE_CHECKING:
     import sqlite3
@@ -200,7 +201,7 @@ def _service_versions(connection: sqlite3.Connection) -> Iterator[tuple[str, Clu
         (csv,) = connection.execute("SELECT csv FROM operatorbundle WHERE name = ?", (name,)).fetchone()
         try:
             yield name, read_csv(csv.encode() if isinstance(csv, str) else csv)
-        except (BundleError, ValueError, TypeError):
+        except (BundleError, DocumentError, ValueError, TypeError):
             continue
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.json_value import encode
+from opmkit.documents.json_value import encode
 from opmkit.index.graph import ChannelNode, Member, Node
 from opmkit.index.sqlite.bundles import insert_properties
 

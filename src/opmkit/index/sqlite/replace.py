@@ -8,7 +8,7 @@ import shutil
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.store.disk import sync_to_disk
+from opmkit.core.files import sync_to_disk
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.database import (

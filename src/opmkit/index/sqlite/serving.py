@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite import serving_queries as sql
 from opmkit.index.sqlite.connect import check_objects, connect

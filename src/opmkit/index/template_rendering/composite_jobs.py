@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.templates import composite
 from opmkit.index.fbc.templates.composite import Builder
 from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.template_rendering.plan import CatalogTarget, PlanOptions, TemplateJob, version_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
 
 _TYPES = {Builder.BASIC: TemplateType.BASIC, Builder.SEMVER: TemplateType.SEMVER, Builder.RAW: None}
 
@@ -43,7 +44,7 @@ def composite_jobs(
             errors.append(
                 CatalogError(
                     f"{component.location}: refusing to run program {component.source[0]!r}",
-                    hint=Hint("review the program, then build the component with {}", Operation.RENDER_TEMPLATE),
+                    hint=Hint("review the program, then build the component with {}", IndexOperation.RENDER_TEMPLATE),
                 )
             )
         elif not source.is_file() or not source.resolve().is_relative_to(base.resolve()):

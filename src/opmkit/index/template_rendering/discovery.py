@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.errors import OpmkitError
+from opmkit.core.files import disk_errors
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.load import parse_blobs, read_file

@@ -8,15 +8,17 @@ from enum import StrEnum
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import parse_location
-from opmkit.imagetools.errors import OpmkitError, RegistryUnavailable
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
+from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.from_bundle import with_image
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.source import SourceKind
 from opmkit.index.render import RenderOptions, read_cached_bundle, render_settled
 from opmkit.index.template_rendering.lock import ImageLock, LockedImage
@@ -24,7 +26,7 @@ from opmkit.index.template_rendering.lock import ImageLock, LockedImage
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.cache import ResultCache
+    from opmkit.core.cache import ResultCache
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.image.source import GetRegistryTool
@@ -98,7 +100,7 @@ def resolve_images(
         if locked is not None:
             result.locked[image] = locked
         elif options.mode is LockMode.FROZEN:
-            hint = Hint("run the command without {}", Setting.FROZEN)
+            hint = Hint("run the command without {}", IndexSetting.FROZEN)
             result.errors[image] = CatalogError(f"{image}: not in the lock file", hint=hint)
         elif options.offline:
             result.errors[image] = _offline(image)
@@ -256,7 +258,7 @@ def _no_tool() -> RegistryTool:
 def _offline(image: str) -> CatalogError:
     return CatalogError(
         f"{image}: not cached, and registries must not be accessed",
-        hint=Hint("run the command once without {}", Setting.OFFLINE),
+        hint=Hint("run the command once without {}", IndexSetting.OFFLINE),
     )
 
 

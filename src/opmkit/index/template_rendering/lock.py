@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.core.locks import locked_directory
 from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.files import write_files
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec.digests import is_digest
-from opmkit.imagetools.store.disk import disk_errors, read_limited
-from opmkit.imagetools.store.locks import locked_directory
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.templates.document import TemplateFile
 
@@ -54,7 +53,7 @@ class ImageLock:
 
         Raises:
             InvalidCatalog: The file is invalid; the error lists all findings with their lines.
-            StoreError: The file can't be read.
+            DiskError: The file can't be read.
         """
         with disk_errors(path):
             if not path.exists():
@@ -83,7 +82,7 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
 
     Raises:
         InvalidCatalog: The file has become invalid.
-        StoreError: The file can't be written.
+        DiskError: The file can't be written.
     """
     with disk_errors(path):
         path = path.resolve()  # a link to a lock file remains

@@ -14,7 +14,7 @@ from opmkit.index.template_rendering.plan import PlanOptions
 from opmkit.index.template_rendering.run import RunOptions
 
 if TYPE_CHECKING:
-    from opmkit.bundle.cache import ResultCache
+    from opmkit.core.cache import ResultCache
 
 
 @dataclass(frozen=True, slots=True)

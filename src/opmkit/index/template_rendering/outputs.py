@@ -8,9 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.template_rendering.catalog_path import FileFormat
 
@@ -89,7 +88,7 @@ class CatalogFiles:
         """Compare a file with its new content, and stage the content if it differs.
 
         Raises:
-            StoreError: A file can't be read or written.
+            DiskError: A file can't be read or written.
         """
         with disk_errors(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
@@ -107,7 +106,7 @@ class CatalogFiles:
         """Write the staged files, each atomically; the mode of existing files is retained.
 
         Raises:
-            StoreError: A file can't be written.
+            DiskError: A file can't be written.
         """
         if self._staged:
             with disk_errors(self._directory):

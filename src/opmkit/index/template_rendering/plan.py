@@ -15,7 +15,7 @@ from opmkit.index.template_rendering.catalog_path import DEFAULT_PATH, CatalogPa
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.index.fbc.blobs import SourceLocation
     from opmkit.index.fbc.templates.render import TemplateType
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import raise_findings
@@ -17,6 +17,7 @@ from opmkit.index.fbc.templates.ci_config import CI_FILE, is_safe_name
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import list_images, render_template
 from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.template_rendering.catalog_path import FileFormat
 from opmkit.index.template_rendering.images import (
     BundleReader,
@@ -73,7 +74,7 @@ def render_plan(
 
     Raises:
         CatalogError: Templates are invalid or images can't be read; it lists all errors, with template and line.
-        StoreError: A file can't be read or written.
+        DiskError: A file can't be read or written.
     """
     lock = ImageLock.read(options.lock) if options.lock else ImageLock()
     with CatalogFiles(options.plan.output_dir, check=options.check) as files:
@@ -227,7 +228,7 @@ class _Run:
                 raise_findings(check_blobs(blobs))
             except InvalidCatalog as error:
                 first, *others = (line if line.startswith(f"{name}:") else f"{name}: {line}" for line in error.lines)
-                hint = Hint.any_of(error.hint, Hint("write invalid catalogs with {}", Setting.NO_VALIDATE))
+                hint = Hint.any_of(error.hint, Hint("write invalid catalogs with {}", IndexSetting.NO_VALIDATE))
                 raise InvalidCatalog(first, details=others, hint=hint) from error
         return blobs
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core import interrupts
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 from opmkit.kube.resources import CRD, CSV, DEPLOYMENT, FIELD_MANAGER, SUBSCRIPTION
 from opmkit.olm.errors import AlreadyInstalled, ReleaseFailed
+from opmkit.olm.hint_terms import OlmOperation
 from opmkit.olm.inspection import Involved, find_problems
 from opmkit.olm.objects import field as get_field
 from opmkit.olm.objects import items, name_of, namespace_of, subject, text
@@ -57,7 +58,7 @@ def _check_absent(cluster: Cluster, release: Release, reporter: Reporter) -> Non
         return
     versions = {version_of(each) for each in existing if is_package_server(each)}
     remove = Hint.any_of(
-        Hint("check it with {}", Operation.OLM_STATUS), Hint("remove it first with {}", Operation.UNINSTALL_OLM)
+        Hint("check it with {}", OlmOperation.OLM_STATUS), Hint("remove it first with {}", OlmOperation.UNINSTALL_OLM)
     )
     complete = len(existing) == len(release.objects) and not any(map(problem, existing))
     if versions and (complete or release.version not in versions):
@@ -124,7 +125,7 @@ class _Installation:
             hint = Hint.all_of(
                 error.hint,
                 Hint.any_of(
-                    "run the command again to continue", Hint("remove the objects with {}", Operation.UNINSTALL_OLM)
+                    "run the command again to continue", Hint("remove the objects with {}", OlmOperation.UNINSTALL_OLM)
                 ),
             )
         return ReleaseFailed(f"OLM not installed: {error.message}", details=details, hint=hint)

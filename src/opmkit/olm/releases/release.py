@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import Document, read_documents
+from opmkit.documents.document_stream import Document, read_documents
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CRD, CSV, Resource
 from opmkit.olm.errors import InvalidRelease

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import parse_location, path_or_image
-from opmkit.imagetools.errors import ImageToolsError, LimitExceeded, NotFound
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.hints import Hint
+from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.layer.limits import MEMORY_LIMITS
 from opmkit.olm.errors import InvalidRelease, ReleaseUnavailable
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.releases.release import Release, parse_release
 
 if TYPE_CHECKING:
@@ -82,14 +84,14 @@ class ReleaseReader:
     def _fetch(self, url: str) -> bytes:
         from opmkit.imagetools.registry.download import download  # slow to import
 
-        hint = Hint("download crds.yaml and olm.yaml elsewhere, and pass their directory with {}", Setting.FROM)
+        hint = Hint("download crds.yaml and olm.yaml elsewhere, and pass their directory with {}", OlmSetting.FROM)
         try:
             return download(url, _MAX_FILE, self.options)
         except LimitExceeded as error:
             raise InvalidRelease(error.message) from error
         except NotFound as error:
             raise ReleaseUnavailable(error.message, hint=Hint.all_of("check the version", hint)) from error
-        except ImageToolsError as error:
+        except (ImageToolsError, DiskError) as error:
             raise ReleaseUnavailable(error.message, hint=hint) from error
 
 

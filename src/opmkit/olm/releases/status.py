@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CSV
 from opmkit.olm.errors import OlmError, OlmNotInstalled
+from opmkit.olm.hint_terms import OlmOperation
 from opmkit.olm.objects import condition, field, name_of, namespace_of, text
 from opmkit.olm.releases.release import is_package_server, version_of
 
@@ -50,7 +51,7 @@ def find_installed_version(cluster: Cluster, namespace: str) -> str:
     not_installed = OlmNotInstalled(
         f"OLM is not installed in namespace {namespace} of the cluster {cluster.host}",
         hint=Hint.any_of(
-            Hint("install it with {}", Operation.INSTALL_OLM),
+            Hint("install it with {}", OlmOperation.INSTALL_OLM),
             "check the namespace of OLM, and that the kubeconfig selects the right cluster",
         ),
     )

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import OpmkitError
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import ALL_NAMESPACES, API_SERVICE, SUBSCRIPTION
 from opmkit.olm.errors import OlmNotInstalled, ReleaseFailed
+from opmkit.olm.hint_terms import OlmSetting
 from opmkit.olm.objects import items, name_of, namespace_of, strings, subject, text
 from opmkit.olm.releases.status import DELETED, ObjectStatus, describe
 from opmkit.olm.waiting import Pending, wait_until
@@ -121,6 +122,6 @@ def _explain(cluster: Cluster, release: Release, error: OpmkitError, remaining: 
                 details.append(f"  {subject(each)}: still exists{f': {causes}' if causes else ''}")
     hint = Hint.any_of(
         "remove the finalizers of objects whose controllers no longer run, and run the command again",
-        Hint("raise {}", Setting.TIMEOUT),
+        Hint("raise {}", OlmSetting.TIMEOUT),
     )
     return ReleaseFailed(f"OLM not removed: {error.message}", details=details, hint=Hint.all_of(error.hint, hint))

@@ -20,7 +20,7 @@ from opmkit.index.fbc.write import to_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
 
 SVG = base64.b64encode(b"<svg/>").decode()
 PACKAGE = {"schema": "olm.package", "name": "reef", "defaultChannel": "a"}

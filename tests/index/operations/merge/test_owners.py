@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.merge.fbc import merge_catalogs
 from opmkit.index.operations.merge.owners import Owners, OwnershipViolation, Violation, read_owners

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.bundle.pinning.pin import pin_files
 from opmkit.bundle.pinning.resolve import PinOptions, resolve_images
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.pin.directory import PinSource
 from tests.kit.pinning import fake_digest, pinned_name
@@ -111,5 +111,5 @@ def test_databases_are_rejected(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="No such file"):
+    with pytest.raises(DiskError, match="No such file"):
         PinSource.read(tmp_path / "missing", "missing")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import StoreError
+from opmkit.core.errors import DiskError
 from opmkit.index.server.http_api import stored
 from opmkit.index.server.http_api.content import CatalogContent
 from opmkit.index.server.http_api.stored import open_content
@@ -142,6 +142,6 @@ def test_documents_that_cannot_be_stored_are_served(catalog: Path, cache: JsonCa
     directory = tmp_path / "cache"
     (directory / "documents").mkdir()  # as permissions do not stop root
     assert read(catalog, cache, directory) == read(catalog, cache, None)
-    with pytest.raises(StoreError, match="documents"):
+    with pytest.raises(DiskError, match="documents"):
         open_content(catalog, cache, directory, must_store=True)
     assert not list(directory.glob(".documents-*"))

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.compat import RECENT, Compat
 from opmkit.bundle.validation.crd_view import V1, V1BETA1, Crd
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, RELATED_IMAGES, Csv, csv_check
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import tolerant_version
+from opmkit.documents.lenient import text
 from opmkit.imagetools.errors import InvalidReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.content import Content
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.content import Content
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "bundle"
 MAX_SIZE = 1024 * 1024

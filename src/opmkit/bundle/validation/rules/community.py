@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
@@ -21,12 +20,14 @@ from opmkit.bundle.validation.option_files import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import describe_removed, has_removed_in_1_22
 from opmkit.bundle.versions import tolerant_version
+from opmkit.documents import fields
+from opmkit.documents.errors import FieldTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "community"
 LABEL, PROPERTY = VERSIONS, MAX_VERSION
@@ -74,7 +75,7 @@ def _property_problem(csv: Csv) -> tuple[str, str] | None:
         return _MISSING, f"annotation olm.properties with {PROPERTY} not found"
     try:
         values = _property_values(annotation)
-    except (InvalidBundle, orjson.JSONDecodeError) as error:
+    except (InvalidBundle, FieldTypeError, orjson.JSONDecodeError) as error:
         return _JSON, f"invalid annotation olm.properties: {error}"
     if not values:
         return _MISSING, f"annotation olm.properties has no {PROPERTY}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
-from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation import loading
 from opmkit.bundle.validation.compat import GO_ONLY, OPMKIT_ONLY, RECENT, Compat
 from opmkit.bundle.validation.decode import decode_as_go, decode_finding
@@ -25,6 +24,7 @@ from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
 from opmkit.bundle.validation.opm_content import OpmContent
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_object
+from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
-from opmkit.bundle.lenient import mapping, scalar_text
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.crd_view import Crd, crd_check, known_crds
 from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.urls import parse_request_url
+from opmkit.documents.field_path import format_path
+from opmkit.documents.lenient import mapping, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Depe
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
 from opmkit.bundle.versions import VersionRange
-from opmkit.imagetools.hints import install_extra
+from opmkit.core.hints import install_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping, members
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, Csv, csv_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import strict_version
+from opmkit.documents.lenient import items, mapping, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "good-practices"
 NAME: FieldPath = ("metadata", "name")

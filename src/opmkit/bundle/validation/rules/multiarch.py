@@ -12,9 +12,9 @@ from opmkit.bundle.validation.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.operator_images import OsArch
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "multiarch"
 CONTAINER_TOOLS = ("docker", "podman", "none")

@@ -13,11 +13,11 @@ from opmkit.bundle.api_types.decode import Decoded, decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import OTHER_KINDS
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.loading import type_finding
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.csv import wrong_case_keys
+from opmkit.documents.lenient import items, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

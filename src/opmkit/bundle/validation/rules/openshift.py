@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftVersion, VersionRange
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
 from opmkit.bundle.versions import tolerant_version
+from opmkit.documents.lenient import items, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "openshift"
 _ANNOTATION: FieldPath = ("annotations", VERSIONS)

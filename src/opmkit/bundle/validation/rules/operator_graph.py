@@ -17,8 +17,8 @@ from opmkit.bundle.versions import VersionRange as SkipRange
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.operator_view import Operator, OperatorVersion
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "operator"
 _REPLACES: FieldPath = ("spec", "replaces")

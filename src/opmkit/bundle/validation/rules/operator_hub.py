@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import ALL, RECENT, Compat
@@ -21,12 +20,14 @@ from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules import csv as csv_rules
 from opmkit.bundle.validation.urls import parse_request_url
 from opmkit.bundle.versions import strict_version, tolerant_version
+from opmkit.documents import fields
+from opmkit.documents.errors import FieldTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "operatorhubv2"
 PROVIDER: FieldPath = ("spec", "provider", "name")
@@ -310,7 +311,7 @@ def categories(bundle: BundleView) -> Iterator[Finding]:
         return
     try:
         known = _custom_categories(bundle) or default_categories(bundle.compat)
-    except InvalidBundle:
+    except (InvalidBundle, FieldTypeError):
         return
     for category in csv.annotations["categories"].split(","):
         if category.strip() not in known:
@@ -333,7 +334,7 @@ def categories_file(bundle: BundleView) -> Iterator[Finding]:
     if csv is not None and "categories" in csv.annotations:
         try:
             _custom_categories(bundle)
-        except InvalidBundle as error:
+        except (InvalidBundle, FieldTypeError) as error:
             yield Finding(str(error), bundle.options.categories_file)
 
 

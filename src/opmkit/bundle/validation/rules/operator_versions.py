@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.operator_view import bundle_check, operator_check
 from opmkit.bundle.validation.rule import rule
+from opmkit.documents.lenient import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

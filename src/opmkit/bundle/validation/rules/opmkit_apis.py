@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping, members, text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import Crd, known_crds
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
 from opmkit.bundle.validation.examples import METADATA, Examples, ExamplesMetadata
 from opmkit.bundle.validation.rule import rule
+from opmkit.documents.field_path import format_path
+from opmkit.documents.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csv_view import Entry
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "opmkit"
 

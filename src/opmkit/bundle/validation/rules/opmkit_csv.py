@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
@@ -13,13 +12,14 @@ from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
+from opmkit.documents.field_path import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from semver import Version
 
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "opmkit"
 SKIPS: FieldPath = ("spec", "skips")

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
-from opmkit.bundle.lenient import items, mapping, members, text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, RELATED_IMAGES, Csv, csv_check
 from opmkit.bundle.validation.rule import rule
+from opmkit.documents.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csv_view import Entry
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "opmkit"
 STRATEGY: FieldPath = ("spec", "install", "strategy")

@@ -10,17 +10,17 @@ from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import PACKAGE_MANIFEST
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import mapping, members, text
 from opmkit.bundle.validation.decode import read_finding
 from opmkit.bundle.validation.loading import type_findings
 from opmkit.bundle.validation.rule import rule
+from opmkit.documents.lenient import mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR = "packagemanifest"
 

@@ -12,21 +12,21 @@ from base64 import b64decode
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.openshift import VERSIONS
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
 from opmkit.bundle.validation.rules.operator_hub import CAPABILITIES, CATEGORIES, MEDIA_TYPES
 from opmkit.bundle.versions import strict_version, tolerant_version
+from opmkit.documents.field_path import format_path
+from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.documents.field_path import FieldPath
 
 VALIDATOR, COMMUNITY = "pipeline", "community-pipeline"
 _ANNOTATIONS: FieldPath = ("metadata", "annotations")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle import yaml_decoder
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.field_path import format_path
-from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version
+from opmkit.documents import yaml_decoder
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import member
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.fbc.base64text import decode_base64
@@ -23,7 +23,7 @@ from opmkit.index.fbc.findings import CatalogFinding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty, BundleBlob
 
 MAX_RELEASE_LENGTH = 20

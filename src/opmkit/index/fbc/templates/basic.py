@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import sort_keys
-from opmkit.bundle.fields import member
+from opmkit.documents.document_stream import sort_keys
+from opmkit.documents.fields import member
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
 from opmkit.index.fbc.findings import CatalogFinding
@@ -15,7 +15,7 @@ from opmkit.index.fbc.templates.renderer import ListedImage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
     from opmkit.index.fbc.templates.renderer import BundleRenderer

@@ -48,7 +48,7 @@ def read_catalog_mapping(path: Path) -> CatalogMapping:
 
     Raises:
         InvalidCatalog: The mapping is invalid; the error lists all findings.
-        StoreError: The file can't be read.
+        DiskError: The file can't be read.
     """
     file = TemplateFile.open(path)
     if not file.documents or file.documents[0].value is None:

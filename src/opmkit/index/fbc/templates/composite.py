@@ -12,9 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
@@ -25,6 +24,7 @@ from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType, render_template
 from opmkit.index.fbc.write import sort_blobs
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,7 +186,7 @@ def build_components(components: Sequence[Component], options: BuildOptions) -> 
     if programs and not options.run_programs:
         raise CatalogError(
             f"refusing to run programs: {'; '.join(programs)}",
-            hint=Hint("review them, then pass {}", Setting.ALLOW_PROGRAMS),
+            hint=Hint("review them, then pass {}", IndexSetting.ALLOW_PROGRAMS),
         )
     for component in components:
         try:

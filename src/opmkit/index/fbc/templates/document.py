@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.content import Content
-from opmkit.bundle.document_stream import Document, is_nested_deeper, read_documents, sort_keys
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.field_path import format_path
-from opmkit.bundle.fields import describe, member
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.content import Content
+from opmkit.documents.document_stream import Document, is_nested_deeper, read_documents, sort_keys
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import describe, member
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path as FilePath
     from typing import BinaryIO
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.fields import Path
 
 MAX_TEMPLATE = 1 << 28
@@ -55,7 +55,7 @@ class TemplateFile:
 
         Raises:
             InvalidCatalog: See `read`.
-            StoreError: The file can't be read.
+            DiskError: The file can't be read.
         """
         with disk_errors(path), path.open("rb") as file:
             return cls.read(file, str(path), allow_duplicates=allow_duplicates)

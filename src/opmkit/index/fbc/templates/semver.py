@@ -11,10 +11,10 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import member
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import member
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
 from opmkit.index.fbc.compat import Change, Compat
@@ -37,7 +37,7 @@ from opmkit.index.fbc.versions import version_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.fields import FieldReader
     from opmkit.index.fbc.templates.document import TemplateFile

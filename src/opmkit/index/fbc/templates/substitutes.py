@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from opmkit.bundle.document_stream import sort_keys
-from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version, version_key
+from opmkit.documents.document_stream import sort_keys
+from opmkit.documents.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs

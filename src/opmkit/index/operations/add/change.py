@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.pull import pull_bundles
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.errors import ImageToolsError, NotFound
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.errors import UnwantedDifference
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.bundle.model import Bundle
-    from opmkit.imagetools.errors import OpmkitError
+    from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.operations.diff.model import IndexDiff
@@ -54,7 +56,7 @@ class AddBundles(Change):
         failures: tuple[OpmkitError, ...]
         try:
             failures = add_bundles(database, bundles, self.options).failures
-        except (BundleError, ImageToolsError) as error:
+        except (BundleError, DocumentError, ImageToolsError, LimitExceeded, DiskError) as error:
             if not self.options.permissive:
                 raise
             failures = (error,)
@@ -90,7 +92,7 @@ class AddBundles(Change):
                 else:
                     level = options.level or migration_level(blobs, bundle.package)
                     new.append(NewBundle.from_bundle(bundle, level))
-        except (BundleError, ImageToolsError) as error:
+        except (BundleError, DocumentError, ImageToolsError, LimitExceeded, DiskError) as error:
             if not options.permissive:
                 raise
             return EditResult(blobs, warnings=tuple(warnings), skipped=tuple(skipped), failures=(error,))
@@ -124,7 +126,7 @@ def _check_image(image: str) -> None:
     """Raise CatalogError for an image that no cluster can pull; "" stands for no image."""
     try:
         Reference.parse(image or "none")
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         raise CatalogError(
             f"{image}: cannot be recorded in a file-based catalog: clusters cannot pull it",
             hint=f"pass the bundle as SOURCE=IMAGE with an image to record, such as {image}=quay.io/me/bundle:1",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import PACKAGE
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.operations.diff.differences import STRANDING
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.operations.diff.differences import Difference
 
-PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", Setting.SKIP_PRESENT))
+PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", IndexSetting.SKIP_PRESENT))
 """Hint for a bundle that the index contains already."""
 
 
@@ -36,10 +37,10 @@ class UnwantedDifference(CatalogError):
             details=[*(losses if is_stranding else ()), *others],
             hint=Hint.any_of(
                 "name the version that each new head updates in its spec.replaces or spec.skips",
-                Hint("omit {}", Setting.FAIL_ON),
+                Hint("omit {}", IndexSetting.FAIL_ON),
             )
             if is_stranding
-            else Hint("omit {}", Setting.FAIL_ON),
+            else Hint("omit {}", IndexSetting.FAIL_ON),
         )
         self.differences = tuple(differences)
 
@@ -57,7 +58,7 @@ def substitutes_error(label: str, substituted: str) -> CatalogError:
     return CatalogError(
         f"{label}: cannot be added: it substitutes {substituted}",
         hint=Hint.any_of(
-            Hint("enable this alpha feature with {}", Setting.ENABLE_ALPHA),
+            Hint("enable this alpha feature with {}", IndexSetting.ENABLE_ALPHA),
             "remove the annotation olm.substitutesFor from its ClusterServiceVersion",
         ),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import BundleExists, BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import Node, check_name_owners, claim_names
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.errors import PRESENT_HINT, missing_package_error, substitutes_error
 
@@ -120,7 +121,7 @@ def _claims(bundle: NewBundle) -> dict[str, str]:
 def _without_channel(bundle: NewBundle) -> CatalogError:
     return CatalogError(
         f"{bundle.label}: cannot be added: no channel",
-        hint=Hint.any_of("set channels in its annotations", Hint("pass {}", Setting.CHANNEL)),
+        hint=Hint.any_of("set channels in its annotations", Hint("pass {}", IndexSetting.CHANNEL)),
     )
 
 
@@ -138,7 +139,10 @@ def _overwrite_conflict(bundle: NewBundle, present: _Contents, options: AddOptio
             f"bundle {bundle.name} already exists in package {bundle.package}",
             hint=Hint.any_of(
                 "give the new bundle's ClusterServiceVersion its own name and version",
-                Hint("replace the existing bundle with {} if it is the head of its channels", Setting.OVERWRITE_LATEST),
+                Hint(
+                    "replace the existing bundle with {} if it is the head of its channels",
+                    IndexSetting.OVERWRITE_LATEST,
+                ),
             ),
         )
     if options.mode is not UpdateMode.REPLACES:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.graph import precedence
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def default_channel(before: Blobs, after: Blobs, bundles: Sequence[NewBundle]) -
     raise GraphError(
         f"package {bundles[0].package} has no default channel: {reason}; its channels are: {', '.join(channels)}",
         hint=Hint.any_of(
-            Hint("pass one of them with {}", Setting.DEFAULT_CHANNEL), "set one in the annotations of the bundle"
+            Hint("pass one of them with {}", IndexSetting.DEFAULT_CHANNEL), "set one in the annotations of the bundle"
         ),
     )
 

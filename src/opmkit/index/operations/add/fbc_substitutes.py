@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import member
 from opmkit.bundle.kinds import CSV_KIND
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.migrate import bundle_objects
@@ -18,7 +18,7 @@ from opmkit.index.operations.add.fbc_replaces import ChannelEdit, known_entries
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
     from opmkit.index.operations.add.new_bundle import NewBundle
 

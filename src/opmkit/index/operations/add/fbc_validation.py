@@ -6,13 +6,14 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting, SettingValue
+from opmkit.core.hints import Hint, SettingValue
 from opmkit.index.errors import GraphError, InvalidCatalog
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import channel_heads, check_graph
 from opmkit.index.fbc.findings import group_findings
 from opmkit.index.graph import precedence
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import shorten
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _hint_for_lower_version(package: Blobs, channels: Iterable[ChannelBlob], bun
         if bundle.name in heads and (top := _by_version(package, heads)[-1]) != bundle.name:
             return Hint.any_of(
                 f"{bundle.name} is below {top}: replace or skip it in an entry of channel {channel.name} above it",
-                Hint("add it to another channel with {}", Setting.CHANNEL),
+                Hint("add it to another channel with {}", IndexSetting.CHANNEL),
             )
     return Hint()
 
@@ -126,14 +127,14 @@ def _candidates(package: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[Setti
         return
     top, heads = names[-1], {head for channel in channels for head in channel_heads(channel.entries)}
     replacing = replace(bundle, replaces=top)
-    replaces_top = Setting.REPLACES.with_value(top)
+    replaces_top = IndexSetting.REPLACES.with_value(top)
     yield (replaces_top,), replacing
     for skippable, base in ((heads, bundle), (heads, replacing), (names, bundle)):
         below = [name for name in names if name in skippable and name != base.replaces]
         skips = tuple(dict.fromkeys([*bundle.skips, *below]))
         if skips != bundle.skips and len(skips) <= MAX_SKIPS:
             replaces = (replaces_top,) if base is replacing else ()
-            yield (*replaces, Setting.SKIPS.with_value(",".join(skips))), replace(base, skips=skips)
+            yield (*replaces, IndexSetting.SKIPS.with_value(",".join(skips))), replace(base, skips=skips)
 
 
 def _by_version(package: Blobs, names: Iterable[str]) -> list[str]:

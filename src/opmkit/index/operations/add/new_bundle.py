@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle import fields
+from opmkit.documents import fields
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import BundleBlob, EntryBlob, Icon
 from opmkit.index.fbc.check.bundle import version_and_release

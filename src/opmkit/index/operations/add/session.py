@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.graph import Member, Node, precedence
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.errors import missing_package_error, substitutes_error
 from opmkit.index.sqlite.bundles import bundle_image, delete_bundle, insert_bundle
@@ -143,6 +144,6 @@ def _name_taken(bundle: StagedBundle, owner: str) -> BundleExists:
         f"{bundle.label}: cannot be added: its name is used by {owner}",
         hint=Hint.any_of(
             "give its ClusterServiceVersion its own name",
-            Hint("remove the other bundle with {} if it is in no channel", Operation.PRUNE_STRANDED),
+            Hint("remove the other bundle with {} if it is in no channel", IndexOperation.PRUNE_STRANDED),
         ),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.json_types import JsonResult
+from opmkit.core.json_types import JsonResult
 from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:

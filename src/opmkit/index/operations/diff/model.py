@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.versions import strict_version
-from opmkit.imagetools.json_types import JsonResult
+from opmkit.core.json_types import JsonResult
 from opmkit.index.graph.updates import ChannelUpdates, moved_back
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.markdown import code, row, table
+from opmkit.core.escape import code, escape_controls, row, table
 from opmkit.index.operations.diff.model import ChangeKind
 from opmkit.index.suggestions import MAX_SHORTENED, shorten
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, strict_version
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.filter.result import RetainedBundle, RetainedChannel
 from opmkit.index.operations.filter.subgraph import needed_entries
@@ -152,7 +153,7 @@ def _default_removed(
         f'package "{package}": its default channel "{name}" would be removed',
         hint=Hint(
             "keep it, or select another default channel, such as {} (remaining channels: {})",
-            Setting.DEFAULT_CHANNEL.with_value(f"{package}={remaining[0]}"),
+            IndexSetting.DEFAULT_CHANNEL.with_value(f"{package}={remaining[0]}"),
             join_names(remaining),
         ),
     )

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.document import MAX_CONSTRAINT_DEPTH
-from opmkit.bundle.fields import member
 from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
+from opmkit.documents.fields import member
 from opmkit.index.fbc.check.bundle import bundle_version
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
 
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields
 from opmkit.bundle.cluster_service_version import read_csv
-from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.manifest import manifest_from_value
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.core.files import write_files
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.documents import fields
+from opmkit.documents.document import read_document
+from opmkit.documents.errors import DocumentError
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.initialize.loader import Loader
 from opmkit.index.operations.package_manifest import PackageManifest, assemble_bundle, locate_error
@@ -22,9 +23,9 @@ from opmkit.index.sqlite import replace_database
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ApiKey
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.operations.initialize.loader import InitializeResult
     from opmkit.index.sqlite import IndexDatabase
 
@@ -41,7 +42,7 @@ def write_config_map_database(
 
     Raises:
         CatalogError: see `load_config_map`; the file is unchanged.
-        StoreError: the file cannot be written.
+        DiskError: the file cannot be written.
     """
     with ScratchDirectory("opm-configmap-") as scratch:
         new = Path(scratch, "index.db")
@@ -103,7 +104,7 @@ def _load_bundle(loader: Loader, definitions: _Definitions, where: str, value: J
         csv = read_csv(manifest.json)
         owned = [definitions.manifests[api] for api in csv.owned_crds if api in definitions.manifests]
         bundle = assemble_bundle(csv, list({part.json: part for part in (manifest, *owned)}.values()))
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(where, error) from error
     loader.store_bundle(bundle, where)
 
@@ -113,7 +114,7 @@ def _load_package(loader: Loader, where: str, value: JsonValue) -> None:
         package = PackageManifest.parse(value)
         if package is None:
             raise InvalidBundle("missing packageName", hint="set the name of the package")
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(where, error) from error
     loader.store_package(package, where)
 
@@ -128,7 +129,7 @@ def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str
         )
     try:
         values = fields.items(read_document(data[key].encode()).value, "the document")
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(where, error) from error
     for position, value in enumerate(values):
         yield f"{where}[{position}]", value
@@ -137,7 +138,7 @@ def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str
 def _manifest(where: str, value: JsonValue, kind: str) -> Manifest:
     try:
         manifest = manifest_from_value(value)
-    except BundleError as error:
+    except (BundleError, DocumentError) as error:
         raise locate_error(where, error) from error
     if manifest.kind != kind:
         raise CatalogError(f"{where}: unexpected kind {manifest.kind}, not {kind}", hint="remove the object")

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.operations.manifests.durations import check_interval
 from opmkit.index.operations.manifests.names import check_name
 from opmkit.index.operations.manifests.pod_config import PodConfig
@@ -84,5 +85,5 @@ class CatalogSource:
         if self.pod.catalog_directory:
             raise CatalogError(
                 f"{index}: extracting content unsupported: it is an index with a database",
-                hint=Hint("convert it to a file-based catalog with {}", Operation.MIGRATE_INDEX),
+                hint=Hint("convert it to a file-based catalog with {}", IndexOperation.MIGRATE_INDEX),
             )

@@ -18,7 +18,7 @@ from opmkit.index.suggestions import suggest_names, unknown_packages
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.model import Package
     from opmkit.index.sqlite import IndexDatabase

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.quantity import canonical_quantity
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.content import Content
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value, qualified_name
-from opmkit.imagetools.store.disk import disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.content import Content
+from opmkit.documents.field_path import format_path
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import check_name
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 CATALOG_DIRECTORY = "/configs"
 """Directory of the file-based catalog in images that opm builds."""
@@ -80,7 +80,7 @@ def read_pod_config(path: Path) -> dict[str, Any]:
 
     Raises:
         CatalogError: the file is invalid, or a field does not exist or has the wrong type.
-        StoreError: the file cannot be read.
+        DiskError: the file cannot be read.
     """
     with disk_errors(path):
         content = Content.read(read_limited(path))

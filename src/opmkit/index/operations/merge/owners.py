@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.content import Content
-from opmkit.bundle.document import MAX_BYTES
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.documents.content import Content
+from opmkit.documents.document import MAX_BYTES
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.merge.differences import fingerprint
 from opmkit.index.operations.merge.prefer import Preference
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.field_path import FieldPath
+    from opmkit.documents.field_path import FieldPath
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.operations.merge.result import NamedCatalog
 
@@ -147,7 +147,7 @@ def read_owners(path: Path) -> Owners:
 
     Raises:
         CatalogError: the file is invalid; the message has the line and column.
-        StoreError: the file cannot be read.
+        DiskError: the file cannot be read.
     """
     with disk_errors(path), path.open("rb") as file:
         content = Content.read(file.read(MAX_BYTES + 1))

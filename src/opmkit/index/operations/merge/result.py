@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +110,7 @@ class MergeConflict(CatalogError):
         """List the conflicts."""
         first, *others = (line for conflict in conflicts for line in conflict.lines())
         preference = f"{conflicts[0].package}={conflicts[0].left[0]}"
-        hint = Hint("choose the source of whole packages with {}", Setting.PREFER.with_value(preference))
+        hint = Hint("choose the source of whole packages with {}", IndexSetting.PREFER.with_value(preference))
         super().__init__(first, details=others, hint=hint)
         self.conflicts = tuple(conflicts)
 

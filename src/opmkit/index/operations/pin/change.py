@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.pinning.pin import changed_images
 from opmkit.bundle.pinning.pinnable_file import PinnableFile
 from opmkit.bundle.pinning.resolve import PinOptions, resolve_images
-from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import to_json
 from opmkit.index.operations.change import CatalogChange, EditResult

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.directory import read_files
-from opmkit.bundle.document import MAX_BYTES, read_document
-from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.pinning.pin import MANIFEST_EXTENSIONS, read_manifests
 from opmkit.bundle.pinning.pinnable_file import PinnableFile
-from opmkit.imagetools.files import copy_tree, write_files
-from opmkit.imagetools.hints import Hint, Operation
-from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import copy_tree, disk_errors, write_files
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import read_file
 from opmkit.index.fbc.rewrite import FileChanges, apply_changes
 from opmkit.index.fbc.walk import iter_catalog_files
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.operations.pin.images import find_catalog_images
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class PinSource:
         Raises:
             CatalogError: if the file is an index database.
             InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
-            StoreError: if a file cannot be read.
+            DiskError: if a file cannot be read.
         """
         if not path.is_dir():
             return cls(path.parent, (PinnableFile.read(name, _read(path), find_catalog_images),), {name: path.name})
@@ -78,7 +78,7 @@ class PinSource:
 
         Raises:
             CatalogError: if ``output`` is not empty or below the directory, or a link leads a file out of it.
-            StoreError: if a file cannot be written.
+            DiskError: if a file cannot be written.
         """
         changes = {self.relative[name]: content for name, content in files.items()}
         if output is None:
@@ -112,7 +112,7 @@ def _read(path: Path) -> bytes:
     if raw.startswith(_SQLITE):
         raise CatalogError(
             f"{path}: unsupported: it is an index database",
-            hint=Hint("convert it to a file-based catalog with {}", Operation.MIGRATE_INDEX),
+            hint=Hint("convert it to a file-based catalog with {}", IndexOperation.MIGRATE_INDEX),
         )
     return raw
 

@@ -6,7 +6,6 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.field_path import format_path
 from opmkit.bundle.pinning.image_use import (
     EmbeddedFile,
     Role,
@@ -17,15 +16,16 @@ from opmkit.bundle.pinning.image_use import (
     use_at,
 )
 from opmkit.bundle.pinning.object_images import find_in_annotations, find_object_images
+from opmkit.documents.field_path import format_path
 from opmkit.index.fbc.blobs import BUNDLE, BUNDLE_OBJECT, CSV_METADATA
 from opmkit.index.fbc.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.pinning.image_use import Finding
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
 _ARCHETYPES = ("candidate", "fast", "stable")
 _TEMPLATES = (basic.SCHEMA, substitutes.SCHEMA)

@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.bundle.hint_terms import BundleOperation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, GraphError
+from opmkit.index.hint_terms import IndexOperation, IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +60,7 @@ def missing_images(images: Sequence[str]) -> CatalogError:
     """Return the error for images that no bundle in a channel has, with the message of operator-registry."""
     return CatalogError(
         f"target bundlepaths for deprecation missing from registry: [{' '.join(images)}]",
-        hint=Hint("pass bundle images as {} lists them", Operation.LIST_INDEX_BUNDLES),
+        hint=Hint("pass bundle images as {} lists them", BundleOperation.LIST_INDEX_BUNDLES),
     )
 
 
@@ -81,7 +83,9 @@ def default_channel_removal(target: str, head: str) -> DefaultChannelRemoval:
         "default channel",
         hint=Hint.any_of(
             "deprecate bundles below the head of the default channel",
-            Hint("deprecate the heads of all channels with {} to remove the package", Setting.ALLOW_PACKAGE_REMOVAL),
+            Hint(
+                "deprecate the heads of all channels with {} to remove the package", IndexSetting.ALLOW_PACKAGE_REMOVAL
+            ),
         ),
     )
 
@@ -92,7 +96,7 @@ def no_default_channel(target: str) -> GraphError:
         f"error deprecating bundle {target}: it is in no package that has a default channel",
         hint=Hint.any_of(
             "add the head of the default channel first",
-            Hint("remove bundles that are in no channel with {}", Operation.PRUNE_STRANDED),
+            Hint("remove bundles that are in no channel with {}", IndexOperation.PRUNE_STRANDED),
         ),
     )
 

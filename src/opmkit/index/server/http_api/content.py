@@ -9,8 +9,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.bundle.document_stream import read_documents
-from opmkit.bundle.errors import InvalidDocument
+from opmkit.documents.document_stream import read_documents
+from opmkit.documents.errors import InvalidDocument
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import read_file
@@ -68,7 +68,7 @@ class CatalogContent:
 
         Raises:
             InvalidCatalog: a document is invalid.
-            StoreError: a file of the catalog cannot be read.
+            DiskError: a file of the catalog cannot be read.
             ServerError: the temporary file cannot be written.
         """
         try:

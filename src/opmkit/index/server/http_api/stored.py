@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.store.locks import locked_directory
+from opmkit.core.files import disk_errors
+from opmkit.core.locks import locked_directory
 from opmkit.index.server.http_api.content import FIELDS, TAG_LENGTH, CatalogContent, ContentIndex
 from opmkit.index.server.json_cache.cache import is_current
 from opmkit.index.server.json_cache.layout import DOCUMENTS, FILE_MODE
@@ -47,7 +47,7 @@ def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_s
 
     Raises:
         InvalidCatalog: a document is invalid.
-        StoreError: a file of the catalog cannot be read, or new documents cannot be stored.
+        DiskError: a file of the catalog cannot be read, or new documents cannot be stored.
         ServerError: the temporary file cannot be written.
     """
     if directory is None:

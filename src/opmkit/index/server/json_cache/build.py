@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.json_value import escape_html
-from opmkit.imagetools.store.private import make_directory
+from opmkit.core.files import make_directory
+from opmkit.documents.json_value import escape_html
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
@@ -44,7 +44,7 @@ def load_catalog(root: Path) -> LoadedCatalog:
 
     Raises:
         InvalidCatalog: the catalog is not valid; the error lists all findings.
-        StoreError: a file cannot be read.
+        DiskError: a file cannot be read.
     """
     blobs = read_blobs(root)
     return LoadedCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)

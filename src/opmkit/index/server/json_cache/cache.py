@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.imagetools.hints import Hint, Setting
-from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.store.locks import locked_directory
-from opmkit.imagetools.store.private import make_directory
+from opmkit.core.files import disk_errors, make_directory
+from opmkit.core.hints import Hint
+from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.server.json_cache.digest import check_file_types, hash_tree
 from opmkit.index.server.json_cache.layout import (
     CONTENT,
@@ -63,7 +63,7 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
     Raises:
         InvalidCache: the cache is not valid but must be, or the directory contains other files.
         InvalidCatalog: the catalog is not valid; the error lists all findings.
-        StoreError: a file cannot be read or written.
+        DiskError: a file cannot be read or written.
     """
     _check_content(directory)
     catalog = hash_tree(root)
@@ -78,8 +78,8 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
             if stored
             else f"read existing cache digest: {directory / DIGEST}: not found or empty",
             hint=Hint.any_of(
-                Hint("build the cache with {}", Setting.CACHE_ONLY),
-                Hint("disable {}", Setting.CACHE_ENFORCE_INTEGRITY),
+                Hint("build the cache with {}", IndexSetting.CACHE_ONLY),
+                Hint("disable {}", IndexSetting.CACHE_ENFORCE_INTEGRITY),
             ),
         )
     return _build(root, catalog, directory)
@@ -90,7 +90,7 @@ def build_private_cache(root: Path, directory: Path) -> JsonCache:
 
     Raises:
         InvalidCatalog: the catalog is not valid; the error lists all findings.
-        StoreError: a file cannot be read or written.
+        DiskError: a file cannot be read or written.
     """
     from opmkit.index.server.json_cache.build import load_catalog, write_content
 
@@ -103,7 +103,7 @@ def build_private_cache(root: Path, directory: Path) -> JsonCache:
 
 
 def is_current(root: Path, directory: Path, digest: str) -> bool:
-    """Return whether the catalog in ``root`` and its cache still have a digest; raises StoreError."""
+    """Return whether the catalog in ``root`` and its cache still have a digest; raises DiskError."""
     return _digest(hash_tree(root), directory / CONTENT) == digest
 
 
@@ -114,7 +114,7 @@ def unreadable_format(directory: Path) -> str:
 
 
 def remove_unreadable(directory: Path) -> None:
-    """Remove a cache in the other format, which operator-registry prefers; raises StoreError."""
+    """Remove a cache in the other format, which operator-registry prefers; raises DiskError."""
     with disk_errors(directory):
         if (directory / POGREB).is_dir():
             shutil.rmtree(directory / POGREB)
@@ -220,5 +220,5 @@ def _check_content(directory: Path) -> None:
     if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):
         raise InvalidCache(
             f"cache directory has unexpected contents: {directory} contains {', '.join(sorted(names)[:5])}",
-            hint=Hint("pass an empty directory with {}", Setting.CACHE_DIR),
+            hint=Hint("pass an empty directory with {}", IndexSetting.CACHE_DIR),
         )

@@ -13,7 +13,7 @@ import stat
 import struct
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.store.disk import disk_errors
+from opmkit.core.files import disk_errors
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def hash_tree(root: Path, value: int = _BASIS) -> int:
 
     Raises:
         InvalidCatalog: a file is neither regular, a directory nor a symbolic link.
-        StoreError: a file cannot be read.
+        DiskError: a file cannot be read.
     """
     hasher = Fnv1a(value)
     with disk_errors(root):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle import yaml_decoder
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.json_value import encode, escape_html
+from opmkit.documents import yaml_decoder
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.json_value import encode, escape_html
 from opmkit.index.api.messages import message_class
 from opmkit.index.fbc import blobs as kinds
 from opmkit.index.fbc.base64text import decode_base64
@@ -18,7 +18,7 @@ from opmkit.index.fbc.write import with_go_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
 
 _FIELDS = tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)

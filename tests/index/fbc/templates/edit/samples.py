@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from opmkit.index.fbc.templates.edit.apply import AddOptions, PromoteOptions, add, promote
 from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
 from opmkit.index.fbc.templates.edit.deprecations import deprecate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.errors import OpmkitError
+from opmkit.core.errors import OpmkitError
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.templates.edit.template import EditableTemplate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.core.hints import Hint, Setting
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.templates.edit.bundles import BundleVersions
 from opmkit.index.fbc.templates.edit.channels import add_bundle, promote_bundle
@@ -13,6 +14,7 @@ from opmkit.index.fbc.templates.edit.edges import NO_EDGES, EdgeOptions
 from opmkit.index.fbc.templates.edit.semver import add_to_archetypes, promote_in_archetypes
 from opmkit.index.fbc.templates.edit.substitutions import add_substitution
 from opmkit.index.fbc.templates.render import TemplateType
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,12 +81,15 @@ def add(
     render = bundle.add_to(render)
     if template.type is TemplateType.SUBSTITUTES:
         _check_no_edges(template, options.edges, options.default_channel)
-        for setting, is_given in ((Setting.CHANNEL, options.channels), (Setting.OVERWRITE, options.overwrite)):
+        for setting, is_given in (
+            (IndexSetting.CHANNEL, options.channels),
+            (BundleSetting.OVERWRITE, options.overwrite),
+        ):
             if is_given:
                 raise _unsupported(template, setting)
         return add_substitution(template, bundle, options.base, render)
     if options.base:
-        raise _unsupported(template, Setting.BASE)
+        raise _unsupported(template, IndexSetting.BASE)
     if template.type is TemplateType.SEMVER:
         _check_no_edges(template, options.edges, options.default_channel)
         return add_to_archetypes(template, bundle, options.channels, render, overwrite=options.overwrite)
@@ -132,12 +137,12 @@ def _listed(template: EditableTemplate, render: BundleRenderer) -> Mapping[str, 
 
 def _check_no_edges(template: EditableTemplate, edges: EdgeOptions, default_channel: str) -> None:
     given = {
-        Setting.REPLACES: edges.replaces is not None,
-        Setting.SKIPS: edges.skips is not None,
-        Setting.SKIP_RANGE: edges.skip_range is not None,
-        Setting.AFTER: bool(edges.after),
-        Setting.BEFORE: bool(edges.before),
-        Setting.DEFAULT_CHANNEL: bool(default_channel),
+        IndexSetting.REPLACES: edges.replaces is not None,
+        IndexSetting.SKIPS: edges.skips is not None,
+        IndexSetting.SKIP_RANGE: edges.skip_range is not None,
+        IndexSetting.AFTER: bool(edges.after),
+        IndexSetting.BEFORE: bool(edges.before),
+        IndexSetting.DEFAULT_CHANNEL: bool(default_channel),
     }
     for setting, is_given in given.items():
         if is_given:

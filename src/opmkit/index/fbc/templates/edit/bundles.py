@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.fields import member
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
+from opmkit.core.errors import DiskError
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import member
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
@@ -74,7 +75,7 @@ class TemplateBundle:
             reference.digest: text for text in images if (reference := _parse(text)) and reference.name == own.name
         }
         pinned.pop(None, None)
-        with contextlib.suppress(ImageToolsError):
+        with contextlib.suppress(ImageToolsError, DiskError):
             image = pinned.get(own.digest or self.digest()) if pinned else None
             return replace(self, image=image) if image else self
         return self

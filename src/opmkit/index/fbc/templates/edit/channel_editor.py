@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, BundleBlob, PackageBlob
 from opmkit.index.fbc.findings import CatalogFinding
@@ -13,12 +14,13 @@ from opmkit.index.fbc.templates.edit.checks import check_edit
 from opmkit.index.fbc.templates.edit.edges import PlacementError, place_entry, promoted_edges
 from opmkit.index.fbc.templates.edit.result import TemplateChange, TemplateEdit, entry_change
 from opmkit.index.fbc.templates.edit.template import actual_key
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import did_you_mean, join_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob, SourceLocation
     from opmkit.index.fbc.templates.edit.bundles import BundleVersions, TemplateBundle
     from opmkit.index.fbc.templates.edit.edges import EdgeOptions, PlacedEntry
@@ -100,7 +102,7 @@ class ChannelEditor:
             channel=owner.name,
             bundle=bundle.name,
         )
-        replace_hint = Hint("replace its image with {}", Setting.OVERWRITE)
+        replace_hint = Hint("replace its image with {}", BundleSetting.OVERWRITE)
         hint = Hint.any_of(replace_hint, "build the bundle with another version")
         return InvalidCatalog(str(finding.at(owner.location)), hint=hint)
 
@@ -112,7 +114,7 @@ class ChannelEditor:
         found = f"it has {len(known)} channels" if known else "it has no channels"
         raise CatalogError(
             f"{self.template.name}: no channel given: {found}",
-            hint=Hint("pass {}", Setting.CHANNEL.with_value(",".join(known) or "NAME")),
+            hint=Hint("pass {}", IndexSetting.CHANNEL.with_value(",".join(known) or "NAME")),
         )
 
     def check_channel(self, name: str, *, create: bool) -> None:
@@ -123,7 +125,7 @@ class ChannelEditor:
         if known and not create:
             finding = CatalogFinding(f'channel "{name}" not found', package=self._package)
             similar = did_you_mean(name, known) or f"use one of the channels: {join_names(known)}"
-            hint = Hint.all_of(similar, Hint("create it with {}", Setting.CREATE_CHANNEL))
+            hint = Hint.all_of(similar, Hint("create it with {}", IndexSetting.CREATE_CHANNEL))
             raise InvalidCatalog(str(finding.at(self._package_location())), hint=hint)
 
     def place(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.templates.edit.channel_editor import ChannelEditor
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -129,6 +130,6 @@ def _find_source(template: EditableTemplate, name: str, source: str, targets: It
         names = ", ".join(channel.name for channel in others)
         raise CatalogError(
             f"{template.name}: {name} has different edges in the channels {names}",
-            hint=Hint("choose one with {}", Setting.FROM_CHANNEL),
+            hint=Hint("choose one with {}", IndexSetting.FROM_CHANNEL),
         )
     return others[0]

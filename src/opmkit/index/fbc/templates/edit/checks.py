@@ -15,7 +15,7 @@ from opmkit.index.fbc.templates.render import TemplateType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blob, ChannelBlob
     from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.fbc.templates.edit.template import EditableTemplate

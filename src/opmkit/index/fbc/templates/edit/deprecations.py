@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE, Deprecation, DeprecationsBlob
 from opmkit.index.fbc.findings import CatalogFinding
@@ -12,12 +12,13 @@ from opmkit.index.fbc.templates.edit.checks import check_edit
 from opmkit.index.fbc.templates.edit.result import TemplateChange, TemplateEdit
 from opmkit.index.fbc.templates.edit.template import actual_key
 from opmkit.index.fbc.templates.render import TemplateType
+from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.suggestions import join_names, suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.templates.edit.template import EditableTemplate, LocatedBlob
 
@@ -40,7 +41,7 @@ def deprecate(template: EditableTemplate, references: Sequence[tuple[str, str]],
     if template.type is TemplateType.SEMVER:
         raise CatalogError(
             f"{template.name}: unsupported: a semver template cannot contain deprecations",
-            hint=Hint("deprecate in the rendered catalog with {}", Operation.DEPRECATE),
+            hint=Hint("deprecate in the rendered catalog with {}", IndexOperation.DEPRECATE),
         )
     edited, changes = template, list[TemplateChange]()
     for schema, name in references:

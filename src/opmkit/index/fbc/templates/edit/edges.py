@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint, Setting
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import EntryBlob
 from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def place_entry(
     if present:
         _check_present(entries, present, options)
         return None
-    for setting, other in ((Setting.AFTER, options.after), (Setting.BEFORE, options.before)):
+    for setting, other in ((IndexSetting.AFTER, options.after), (IndexSetting.BEFORE, options.before)):
         _check_known(entries, setting, other)
     if options.after:
         return _after(entries, _new_entry(name, options.after, options), options.after, version)
@@ -89,7 +90,7 @@ def place_entry(
         return _before(entries, _new_entry(name, "", options), options.before)
     if options.replaces is not None or not entries:
         if entries:
-            _check_known(entries, Setting.REPLACES, options.replaces or "")
+            _check_known(entries, IndexSetting.REPLACES, options.replaces or "")
         return _newest(entries, _new_entry(name, options.replaces or "", options))
     head = _only_head(entries)
     order = _compare(name, head, version)
@@ -183,7 +184,9 @@ def _only_head(entries: Sequence[EntryBlob]) -> str:
     if len(heads) == 1:
         return heads[0]
     message = f"the channel has {len(heads)} heads instead of one" + f": {', '.join(heads)}" * bool(heads)
-    hint = Hint("correct its entries, or pass {} and {} so that one head remains", Setting.REPLACES, Setting.SKIPS)
+    hint = Hint(
+        "correct its entries, or pass {} and {} so that one head remains", IndexSetting.REPLACES, IndexSetting.SKIPS
+    )
     raise PlacementError(message, hint=hint)
 
 
@@ -194,7 +197,7 @@ def _compare(name: str, other: str, version: GetVersion) -> int:
         unknown = name if first is None else other
         raise PlacementError(
             f"the version of {unknown} is unknown, because the template does not list its image",
-            hint=Hint("pass {}", Setting.REPLACES.with_value(other)),
+            hint=Hint("pass {}", IndexSetting.REPLACES.with_value(other)),
         )
     return (first > second) - (first < second)
 
@@ -266,13 +269,13 @@ def _not_newest(entries: Sequence[EntryBlob], name: str, head: str, version: Get
     """Return the error for a bundle that is not the newest, with the ways to add it."""
     if _compare(name, head, version) == 0:
         return _same_version(name, head)
-    hints = [Hint("insert it at its position with {}", Setting.BY_VERSION)]
+    hints = [Hint("insert it at its position with {}", IndexSetting.BY_VERSION)]
     own, known = version(name), {entry.name for entry in entries}
     chain = [other for other in (head, *chain_below(entries, head)) if other in known]
     lower = [other for other in chain if own and (key := version(other)) and key < own]
     if lower:
-        hints.append(Hint("{}", Setting.AFTER.with_value(lower[0])))
+        hints.append(Hint("{}", IndexSetting.AFTER.with_value(lower[0])))
     else:
-        hints.append(Hint("{}", Setting.BEFORE.with_value(chain[-1])))
-    hints.append(Hint("choose another channel with {}", Setting.CHANNEL))
+        hints.append(Hint("{}", IndexSetting.BEFORE.with_value(chain[-1])))
+    hints.append(Hint("choose another channel with {}", IndexSetting.CHANNEL))
     return PlacementError(f"{name} is not newer than the head of the channel, {head}", hint=Hint.any_of(*hints))

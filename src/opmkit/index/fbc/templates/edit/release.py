@@ -63,7 +63,7 @@ def plan_release(directory: Path, bundle: TemplateBundle, render: BundleRenderer
     Raises:
         CatalogError: the directory has no release configuration.
         InvalidCatalog: the configuration is invalid, or names a template that neither exists nor is in ``ci.yaml``.
-        StoreError: a file cannot be read.
+        DiskError: a file cannot be read.
     """
     config = directory / RELEASE_CONFIG
     if not config.is_file():

@@ -44,7 +44,7 @@ def read_release_config(path: Path) -> tuple[TemplateRelease, ...]:
 
     Raises:
         InvalidCatalog: The configuration is invalid; the error lists all findings with their lines.
-        StoreError: The file cannot be read.
+        DiskError: The file cannot be read.
     """
     file = TemplateFile.open(path)
     reader = file.mapping("Write catalog_templates: a list with template_name and channels.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.hints import Hint, Setting
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.templates.document import TemplateFile
@@ -14,12 +15,13 @@ from opmkit.index.fbc.templates.edit.result import TemplateChange, TemplateEdit
 from opmkit.index.fbc.templates.edit.template import actual_key
 from opmkit.index.fbc.templates.semver import render_semver
 from opmkit.index.fbc.templates.semver_channels import ARCHETYPES
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.templates.edit.bundles import BundleVersions, TemplateBundle
     from opmkit.index.fbc.templates.edit.template import EditableTemplate
@@ -50,7 +52,7 @@ def add_to_archetypes(
     edited, changes = _replace_images(template, bundle, render) if overwrite else (template, [])
     if not names and overwrite and bundle.image in edited.images():
         return _finish(template, edited, changes, render)
-    archetypes = _archetypes(template, names, Setting.CHANNEL)
+    archetypes = _archetypes(template, names, IndexSetting.CHANNEL)
     edited, more = _insert(edited, bundle.image, archetypes, "add")
     return _finish(template, edited, [*changes, *more], render)
 
@@ -96,14 +98,14 @@ def promote_in_archetypes(
     Raises:
         CatalogError: the template does not have the bundle; see also `add_to_archetypes`.
     """
-    origins = _archetypes(template, [source] if source else list(ARCHETYPES), Setting.FROM_CHANNEL)
+    origins = _archetypes(template, [source] if source else list(ARCHETYPES), IndexSetting.FROM_CHANNEL)
     listed = [image for archetype in origins for image in _images(template, archetype)]
     image = bundle if bundle in listed else _find_image(bundle, versions)
     if image not in listed:
         found = f" in {source}" if source else ""
         known = suggest_names("images", bundle, sorted(set(listed)))
         raise CatalogError(f"{template.name}: {bundle} not found{found}", hint=known)
-    archetypes = _archetypes(template, targets, Setting.TO_CHANNEL)
+    archetypes = _archetypes(template, targets, IndexSetting.TO_CHANNEL)
     return _finish(template, *_insert(template, image, archetypes, "promote"), render)
 
 
@@ -200,7 +202,7 @@ def _finish(
         return TemplateEdit(before)
     try:
         render_semver(TemplateFile.read(io.BytesIO(after.raw), after.name), render)
-    except ImageToolsError as error:
+    except (ImageToolsError, LimitExceeded, DiskError) as error:
         warning = f"{after.name}: the versions of the other bundles are not checked: {error.message}"
         return TemplateEdit(after, tuple(changes), (warning,))
     return TemplateEdit(after, tuple(changes))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Setting
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.edit.result import TemplateChange, TemplateEdit
 from opmkit.index.fbc.templates.edit.template import actual_key
 from opmkit.index.fbc.templates.substitutes import read_template, render_substitutes
+from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
@@ -35,7 +36,7 @@ def add_substitution(
         UneditableText: with file and line, if the text cannot be edited.
     """
     if not base:
-        hint = Hint("pass the bundle that it substitutes with {}", Setting.BASE)
+        hint = Hint("pass the bundle that it substitutes with {}", IndexSetting.BASE)
         raise CatalogError(f"{template.name}: {bundle.name} cannot be added to a substitutes template", hint=hint)
     file = TemplateFile.read(io.BytesIO(template.raw), template.name)
     _, substitutions = read_template(file)

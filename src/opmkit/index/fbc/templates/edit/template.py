@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.document_stream import BOM, Document, is_json, sort_keys
-from opmkit.bundle.source_text import SourceText
-from opmkit.imagetools.escape import escape_controls
+from opmkit.core.escape import escape_controls
+from opmkit.documents.document_stream import BOM, Document, is_json, sort_keys
+from opmkit.documents.text_edits import SourceText
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
 from opmkit.index.fbc.compat import Compat
@@ -20,8 +20,8 @@ from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType, template_type
 
 if TYPE_CHECKING:
-    from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.json_value import JsonValue
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blob, ChannelBlob
 
 _CATALOG_SCHEMAS = frozenset({schemas.PACKAGE, schemas.CHANNEL, schemas.BUNDLE, schemas.DEPRECATIONS})

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.files import write_files
-from opmkit.imagetools.store.disk import disk_errors, read_limited
-from opmkit.imagetools.store.locks import locked_directory
+from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.templates.document import MAX_TEMPLATE
 
@@ -28,7 +27,7 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
 
     Raises:
         CatalogError: the files keep changing.
-        StoreError: a file cannot be read or written.
+        DiskError: a file cannot be read or written.
     """
     for _ in range(MAX_ATTEMPTS):
         before = {name: read_template(path) for name, path in paths.items()}
@@ -44,7 +43,7 @@ def read_template(path: Path) -> bytes:
 
     Raises:
         LimitExceeded: the file is too large.
-        StoreError: the file cannot be read.
+        DiskError: the file cannot be read.
     """
     with disk_errors(path):
         if not path.exists():

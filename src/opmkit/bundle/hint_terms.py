@@ -1,0 +1,29 @@
+"""Settings and operations of bundles that hints refer to."""
+
+from __future__ import annotations
+
+from opmkit.core.hints import Operation, Setting
+
+
+class BundleSetting(Setting):
+    """Settings of bundles that hints refer to."""
+
+    BUILD_ARG = "build_arg"
+    CHANNELS = "channels"
+    DATA_LIMIT = "data_limit"
+    EXCLUDE = "exclude"
+    EXCLUDE_TAGS = "exclude_tags"
+    GZIP = "gzip"
+    OVERWRITE = "overwrite"
+    PACKAGE = "package"
+    TAGS = "tags"
+    VERSION = "version"
+
+
+class BundleOperation(Operation):
+    """Operations of bundles that hints refer to."""
+
+    GENERATE_BUNDLE = "generate_bundle"
+    LIST_INDEX_BUNDLES = "list_index_bundles"
+    LIST_RULES = "list_rules"
+    WRITE_BASELINE = "write_baseline"

@@ -1,0 +1,1 @@
+"""YAML and JSON documents as Kubernetes reads them: decode, locate, edit and write."""

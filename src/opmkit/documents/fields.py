@@ -1,0 +1,73 @@
+"""Strict access to decoded JSON, by the rules of Go's decoder: null is the zero value, other types are errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.documents.errors import FieldTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.documents.json_value import JsonValue
+
+
+def text(value: JsonValue, where: str) -> str:
+    """Return a string, "" for null; ``where`` is its path, for the error message.
+
+    Raises:
+        FieldTypeError: if the value is not a string.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong_type(value, where, "a string")
+    return value
+
+
+def mapping(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
+    """Return a mapping, an empty one for null.
+
+    Raises:
+        FieldTypeError: if the value is not a mapping.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _wrong_type(value, where, "a mapping")
+    return value
+
+
+def items(value: JsonValue, where: str) -> list[JsonValue]:
+    """Return a list, an empty one for null.
+
+    Raises:
+        FieldTypeError: if the value is not a list.
+    """
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong_type(value, where, "a list")
+    return value
+
+
+def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
+    """Return the member with this name, otherwise the last whose name differs only in case, otherwise None."""
+    if name in members:
+        return members[name]
+    folded, length = name.lower(), len(name)
+    alike = [key for key in members if len(key) == length and key.lower() == folded]
+    return members[max(alike)] if alike else None
+
+
+def describe(value: JsonValue) -> str:
+    """Return the type of a value for a message, such as ``a number``."""
+    if value is None:
+        return "null"
+    kind = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return kind.get(type(value), "a mapping")
+
+
+def _wrong_type(value: JsonValue, where: str, wanted: str) -> FieldTypeError:
+    quotes = " (put it in quotes)" if wanted == "a string" and isinstance(value, int | float) else ""
+    return FieldTypeError(f"{where} is {describe(value)}, not {wanted}", hint=f"write {where} as {wanted}{quotes}")
