@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.kit.catalogs import free_port
 
-from opmkit.index.api.messages import request_class
-from opmkit.index.api.methods import METHODS
+from opmkit.index.grpc_api import METHODS, request_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

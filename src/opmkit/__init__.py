@@ -17,22 +17,12 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.core.errors import OpmkitError
     from opmkit.core.progress import Progress
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-    from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
-    from opmkit.imagetools.signing.results import (
-        AttestedImage,
-        KeyPair,
-        SignedImage,
-        SigningKey,
-        VerifiedAttestations,
-        VerifiedImage,
-    )
-    from opmkit.imagetools.signing.verify import Attestation, Signature
-    from opmkit.index.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.check.result import CatalogResult
@@ -41,7 +31,6 @@ if TYPE_CHECKING:
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.gate import IndexRequirements
     from opmkit.index.image.source import IndexSource
-    from opmkit.index.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.diff.differences import Difference, IndexComparison
@@ -51,6 +40,17 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.template_rendering.options import TemplateOptions
     from opmkit.index.template_rendering.result import RenderedCatalog, RenderedTemplates
+    from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
+    from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
+    from opmkit.supply.sign.results import (
+        AttestedImage,
+        KeyPair,
+        SignedImage,
+        SigningKey,
+        VerifiedAttestations,
+        VerifiedImage,
+    )
+    from opmkit.supply.sign.verify import Attestation, Signature
 
 __all__ = [
     "AddOptions",
@@ -127,11 +127,11 @@ _MODULES = {
         "RegistryClient",
         "RegistryOptions",
     ),
-    "opmkit.imagetools.signing.keyless": (
+    "opmkit.supply.sign.keyless": (
         "CertificateIdentity",
         "KeylessSigner",
     ),
-    "opmkit.imagetools.signing.results": (
+    "opmkit.supply.sign.results": (
         "AttestedImage",
         "KeyPair",
         "SignedImage",
@@ -139,11 +139,11 @@ _MODULES = {
         "VerifiedAttestations",
         "VerifiedImage",
     ),
-    "opmkit.imagetools.signing.verify": (
+    "opmkit.supply.sign.verify": (
         "Attestation",
         "Signature",
     ),
-    "opmkit.index.client": (
+    "opmkit.client": (
         "CallFailed",
         "CallTimedOut",
         "CatalogClient",
@@ -166,7 +166,7 @@ _MODULES = {
     ),
     "opmkit.index.image.gate": ("IndexRequirements",),
     "opmkit.index.image.source": ("IndexSource",),
-    "opmkit.index.mirror.result": (
+    "opmkit.supply.mirror.result": (
         "ImageTransfer",
         "MirrorOptions",
         "MirrorResult",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from opmkit.author.run.waiting import format_seconds
 from opmkit.cli.durations import parse_duration
 from opmkit.cli.errors import UsageError
-from opmkit.olm.waiting import format_seconds
 
 
 @pytest.mark.parametrize(

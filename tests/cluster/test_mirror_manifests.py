@@ -11,7 +11,7 @@ import yaml
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope
-from opmkit.index.mirror.cluster_manifests import MirrorPolicy, cluster_manifests
+from opmkit.supply.mirror.cluster_manifests import MirrorPolicy, cluster_manifests
 from tests.kit.cluster.programs import binary
 
 if TYPE_CHECKING:

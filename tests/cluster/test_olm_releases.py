@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from opmkit.author.install.install import RELEASE_ANNOTATION
+from opmkit.author.install.release import Release, parse_release
 from opmkit.kube import Cluster as Client
 from opmkit.kube import Resource, resources
-from opmkit.olm.releases.install import RELEASE_ANNOTATION
-from opmkit.olm.releases.release import Release, parse_release
 from tests.cluster.state import cluster_state
 from tests.kit.cluster.cluster import OPERATORS
 from tests.kit.cluster.programs import custom_resource_definitions

@@ -10,7 +10,7 @@ import grpc
 import pytest
 import yaml
 
-from opmkit.index.api.messages import message_class
+from opmkit.index.grpc_api import message_class
 from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
 from tests.kit.customschemas import write_catalog as write_custom_catalog
 from tests.kit.opm import PROGRAM

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit.index.client import CatalogClient
+from opmkit.client import CatalogClient
 from tests.kit.apiserver import ApiServer
 from tests.kit.bundles import bundle_content, bundle_image, push_image
 from tests.kit.forkserver import Command

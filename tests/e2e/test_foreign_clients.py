@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from opmkit.index.api.messages import message_class, response_class
-from opmkit.index.api.methods import METHODS
-from opmkit.index.client import Api, Bundle, CatalogClient, ChannelEntry, Package
+from opmkit.client import Api, Bundle, CatalogClient, ChannelEntry, Package
+from opmkit.index.grpc_api import METHODS, message_class, response_class
 from tests.kit import golang
 from tests.kit.catalogs import write_library
 from tests.kit.command_lines import ROOT, executable_lines

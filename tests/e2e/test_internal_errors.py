@@ -33,7 +33,7 @@ DEFECT = 'ZeroDivisionError("division\\nby zero")'
 FUNCTIONS = {
     "opm": ("opmkit.cli.policy_file", "find_policy_file"),
     "initializer": ("opmkit.index.operations.change", "change_database"),
-    "registry_server": ("opmkit.index.server.serve", "serve_database"),
+    "registry_server": ("opmkit.server.serve", "serve_database"),
     "configmap_server": ("opmkit.cli.entrypoints", "_read_in_subprocess"),
 }
 COMMANDS = {

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import sha256_digest
+from opmkit.supply.mirror.names import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
 from tests.kit.registry import Registry
 from tests.kit.requirements import require

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.image import load_image_or_index
-from opmkit.imagetools.mirroring.names import digest_tag
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
+from opmkit.supply.mirror.names import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.registry import Registry
 from tests.kit.requirements import require

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.signing.sign import Signer
-from tests.imagetools.signing.conftest import private_key
+from opmkit.supply.sign.sign import Signer
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
+from tests.supply.sign.conftest import private_key
 
 if TYPE_CHECKING:
     import subprocess

@@ -19,8 +19,8 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packaging.utils import canonicalize_name
 
+from opmkit.client import CatalogClient, ServerUnreachable
 from opmkit.imagetools.spec import Platform
-from opmkit.index.client import CatalogClient, ServerUnreachable
 from tests.kit.catalogs import free_port
 from tests.kit.opm import FIXTURES, LAGOON, Opm
 from tests.kit.requirements import require

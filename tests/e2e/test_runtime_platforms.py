@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.client import CatalogClient
 from opmkit.imagetools.spec import Platform
-from opmkit.index.client import CatalogClient
 from tests.e2e.test_runtime_image import BUILD, IMPORT_COMPILED, PROGRAMS, wait_for
 from tests.kit.catalogs import free_port
 from tests.kit.opm import Opm

@@ -18,9 +18,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from opmkit.index.api.messages import request_class, response_class
-from opmkit.index.api.methods import METHODS
-from opmkit.index.server.http2.frames import window_update_frame
+from opmkit.index.grpc_api import METHODS, request_class, response_class
+from opmkit.server.http2.frames import window_update_frame
 from tests.index.sqlite.old_databases import write_old_database
 from tests.kit.catalogs import write_library
 from tests.kit.certificates import certificate_authority, server_certificate

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from opmkit.bundle import parse_bundle
-from opmkit.index.api.messages import request_class
-from opmkit.index.api.methods import METHODS, SERVICE
+from opmkit.index.grpc_api import METHODS, SERVICE, request_class
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import replace_database
 from tests.reference.samples import Api, Sample

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from google.protobuf.json_format import MessageToDict
 
-from opmkit.index.api.messages import request_class, response_class
-from opmkit.index.api.methods import CUSTOM_SCHEMAS, EXPERIMENTAL_METHODS, EXPERIMENTAL_SERVICE
+from opmkit.index.grpc_api import (
+    CUSTOM_SCHEMAS,
+    EXPERIMENTAL_METHODS,
+    EXPERIMENTAL_SERVICE,
+    request_class,
+    response_class,
+)
 from tests.kit.catalogs import free_port
 from tests.kit.opm import FIXTURES
 from tests.kit.server import Server, channel

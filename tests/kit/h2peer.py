@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import hpack
 
-from opmkit.index.server.http2.frames import (
+from opmkit.server.http2.frames import (
     MAX_FRAME_SIZE,
     PREFACE,
     ErrorCode,

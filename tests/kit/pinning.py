@@ -5,14 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.pinning.object_images import find_object_images
-from opmkit.bundle.pinning.pin import PinResult, pin_files
-from opmkit.bundle.pinning.pinnable_file import PinnableFile
-from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
-from opmkit.bundle.pinning.resolve import PinOptions, resolve_images
+from opmkit.author.pin.object_images import find_object_images
+from opmkit.author.pin.pin import PinResult, pin_files
+from opmkit.author.pin.pinnable_file import PinnableFile
+from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.resolve import PinOptions, resolve_images
 
 if TYPE_CHECKING:
-    from opmkit.bundle.pinning.image_use import ImageFinder
+    from opmkit.author.pin.image_use import ImageFinder
     from opmkit.imagetools.reference import Reference
 
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from opmkit.index.api.messages import request_class, response_class
-from opmkit.index.api.methods import METHODS
+from opmkit.index.grpc_api import METHODS, request_class, response_class
 from tests.kit.server import channel, children, descriptors
 
 if TYPE_CHECKING:

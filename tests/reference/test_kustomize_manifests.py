@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.project.base import encode_base, read_base
+from opmkit.author.project.base import encode_base, read_base
 from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:

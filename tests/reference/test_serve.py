@@ -19,10 +19,10 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from opmkit.cli.main import run
-from opmkit.index.api.methods import METHODS
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import load_directory, read_blobs
+from opmkit.index.grpc_api import METHODS
 from tests.golden.test_grpc import CATALOG, GOLDEN, build
 from tests.index.recorded_adds import REGISTRY
 from tests.kit.catalogs import free_port, write_library

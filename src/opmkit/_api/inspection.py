@@ -37,8 +37,9 @@ class InspectionOperations(Session):
         """
         from opmkit.index.fbc.check.result import validate
         from opmkit.index.fbc.compat import Compat
-        from opmkit.index.image.gate import IndexRequirements, with_published, with_signatures
+        from opmkit.index.image.gate import IndexRequirements, with_published
         from opmkit.index.image.source import IndexSource
+        from opmkit.supply.sign.bundle_images import with_signatures
 
         required = requirements or IndexRequirements()
         if required.fragment and not required.against:

@@ -9,10 +9,10 @@ from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from opmkit.core.progress import Progress
-    from opmkit.imagetools.mirroring.layout_source import LayoutSource
-    from opmkit.imagetools.mirroring.target import MirrorTarget
-    from opmkit.index.mirror.catalog import CatalogSelection
-    from opmkit.index.mirror.result import MirrorOptions, MirrorResult
+    from opmkit.supply.mirror.catalog import CatalogSelection
+    from opmkit.supply.mirror.layout_source import LayoutSource
+    from opmkit.supply.mirror.result import MirrorOptions, MirrorResult
+    from opmkit.supply.mirror.target import MirrorTarget
 
 
 class MirrorOperations(Session):
@@ -62,9 +62,9 @@ class MirrorOperations(Session):
     def _mirror(
         self, index: str, to: str, options: MirrorOptions | None, progress: Progress, *, is_dry_run: bool
     ) -> MirrorResult:
-        from opmkit.imagetools.mirroring.locations import find_layout_source, open_target
-        from opmkit.imagetools.mirroring.target import ArchiveLocation, parse_location
-        from opmkit.index.mirror.result import MirrorOptions
+        from opmkit.supply.mirror.locations import find_layout_source, open_target
+        from opmkit.supply.mirror.result import MirrorOptions
+        from opmkit.supply.mirror.target import ArchiveLocation, parse_location
 
         chosen, location = options or MirrorOptions(), parse_location(to)
         if chosen.have and not isinstance(location, ArchiveLocation):
@@ -88,11 +88,11 @@ class MirrorOperations(Session):
         is_dry_run: bool,
     ) -> MirrorResult:
         """Mirror an index."""
-        from opmkit.imagetools.mirroring.copy import CopyOptions
-        from opmkit.imagetools.mirroring.locations import commit_target
-        from opmkit.imagetools.mirroring.plan import PlanOptions
-        from opmkit.index.mirror.mirror import open_mirror
-        from opmkit.index.mirror.result import MirrorResult
+        from opmkit.supply.mirror.copy import CopyOptions
+        from opmkit.supply.mirror.locations import commit_target
+        from opmkit.supply.mirror.mirror import open_mirror
+        from opmkit.supply.mirror.plan import PlanOptions
+        from opmkit.supply.mirror.result import MirrorResult
 
         plan = PlanOptions(selection.platforms, is_dry_run, options.workers)
         with open_mirror(
@@ -120,10 +120,10 @@ class MirrorOperations(Session):
         is_dry_run: bool,
     ) -> MirrorResult:
         """Copy the images of a directory or archive to a registry."""
-        from opmkit.imagetools.mirroring.copy import CopyOptions
-        from opmkit.imagetools.mirroring.errors import MirrorFailed
-        from opmkit.index.mirror.load import open_mirror_load
-        from opmkit.index.mirror.result import MirrorResult
+        from opmkit.supply.mirror.copy import CopyOptions
+        from opmkit.supply.mirror.errors import MirrorFailed
+        from opmkit.supply.mirror.load import open_mirror_load
+        from opmkit.supply.mirror.result import MirrorResult
 
         with open_mirror_load(source, target, measure=is_dry_run, workers=options.workers, progress=progress) as opened:
             failures = opened.plan.failures
@@ -136,10 +136,10 @@ class MirrorOperations(Session):
 
 def _selection(options: MirrorOptions, to: str) -> CatalogSelection:
     """Return the part of the index to mirror; raise CatalogError if a filter is invalid."""
-    from opmkit.imagetools.mirroring.target import parse_location, parse_name_in_target
     from opmkit.imagetools.spec import Platform
-    from opmkit.index.mirror.catalog import CatalogSelection
     from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.supply.mirror.catalog import CatalogSelection
+    from opmkit.supply.mirror.target import parse_location, parse_name_in_target
 
     name = options.target_catalog
     return CatalogSelection(

@@ -10,8 +10,8 @@ from opmkit._api.session import Session
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.imagetools.signing.keyless import CertificateIdentity, KeylessSigner
-    from opmkit.imagetools.signing.results import (
+    from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
+    from opmkit.supply.sign.results import (
         AttestedImage,
         KeyPair,
         SignedImage,
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         VerifiedAttestations,
         VerifiedImage,
     )
-    from opmkit.imagetools.signing.sign import Signer
-    from opmkit.imagetools.signing.verify import SignatureRequirements
+    from opmkit.supply.sign.sign import Signer
+    from opmkit.supply.sign.verify import SignatureRequirements
 
 
 class SigningOperations(Session):
@@ -36,8 +36,8 @@ class SigningOperations(Session):
         Raises:
             ImageToolsError: A file exists already, or cannot be written.
         """
-        from opmkit.imagetools.signing.key_files import write_key_pair
-        from opmkit.imagetools.signing.results import KeyPair
+        from opmkit.supply.sign.key_files import write_key_pair
+        from opmkit.supply.sign.results import KeyPair
 
         return KeyPair(*write_key_pair(Path(prefix), lambda: password))
 
@@ -69,9 +69,9 @@ class SigningOperations(Session):
             ImageToolsError: The image does not exist, its place stores no signatures, or the key cannot be used.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.imagetools.signing.results import SignedImage
-        from opmkit.imagetools.signing.sign import images_of
-        from opmkit.imagetools.signing.target import open_for_signing
+        from opmkit.supply.sign.results import SignedImage
+        from opmkit.supply.sign.sign import images_of
+        from opmkit.supply.sign.target import open_for_signing
 
         target = open_for_signing(parse_image_reference(image), self._client)
         opened, signed = _open(signer), dict(annotations or {})
@@ -103,9 +103,9 @@ class SigningOperations(Session):
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.imagetools.signing.results import VerifiedImage
-        from opmkit.imagetools.signing.target import open_for_verification
-        from opmkit.imagetools.signing.verify import verify_signatures
+        from opmkit.supply.sign.results import VerifiedImage
+        from opmkit.supply.sign.target import open_for_verification
+        from opmkit.supply.sign.verify import verify_signatures
 
         requirements = _requirements(keys, certificate, annotations or {}, repositories)
         target = open_for_verification(parse_image_reference(image), self._client)
@@ -138,10 +138,10 @@ class SigningOperations(Session):
             ValueError: There is nothing to attest.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.imagetools.signing.documents import Statement
-        from opmkit.imagetools.signing.predicates import predicate_type
-        from opmkit.imagetools.signing.results import AttestedImage
-        from opmkit.imagetools.signing.target import open_for_signing
+        from opmkit.supply.sign.documents import Statement
+        from opmkit.supply.sign.predicates import predicate_type
+        from opmkit.supply.sign.results import AttestedImage
+        from opmkit.supply.sign.target import open_for_signing
 
         if not (predicates or sbom or provenance):
             raise ValueError("nothing to attest: pass predicates, sbom or provenance")
@@ -174,10 +174,10 @@ class SigningOperations(Session):
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.imagetools.signing import predicates
-        from opmkit.imagetools.signing.results import VerifiedAttestations
-        from opmkit.imagetools.signing.target import open_for_verification
-        from opmkit.imagetools.signing.verify import verify_attestations
+        from opmkit.supply.sign import predicates
+        from opmkit.supply.sign.results import VerifiedAttestations
+        from opmkit.supply.sign.target import open_for_verification
+        from opmkit.supply.sign.verify import verify_attestations
 
         uri = predicates.predicate_type(predicate_type) if predicate_type else ""
         requirements = _requirements(keys, certificate, {}, ())
@@ -189,10 +189,10 @@ class SigningOperations(Session):
         """Return predicates about the content of a bundle or index, by the URIs of their types."""
         if not (sbom or provenance):
             return {}
-        from opmkit.imagetools.signing.predicates import PREDICATE_TYPES
-        from opmkit.index.attestations.contents import read_contents
-        from opmkit.index.attestations.provenance import provenance as provenance_of
-        from opmkit.index.attestations.sbom import sbom as sbom_of
+        from opmkit.supply.attest.contents import read_contents
+        from opmkit.supply.attest.provenance import provenance as provenance_of
+        from opmkit.supply.attest.sbom import sbom as sbom_of
+        from opmkit.supply.sign.predicates import PREDICATE_TYPES
 
         contents = read_contents(self._tool, image)
         described = {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
@@ -203,7 +203,7 @@ class SigningOperations(Session):
 
 def _open(signer: SigningKey | KeylessSigner) -> Signer | KeylessSigner:
     """Return the signer of a key, with the key loaded."""
-    from opmkit.imagetools.signing.results import SigningKey
+    from opmkit.supply.sign.results import SigningKey
 
     return signer.signer if isinstance(signer, SigningKey) else signer
 
@@ -215,9 +215,9 @@ def _requirements(
     repositories: Sequence[str],
 ) -> SignatureRequirements:
     """Return the requirements on signatures, with the keys or the trusted root loaded."""
-    from opmkit.imagetools.signing.identity import any_identity, repository_matcher
-    from opmkit.imagetools.signing.key_files import load_public_key
-    from opmkit.imagetools.signing.verify import SignatureRequirements
+    from opmkit.supply.sign.identity import any_identity, repository_matcher
+    from opmkit.supply.sign.key_files import load_public_key
+    from opmkit.supply.sign.verify import SignatureRequirements
 
     if bool(keys) == bool(certificate):
         raise ValueError("pass either keys or a certificate")

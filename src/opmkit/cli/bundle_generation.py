@@ -17,11 +17,11 @@ from opmkit.core.hints import Hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opmkit.bundle.generation.bundle import BundleSettings
-    from opmkit.bundle.generation.input import InputObject
-    from opmkit.bundle.generation.metadata import BundleLabels
-    from opmkit.bundle.generation.write import WrittenFiles
-    from opmkit.bundle.project.project_file import Project
+    from opmkit.author.generate.bundle import BundleSettings
+    from opmkit.author.generate.input import InputObject
+    from opmkit.author.generate.metadata import BundleLabels
+    from opmkit.author.generate.write import WrittenFiles
+    from opmkit.author.project.project_file import Project
 
 STDIN = Path("-")
 BUNDLE_DIRECTORY = Path("bundle")
@@ -42,7 +42,7 @@ def has_piped_input() -> bool:
 
 def read_objects(path: Path) -> list[InputObject]:
     """Return the objects in a file, in the files of a directory, or in standard input for ``-``."""
-    from opmkit.bundle.generation.input import read_path, read_stream
+    from opmkit.author.generate.input import read_path, read_stream
 
     return list(read_stream(sys.stdin.buffer) if path == STDIN else read_path(path))
 
@@ -60,7 +60,7 @@ def read_base(path: Path) -> list[InputObject]:
 
 def find_project() -> Project | None:
     """Return the operator project in the working directory, None if there is none."""
-    from opmkit.bundle.project.project_file import PROJECT_FILE, read_project
+    from opmkit.author.project.project_file import PROJECT_FILE, read_project
 
     return read_project() if Path(PROJECT_FILE).exists() else None
 
@@ -91,8 +91,8 @@ class BundleWriter:
         self, objects: Sequence[InputObject], settings: BundleSettings, base: Iterable[InputObject] = ()
     ) -> None:
         """Generate the manifests, and write or print them."""
-        from opmkit.bundle.generation.bundle import generate_manifests
-        from opmkit.bundle.generation.write import encode_manifests, write_manifests
+        from opmkit.author.generate.bundle import generate_manifests
+        from opmkit.author.generate.write import encode_manifests, write_manifests
         from opmkit.cli.console import print_bytes
 
         generated = generate_manifests(objects, settings, base)
@@ -111,7 +111,7 @@ class BundleWriter:
         self, labels: BundleLabels, *, base_image: str = "scratch", overwrite: bool = True, retain: bool = True
     ) -> None:
         """Write the annotations and the Dockerfile; ``retain`` keeps other annotations of an existing file."""
-        from opmkit.bundle.generation.write import write_metadata
+        from opmkit.author.generate.write import write_metadata
 
         directory = self.directory or BUNDLE_DIRECTORY
         self._print(write_metadata(labels, directory, base_image=base_image, overwrite=overwrite, retain=retain))

@@ -10,8 +10,8 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.client import Bundle, Package
-    from opmkit.index.client.queries import BundleUpdates
+    from opmkit.client import Bundle, Package
+    from opmkit.client.queries import BundleUpdates
 
 _MAX_VALUE_LENGTH = 200
 """Characters shown of a property or dependency."""
@@ -101,7 +101,7 @@ def _truncate(text: str) -> str:
 
 def _format_manifest(manifest: str) -> str:
     """Return kind and name of a manifest."""
-    from opmkit.index.client.values import parse_json
+    from opmkit.client.values import parse_json
 
     value = parse_json(manifest)
     if not isinstance(value, dict):

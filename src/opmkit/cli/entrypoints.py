@@ -61,7 +61,7 @@ def _serve(
 
     [bold]Example:[/] registry-server --database bundles.db --port 50051
     """
-    from opmkit.index.server.serve import serve_database
+    from opmkit.server.serve import serve_database
 
     settings = server_flags.settings(debug=debug)
     with server_flags.logs(debug=debug):
@@ -98,7 +98,7 @@ def _serve_config_map(
     [bold]Example:[/] configmap-server --configMapName catalog --configMapNamespace olm --database /tmp/bundles.db
     """
     from opmkit.index.operations.initialize.config_map import write_config_map_database
-    from opmkit.index.server.serve import serve_database
+    from opmkit.server.serve import serve_database
 
     require_flags(ctx, "configMapName", "configMapNamespace")
     settings = server_flags.settings(debug=debug)

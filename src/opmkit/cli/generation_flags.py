@@ -56,9 +56,9 @@ class GenerationFlags:
 
     def generate(self, ctx: typer.Context, bundle_flags: BundleFlags) -> None:
         """Generate a bundle; raises UsageError if there is no input."""
-        from opmkit.bundle.generation.bundle import BundleSettings
-        from opmkit.bundle.generation.metadata import BundleLabels
-        from opmkit.bundle.generation.write import existing_channels
+        from opmkit.author.generate.bundle import BundleSettings
+        from opmkit.author.generate.metadata import BundleLabels
+        from opmkit.author.generate.write import existing_channels
 
         if self.manifest_input is None and not has_piped_input():
             raise UsageError(

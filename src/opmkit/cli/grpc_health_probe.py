@@ -28,8 +28,8 @@ def probe(arguments: list[str]) -> int:
         return INVALID_FLAGS if end.code else 0
     from opmkit.cli.console import print_line
     from opmkit.cli.errors import print_to_stderr
+    from opmkit.client import CatalogClient, ServerUnreachable
     from opmkit.core.errors import OpmkitError
-    from opmkit.index.client import CatalogClient, ServerUnreachable
 
     try:
         address = f"localhost{flags.addr}" if flags.addr.startswith(":") else flags.addr

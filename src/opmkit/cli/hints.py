@@ -6,13 +6,13 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from opmkit.author.run.hint_terms import OlmOperation, OlmSetting
 from opmkit.bundle.hint_terms import BundleOperation, BundleSetting
 from opmkit.cli.hint_terms import CliOperation, CliSetting
 from opmkit.core.hints import CoreOperation, Hint, Operation, Setting, as_hint
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
 from opmkit.kube.hint_terms import ClusterSetting
-from opmkit.olm.hint_terms import OlmOperation, OlmSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,9 +15,9 @@ from opmkit.cli.help_flags import ADVANCED_PANEL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.imagetools.mirroring.description import MirroredImage
-    from opmkit.imagetools.mirroring.target import MirrorTarget
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.supply.mirror.description import MirroredImage
+    from opmkit.supply.mirror.target import MirrorTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ def open_target(
     client: RegistryClient, text: str, flags: ArchiveFlags, max_components: int | None, command: str
 ) -> Iterator[MirrorTarget]:
     """Open the target of a mirror; release it at the end of the block."""
-    from opmkit.imagetools.mirroring import locations
-    from opmkit.imagetools.mirroring.target import ArchiveLocation, parse_location
+    from opmkit.supply.mirror import locations
+    from opmkit.supply.mirror.target import ArchiveLocation, parse_location
 
     location = parse_location(text)
     flags.check_target(is_archive=isinstance(location, ArchiveLocation), command=command)
@@ -55,8 +55,8 @@ def open_target(
 
 def commit(target: MirrorTarget, images: Iterable[MirroredImage], flags: ArchiveFlags) -> None:
     """Complete an archive or the description of a directory, and the record of what was carried."""
-    from opmkit.imagetools.mirroring.archive_target import ArchiveTarget
-    from opmkit.imagetools.mirroring.locations import commit_target
+    from opmkit.supply.mirror.archive_target import ArchiveTarget
+    from opmkit.supply.mirror.locations import commit_target
 
     has_changed = commit_target(target, images, flags.have)
     if isinstance(target, ArchiveTarget):

@@ -14,10 +14,10 @@ from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.mirror.cluster_manifests import ClusterManifests
+    from opmkit.supply.mirror.cluster_manifests import ClusterManifests
+    from opmkit.supply.mirror.model import PlannedImage
 
 MANIFESTS_PANEL = "Manifests for the cluster"
 REGISTRIES_CONF = "registries.conf"
@@ -75,7 +75,7 @@ class MirrorManifestFlags:
         """
         from opmkit.core.files import write_files
         from opmkit.imagetools.registry_config.mirror_rules import format_registries_conf
-        from opmkit.index.mirror.cluster_manifests import MirrorPolicy, cluster_manifests, repository_rules
+        from opmkit.supply.mirror.cluster_manifests import MirrorPolicy, cluster_manifests, repository_rules
 
         if self.manifests is None:
             return

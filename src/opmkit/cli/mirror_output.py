@@ -11,10 +11,10 @@ from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
     from opmkit.core.progress import Progress
-    from opmkit.imagetools.mirroring.copy import CopyOptions
-    from opmkit.imagetools.mirroring.model import MirrorFailure
-    from opmkit.index.mirror.load import MirrorLoad
-    from opmkit.index.mirror.mirror import IndexMirror
+    from opmkit.supply.mirror.copy import CopyOptions
+    from opmkit.supply.mirror.load import MirrorLoad
+    from opmkit.supply.mirror.mirror import IndexMirror
+    from opmkit.supply.mirror.model import MirrorFailure
 
 
 def run_mirror(opened: IndexMirror | MirrorLoad, options: CopyOptions, bars: Progress) -> None:
@@ -66,7 +66,7 @@ def _print_plan(opened: IndexMirror | MirrorLoad) -> None:
 
 
 def _print_failure(failure: MirrorFailure) -> None:
-    from opmkit.imagetools.mirroring.errors import failure_lines
+    from opmkit.supply.mirror.errors import failure_lines
 
     first, *others = failure_lines([failure])
     print_to_stderr(f"Error: {first}", *others)
@@ -75,7 +75,7 @@ def _print_failure(failure: MirrorFailure) -> None:
 
 def _as_json(opened: IndexMirror | MirrorLoad) -> dict[str, Any]:
     """Return the result with hints in terms of flags."""
-    from opmkit.index.mirror.result import MirrorResult
+    from opmkit.supply.mirror.result import MirrorResult
 
     result = MirrorResult.from_mirror(opened)
     failures = [

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from opmkit.cli.executor_flags import CommandExecutor
     from opmkit.core.shard import Shard
-    from opmkit.imagetools.mirroring.target import ArchiveLocation, RegistryLocation
-    from opmkit.index.mirror.mirror import MirrorDistribution
+    from opmkit.supply.mirror.mirror import MirrorDistribution
+    from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
 
 
 def check_scale_flags(
@@ -25,7 +25,7 @@ def check_scale_flags(
     has_manifests: bool,
 ) -> None:
     """Raise UsageError if a mirror to the target, or the manifests for it, cannot be distributed."""
-    from opmkit.imagetools.mirroring.target import RegistryLocation
+    from opmkit.supply.mirror.target import RegistryLocation
 
     if has_manifests and shard:
         raise UsageError(
@@ -52,14 +52,14 @@ def mirror_distribution(
     Raises:
         ExecutorError: The scheduler cannot be reached, or the library for it is not installed.
     """
-    from opmkit.imagetools.mirroring.target import RegistryLocation
-    from opmkit.index.mirror.mirror import MirrorDistribution
+    from opmkit.supply.mirror.mirror import MirrorDistribution
+    from opmkit.supply.mirror.target import RegistryLocation
 
     if executor is None or not isinstance(location, RegistryLocation):
         yield MirrorDistribution(shard=shard)
         return
-    from opmkit.imagetools.mirroring.worker_engine import MirrorWorkers
-    from opmkit.imagetools.mirroring.worker_tasks import MirrorAccess
+    from opmkit.supply.mirror.worker_engine import MirrorWorkers
+    from opmkit.supply.mirror.worker_tasks import MirrorAccess
 
     with executor.location.open() as pool:
         yield MirrorDistribution(MirrorWorkers(pool, MirrorAccess(executor.worker, location, max_components)), shard)

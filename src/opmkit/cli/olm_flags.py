@@ -13,9 +13,9 @@ from opmkit.cli.errors import print_warning
 from opmkit.cli.registry_flags import REGISTRY_PANEL
 
 if TYPE_CHECKING:
-    from opmkit.olm.install_mode import InstallMode
-    from opmkit.olm.registry_pod import PodOptions
-    from opmkit.olm.waiting import Deadline
+    from opmkit.author.run.install_mode import InstallMode
+    from opmkit.author.run.registry_pod import PodOptions
+    from opmkit.author.run.waiting import Deadline
 
 POD_PANEL = "Catalog pod"
 
@@ -100,7 +100,7 @@ class PodFlags:
 
     def options(self, image: str) -> PodOptions:
         """Return the options of the pod, which by default serves the catalog with ``image``."""
-        from opmkit.olm.registry_pod import PodOptions, SecurityContext
+        from opmkit.author.run.registry_pod import PodOptions, SecurityContext
 
         return PodOptions(
             image=self.serving_image or image,
@@ -114,14 +114,14 @@ class PodFlags:
 
 def start_deadline(timeout: str) -> Deadline:
     """Return the deadline of a command that starts now; raises UsageError."""
-    from opmkit.olm.waiting import Deadline
+    from opmkit.author.run.waiting import Deadline
 
     return Deadline(parse_duration(timeout, "--timeout"))
 
 
 def parse_install_mode(text: str) -> InstallMode | None:
     """Return the requested install mode, None for ""; raises InvalidInstallMode."""
-    from opmkit.olm.install_mode import InstallMode
+    from opmkit.author.run.install_mode import InstallMode
 
     return InstallMode.parse(text) if text else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from opmkit.bundle.pinning.resolve import PinOptions
+    from opmkit.author.pin.resolve import PinOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class PinFlags:
 
     def options(self) -> PinOptions:
         """Return the options of the operation; raises BundleError for an invalid replacement."""
-        from opmkit.bundle.pinning.replacements import Replacements
-        from opmkit.bundle.pinning.resolve import PinOptions
+        from opmkit.author.pin.replacements import Replacements
+        from opmkit.author.pin.resolve import PinOptions
 
         replacements = Replacements.parse(self.replace_registry or [], self.replacements)
         return PinOptions(replacements, tuple(self.exclude or ()), self.verify)

@@ -18,9 +18,9 @@ from opmkit.core.hints import Hint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.bundle.pinning.pin import PinResult
-    from opmkit.bundle.pinning.pinnable_file import PinnableFile
-    from opmkit.bundle.pinning.resolve import PinOptions
+    from opmkit.author.pin.pin import PinResult
+    from opmkit.author.pin.pinnable_file import PinnableFile
+    from opmkit.author.pin.resolve import PinOptions
 
 
 class UnpinnedImages(OpmkitError):
@@ -89,8 +89,8 @@ def check_pinned(files: Sequence[PinnableFile], options: PinOptions, unlisted: I
     Raises:
         UnpinnedImages: there are such images.
     """
-    from opmkit.bundle.pinning.pin import use_as_dict
-    from opmkit.bundle.pinning.resolve import find_unpinned
+    from opmkit.author.pin.pin import use_as_dict
+    from opmkit.author.pin.resolve import find_unpinned
 
     for warning in (*(warning for file in files for warning in file.warnings), *unlisted):
         print_warning(warning)

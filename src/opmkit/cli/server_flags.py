@@ -13,7 +13,7 @@ import typer
 from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.index.server.settings import HttpSettings, ServerSettings
+    from opmkit.server.settings import HttpSettings, ServerSettings
 
 SkipMigrate = Annotated[
     bool, typer.Option("--skip-migrate", help="Serve a database with an older schema without migrating a copy of it")
@@ -58,7 +58,7 @@ class ServerFlags:
         self, *, debug: bool = False, timeout: str = INFINITE, http: HttpSettings | None = None
     ) -> ServerSettings:
         """Return the settings of the server; raises UsageError."""
-        from opmkit.index.server.settings import ServerSettings, TlsFiles, default_processes
+        from opmkit.server.settings import ServerSettings, TlsFiles, default_processes
 
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be used together")

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr
-from opmkit.imagetools.signing.formats import SignatureFormat
+from opmkit.supply.sign.formats import SignatureFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opmkit.cli.registry_flags import RegistryFlags
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.signing.keyless import KeylessSigner
-    from opmkit.imagetools.signing.sign import Signer
-    from opmkit.imagetools.signing.verify import SignatureRequirements
+    from opmkit.supply.sign.keyless import KeylessSigner
+    from opmkit.supply.sign.sign import Signer
+    from opmkit.supply.sign.verify import SignatureRequirements
 
 KEYLESS_PANEL = "Keyless signatures"
 _VERIFY = "opm image verify"
@@ -107,13 +107,13 @@ class SigningFlags:
     def signer(self) -> Signer | KeylessSigner:
         """Return the signer; raises InvalidKey."""
         if self.keyless:
-            from opmkit.imagetools.signing.keyless import KeylessSigner
+            from opmkit.supply.sign.keyless import KeylessSigner
 
             token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
             interactive = sys.stdin.isatty() and sys.stderr.isatty()
             return KeylessSigner(token, self.trust_config, interactive, self.stored_format)
-        from opmkit.imagetools.signing.key_files import load_private_key
-        from opmkit.imagetools.signing.sign import Signer
+        from opmkit.supply.sign.key_files import load_private_key
+        from opmkit.supply.sign.sign import Signer
 
         return Signer(load_private_key(self.key, read_password), self.stored_format)
 
@@ -169,10 +169,10 @@ class SignerFlags:
         self, annotations: Mapping[str, str] | None = None, repositories: Sequence[str] = ()
     ) -> SignatureRequirements:
         """Return the requirements on signatures; raises InvalidKey."""
-        from opmkit.imagetools.signing.identity import any_identity, repository_matcher
-        from opmkit.imagetools.signing.key_files import load_public_key
-        from opmkit.imagetools.signing.keyless import CertificateIdentity
-        from opmkit.imagetools.signing.verify import SignatureRequirements
+        from opmkit.supply.sign.identity import any_identity, repository_matcher
+        from opmkit.supply.sign.key_files import load_public_key
+        from opmkit.supply.sign.keyless import CertificateIdentity
+        from opmkit.supply.sign.verify import SignatureRequirements
 
         certificate = None
         if self.certificate_identity:
@@ -192,7 +192,7 @@ def read_password() -> str:
     if "COSIGN_PASSWORD" in os.environ:
         return os.environ["COSIGN_PASSWORD"]
     if not sys.stdin.isatty():
-        from opmkit.imagetools.signing.errors import InvalidKey
+        from opmkit.supply.sign.errors import InvalidKey
 
         raise InvalidKey("the private key is encrypted: no password", hint="set COSIGN_PASSWORD to the password")
     from getpass import getpass
@@ -206,7 +206,7 @@ def read_new_password(key: str) -> str:
         from getpass import getpass
 
         if not sys.stdin.isatty():
-            from opmkit.imagetools.signing.errors import InvalidKey
+            from opmkit.supply.sign.errors import InvalidKey
 
             raise InvalidKey(
                 f"{key}: does not exist and cannot be created: no password",
@@ -234,9 +234,9 @@ def require_signatures(bundles: Sequence[str], required: str, registry_flags: Re
     """Verify bundle images with a key or policy, unless it is "", and return sources that read the verified images."""
     if not required:
         return list(bundles)
-    from opmkit.bundle.signed_sources import verified_sources
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.policy import SignaturePolicy
+    from opmkit.supply.sign.bundle_images import verified_sources
+    from opmkit.supply.sign.policy import SignaturePolicy
 
     policy = SignaturePolicy.load(required)
     with RegistryClient(registry_flags.options()) as client:
@@ -251,9 +251,9 @@ def index_verifier(required: str, registry_flags: RegistryFlags) -> Callable[[Im
     """
     if not required:
         return None
-    from opmkit.bundle.signed_sources import verified_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.policy import SignaturePolicy
+    from opmkit.supply.sign.bundle_images import verified_reference
+    from opmkit.supply.sign.policy import SignaturePolicy
 
     policy = SignaturePolicy.load(required)
 

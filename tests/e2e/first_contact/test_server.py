@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.server.http2.frames import ErrorCode, FrameType, pack_frame
+from opmkit.server.http2.frames import ErrorCode, FrameType, pack_frame
 from tests.kit import golang
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import Peer

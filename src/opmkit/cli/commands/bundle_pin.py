@@ -107,10 +107,10 @@ def pin(
 
       opm bundle pin ./catalog --dry-run --output json
     """
-    from opmkit.bundle.pinning.pin import pin_files, unlisted_images
-    from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
-    from opmkit.bundle.pinning.resolve import resolve_images
-    from opmkit.index.image.pin import read_pin_source
+    from opmkit.author.pin.pin import pin_files, unlisted_images
+    from opmkit.author.pin.related_images_mode import RelatedImagesMode
+    from opmkit.author.pin.resolve import resolve_images
+    from opmkit.author.pin.sources import read_pin_source
     from opmkit.index.image.source import IndexSource
 
     tool = registry_flags.tool()
@@ -155,8 +155,8 @@ def _is_catalog(source: IndexSource) -> bool:
 def _pin_catalog_image(
     tool: RegistryTool, target: str, pin_flags: PinFlags, destination: DestinationFlags, output_flags: OutputFlags
 ) -> None:
+    from opmkit.author.pin.catalog_change import PinImages
     from opmkit.index.image.build import IndexPlan
-    from opmkit.index.operations.pin.change import PinImages
 
     plan = IndexPlan(tags=(destination.tag or "",), from_index=target, push=destination.push)
     change = PinImages(pin_flags.options(), tool.registry_digest)
@@ -167,7 +167,7 @@ def _build_image(
     tool: RegistryTool, source: IndexSource, target: PinnedTarget, destination: DestinationFlags
 ) -> PinnedTarget:
     """Build the image of a bundle with pinned manifests; return the target with the name of the image."""
-    from opmkit.bundle.pinning.image import build_with_files
+    from opmkit.author.pin.image import build_with_files
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.transports import pin_reference
 

@@ -27,7 +27,7 @@ from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.progress_flags import PROGRESS_HELP
 
 if TYPE_CHECKING:
-    from opmkit.index.client import CatalogClient
+    from opmkit.client import CatalogClient
 
 PackageFilter = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
 PackageName = Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package")]
@@ -66,7 +66,7 @@ class ClientFlags:
         """Return a client of the catalog; the block, which shows that it waits, must not print."""
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would also log the errors
         logging.getLogger("grpc").addHandler(logging.NullHandler())
-        from opmkit.index.client import CatalogClient
+        from opmkit.client import CatalogClient
 
         tls = self.tls or self.ca_file is not None
         with (
@@ -81,7 +81,7 @@ def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.T
 
     [bold]Example:[/] opm catalog list packages --address localhost:50051
     """
-    from opmkit.index.client.queries import fetch_packages
+    from opmkit.client.queries import fetch_packages
 
     with client_flags.connect() as client:
         listed = fetch_packages(client)
@@ -103,7 +103,7 @@ def list_channels(
 
     [bold]Example:[/] opm catalog list channels lagoon-operator --address localhost:50051
     """
-    from opmkit.index.client.queries import fetch_packages
+    from opmkit.client.queries import fetch_packages
 
     with client_flags.connect() as client:
         listed = [client.get_package(package)] if package else fetch_packages(client)
@@ -133,7 +133,7 @@ def list_bundles(
 
       opm catalog list bundles lagoon-operator --channel stable --output json
     """
-    from opmkit.index.client.queries import fetch_bundles
+    from opmkit.client.queries import fetch_bundles
 
     with client_flags.connect() as client:
         found = fetch_bundles(client, package=package, channel=channel)
@@ -145,7 +145,7 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
 
     [bold]Example:[/] opm catalog list apis --address localhost:50051
     """
-    from opmkit.index.client.queries import fetch_bundles, provided_apis
+    from opmkit.client.queries import fetch_bundles, provided_apis
 
     with client_flags.connect() as client:
         apis = provided_apis(fetch_bundles(client, package=package))
@@ -209,7 +209,7 @@ def get_bundle(
 
       opm catalog get bundle lagoon-operator stable lagoon-operator.v0.1.0 --output yaml
     """
-    from opmkit.index.client.queries import fetch_head
+    from opmkit.client.queries import fetch_head
 
     with client_flags.connect() as client:
         found = client.get_bundle(package, channel, bundle) if bundle else fetch_head(client, package, channel)
@@ -239,8 +239,8 @@ def find_providers(
 
       opm catalog find providers water.example.com/v1alpha1/Lagoon --default
     """
-    from opmkit.index.client import Bundle
-    from opmkit.index.client.queries import group_updates
+    from opmkit.client import Bundle
+    from opmkit.client.queries import group_updates
 
     parts = api.split("/")
     if len(parts) != 3 or not all(parts[1:]):
@@ -261,7 +261,7 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
 
     [bold]Example:[/] opm catalog find successors lagoon-operator.v0.1.0 --address localhost:50051
     """
-    from opmkit.index.client.queries import group_updates
+    from opmkit.client.queries import group_updates
 
     with client_flags.connect() as client:
         found = group_updates(client.get_channel_entries_that_replace(bundle))
@@ -273,7 +273,7 @@ def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: Val
 
     [bold]Example:[/] opm catalog find predecessors lagoon-operator.v0.2.0 --address localhost:50051
     """
-    from opmkit.index.client.queries import fetch_bundles
+    from opmkit.client.queries import fetch_bundles
 
     with client_flags.connect() as client:
         found = fetch_bundles(client, name=bundle)

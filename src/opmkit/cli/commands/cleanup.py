@@ -46,7 +46,7 @@ def cleanup(
 
       opm cleanup lagoon-operator -n lagoon --delete-all=false
     """
-    from opmkit.olm.cleanup import clean_up
+    from opmkit.author.run.cleanup import clean_up
 
     deadline, cluster = start_deadline(timeout), cluster_flags.connect()
     with report_status() as reporter:

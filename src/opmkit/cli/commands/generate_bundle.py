@@ -28,7 +28,7 @@ from opmkit.cli.registry_flags import RegistryFlags
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.generation.input import InputObject
+    from opmkit.author.generate.input import InputObject
 
 _CRD = "CustomResourceDefinition"
 _CSV = "ClusterServiceVersion"
@@ -139,8 +139,8 @@ def bundle(
 
       opm generate bundle --input-dir deploy --package lagoon-operator --version 0.1.0
     """
-    from opmkit.bundle.generation.bundle import BundleSettings
-    from opmkit.bundle.generation.metadata import BundleLabels
+    from opmkit.author.generate.bundle import BundleSettings
+    from opmkit.author.generate.metadata import BundleLabels
 
     if stdout and output_dir:
         raise conflicting_flags("--stdout", "--output-dir", ctx.command_path)
@@ -162,9 +162,9 @@ def bundle(
 
 def _pin_images(registry_flags: RegistryFlags, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return manifests with digests instead of the tags of images."""
-    from opmkit.bundle.pinning.pin import pin_files, read_manifests
-    from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
-    from opmkit.bundle.pinning.resolve import PinOptions, resolve_images
+    from opmkit.author.pin.pin import pin_files, read_manifests
+    from opmkit.author.pin.related_images_mode import RelatedImagesMode
+    from opmkit.author.pin.resolve import PinOptions, resolve_images
 
     manifests = read_manifests(files)
     uses = [use for manifest in manifests for use in manifest.uses()]

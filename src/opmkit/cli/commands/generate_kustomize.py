@@ -12,7 +12,7 @@ from opmkit.cli.console import print_line, print_prompt
 from opmkit.cli.errors import UsageError, print_warning
 
 if TYPE_CHECKING:
-    from opmkit.bundle.project.base import Maintainer, UserInterfaceMetadata
+    from opmkit.author.project.base import Maintainer, UserInterfaceMetadata
 
 _QUOTES = "`'\""
 
@@ -49,8 +49,8 @@ def manifests(
       opm generate kustomize manifests
       opm generate kustomize manifests --interactive=false --apis-dir apis
     """
-    from opmkit.bundle.project.kustomize import KustomizeOptions, base_file, generate_kustomize_manifests
-    from opmkit.bundle.project.project_file import read_project
+    from opmkit.author.project.kustomize import KustomizeOptions, base_file, generate_kustomize_manifests
+    from opmkit.author.project.project_file import read_project
 
     project = read_project()
     options = KustomizeOptions(package, input_dir, output_dir, apis_dir)
@@ -67,7 +67,7 @@ def manifests(
 
 
 def _ask_metadata() -> UserInterfaceMetadata:
-    from opmkit.bundle.project.base import UserInterfaceMetadata
+    from opmkit.author.project.base import UserInterfaceMetadata
 
     return UserInterfaceMetadata(
         display_name=_ask("Display name for the operator"),
@@ -100,7 +100,7 @@ def _ask_list(question: str) -> list[str]:
 
 
 def _ask_maintainers() -> list[Maintainer]:
-    from opmkit.bundle.project.base import Maintainer
+    from opmkit.author.project.base import Maintainer
 
     while True:
         entries = _ask_list("Comma-separated list of maintainers and their emails (name1:email1,name2:email2)")

@@ -55,9 +55,9 @@ def attest(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.documents import Statement
-    from opmkit.imagetools.signing.predicates import PREDICATE_TYPES, predicate_type, read_predicate
-    from opmkit.imagetools.signing.target import open_for_signing
+    from opmkit.supply.sign.documents import Statement
+    from opmkit.supply.sign.predicates import PREDICATE_TYPES, predicate_type, read_predicate
+    from opmkit.supply.sign.target import open_for_signing
 
     if (predicate is None) != (not type_):
         raise UsageError("--predicate and --type require each other", ctx.command_path)
@@ -66,9 +66,9 @@ def attest(
     predicates = {predicate_type(type_): read_predicate(predicate)} if predicate else {}
     target = open_for_signing(parse_image_reference(image), RegistryClient(registry_flags.options()))
     if sbom or provenance:
-        from opmkit.index.attestations.contents import read_contents
-        from opmkit.index.attestations.provenance import provenance as provenance_of
-        from opmkit.index.attestations.sbom import sbom as sbom_of
+        from opmkit.supply.attest.contents import read_contents
+        from opmkit.supply.attest.provenance import provenance as provenance_of
+        from opmkit.supply.attest.sbom import sbom as sbom_of
 
         contents = read_contents(registry_flags.tool(), target.name)
         predicates |= {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
@@ -97,9 +97,9 @@ def verify_attestation(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.predicates import predicate_type
-    from opmkit.imagetools.signing.target import open_for_verification
-    from opmkit.imagetools.signing.verify import verify_attestations
+    from opmkit.supply.sign.predicates import predicate_type
+    from opmkit.supply.sign.target import open_for_verification
+    from opmkit.supply.sign.verify import verify_attestations
 
     uri = predicate_type(type_) if type_ else ""
     requirements = signer_flags.requirements()

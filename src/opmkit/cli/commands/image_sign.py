@@ -52,8 +52,8 @@ def sign(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.sign import images_of
-    from opmkit.imagetools.signing.target import open_for_signing
+    from opmkit.supply.sign.sign import images_of
+    from opmkit.supply.sign.target import open_for_signing
 
     signed_annotations = parse_annotations(annotations or (), ctx.command_path)
     references = [parse_image_reference(image) for image in images]
@@ -103,8 +103,8 @@ def verify(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.signing.target import open_for_verification
-    from opmkit.imagetools.signing.verify import verify_signatures
+    from opmkit.supply.sign.target import open_for_verification
+    from opmkit.supply.sign.verify import verify_signatures
 
     signed_annotations = parse_annotations(annotations or (), ctx.command_path)
     requirements = signer_flags.requirements(signed_annotations, signed_repository or ())
@@ -132,7 +132,7 @@ def generate_key_pair(
 
     [bold]Example:[/] opm image generate-key-pair
     """
-    from opmkit.imagetools.signing.key_files import write_key_pair
+    from opmkit.supply.sign.key_files import write_key_pair
 
     written = write_key_pair(Path(output_key_prefix), lambda: read_new_password(f"{output_key_prefix}.key"))
     for path in written:

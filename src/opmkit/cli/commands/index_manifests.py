@@ -88,7 +88,7 @@ class CatalogSourceFlags:
 
     def source(self, reference: str, pod: PodConfig) -> CatalogSource:
         """Return the source for the index ``reference``, or for the catalog served at the address."""
-        from opmkit.index.client.address import parse_address
+        from opmkit.index.address import parse_address
         from opmkit.index.operations.manifests.catalog_source import CatalogSource
         from opmkit.index.operations.manifests.names import as_label
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from opmkit.cli.executor_flags import CommandExecutor
     from opmkit.core.progress import Progress
     from opmkit.core.shard import Shard
-    from opmkit.imagetools.mirroring.copy import CopyOptions
-    from opmkit.imagetools.mirroring.layout_source import LayoutSource
-    from opmkit.imagetools.mirroring.model import MirrorFailure
-    from opmkit.imagetools.mirroring.target import MirrorTarget
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.supply.mirror.copy import CopyOptions
+    from opmkit.supply.mirror.layout_source import LayoutSource
+    from opmkit.supply.mirror.model import MirrorFailure
+    from opmkit.supply.mirror.target import MirrorTarget
 
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
@@ -157,17 +157,17 @@ def mirror(
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
     from opmkit.core.shard import Shard
-    from opmkit.imagetools.mirroring.copy import CopyOptions
-    from opmkit.imagetools.mirroring.locations import find_layout_source
-    from opmkit.imagetools.mirroring.plan import PlanOptions
-    from opmkit.imagetools.mirroring.target import parse_location, parse_name_in_target
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.mirror.catalog import CatalogSelection
-    from opmkit.index.mirror.mirror import open_mirror
     from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.supply.mirror.catalog import CatalogSelection
+    from opmkit.supply.mirror.copy import CopyOptions
+    from opmkit.supply.mirror.locations import find_layout_source
+    from opmkit.supply.mirror.mirror import open_mirror
+    from opmkit.supply.mirror.plan import PlanOptions
+    from opmkit.supply.mirror.target import parse_location, parse_name_in_target
 
     location, part = parse_location(to), Shard.parse(shard) if shard else None
     executor = executor_flags.parse(registry_flags)
@@ -248,8 +248,8 @@ def _load(
     insecure: bool,
 ) -> Sequence[MirrorFailure]:
     """Copy the images of a directory or archive, and return those that cannot be copied."""
-    from opmkit.imagetools.mirroring.errors import MirrorFailed
-    from opmkit.index.mirror.load import open_mirror_load
+    from opmkit.supply.mirror.errors import MirrorFailed
+    from opmkit.supply.mirror.load import open_mirror_load
 
     workers = options.workers
     with open_mirror_load(source, target, measure=is_dry_run, workers=workers, shard=shard, progress=bars) as opened:

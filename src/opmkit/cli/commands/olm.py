@@ -17,9 +17,9 @@ from opmkit.cli.streams import printing_result
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
+    from opmkit.author.install.release import Release
+    from opmkit.author.install.status import ObjectStatus
     from opmkit.kube import Cluster
-    from opmkit.olm.releases.release import Release
-    from opmkit.olm.releases.status import ObjectStatus
 
 DEFAULT_NAMESPACE = "olm"
 InstalledVersion = Annotated[
@@ -62,7 +62,7 @@ def install(
 
       kustomize build ./olm | opm olm install --from -
     """
-    from opmkit.olm.releases.install import install_release
+    from opmkit.author.install.install import install_release
 
     deadline, cluster = start_deadline(timeout), connection_flags.connect()
     with waiting("Reading the release of OLM"):
@@ -93,8 +93,8 @@ def status(
 
       opm olm status --from ./olm-0.38.0 --output json
     """
-    from opmkit.olm.errors import OlmError, OlmNotInstalled
-    from opmkit.olm.releases.status import inspect
+    from opmkit.author.install.status import inspect
+    from opmkit.author.run.errors import OlmError, OlmNotInstalled
 
     start_deadline(timeout)
     cluster = connection_flags.connect()
@@ -125,7 +125,7 @@ def uninstall(
 
     [bold]Example:[/] opm olm uninstall --timeout 5m
     """
-    from opmkit.olm.releases.uninstall import uninstall_release
+    from opmkit.author.install.uninstall import uninstall_release
 
     deadline, cluster = start_deadline(timeout), connection_flags.connect()
     with waiting(f"Waiting for {cluster.host}"):
@@ -138,7 +138,7 @@ def uninstall(
 
 def _read(registry_flags: RegistryFlags, source: str, version: str) -> Release:
     """Read a release from its source, or download it."""
-    from opmkit.olm.releases.source import ReleaseReader
+    from opmkit.author.install.source import ReleaseReader
 
     reader = ReleaseReader(registry_flags.options(), call_once(registry_flags.tool))
     return reader.read(source) if source else reader.download(version)
@@ -148,9 +148,9 @@ def _installed_release(
     cluster: Cluster, registry_flags: RegistryFlags, source: str, version: str, namespace: str
 ) -> Release:
     """Return the installed release, or the given one if it cannot be detected; raises OlmError if they differ."""
-    from opmkit.olm.errors import OlmError, OlmNotInstalled
-    from opmkit.olm.releases.source import tag_of
-    from opmkit.olm.releases.status import find_installed_version
+    from opmkit.author.install.source import tag_of
+    from opmkit.author.install.status import find_installed_version
+    from opmkit.author.run.errors import OlmError, OlmNotInstalled
 
     try:
         installed = find_installed_version(cluster, namespace)

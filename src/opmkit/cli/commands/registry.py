@@ -152,7 +152,7 @@ def serve(
 
       opm registry serve --index quay.io/me/database:1 --port 0
     """
-    from opmkit.index.server.serve import serve_database
+    from opmkit.server.serve import serve_database
 
     debug = registry_flags.debug
     settings = server_flags.settings(debug=debug, timeout=timeout_seconds)

@@ -33,11 +33,11 @@ from opmkit.cli.streams import printing_result
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
+    from opmkit.author.run.installation import InstalledOperator
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.kube import Cluster
-    from opmkit.olm.installation import InstalledOperator
 
 DEFAULT_INDEX_IMAGE = "quay.io/operator-framework/opm:latest"
 BundleArgument = Annotated[
@@ -78,11 +78,11 @@ def run_bundle(
 
       opm run bundle ./bundle --index-image quay.io/operatorhubio/catalog:latest
     """
-    from opmkit.olm.catalog import CHANNEL, add_sequence
-    from opmkit.olm.installation import InstallRequest, install_operator
-    from opmkit.olm.operator_version import OperatorVersion
-    from opmkit.olm.resources import InjectedBundles, is_empty_index
-    from opmkit.olm.serving import ServedCatalog
+    from opmkit.author.run.catalog import CHANNEL, add_sequence
+    from opmkit.author.run.installation import InstallRequest, install_operator
+    from opmkit.author.run.operator_version import OperatorVersion
+    from opmkit.author.run.resources import InjectedBundles, is_empty_index
+    from opmkit.author.run.serving import ServedCatalog
 
     deadline, wanted, cluster = start_deadline(timeout), parse_install_mode(install_mode), _connect(cluster_flags)
     warn_of_add_mode(mode)
@@ -116,8 +116,8 @@ def bundle_upgrade(
 
     [bold]Example:[/] opm run bundle-upgrade quay.io/me/lagoon-bundle:0.2.0
     """
-    from opmkit.olm.operator_version import OperatorVersion
-    from opmkit.olm.upgrade import UpgradeRequest, upgrade_operator
+    from opmkit.author.run.operator_version import OperatorVersion
+    from opmkit.author.run.upgrade import UpgradeRequest, upgrade_operator
 
     deadline, cluster = start_deadline(timeout), _connect(cluster_flags)
     warn_of_add_mode(mode)
@@ -153,10 +153,10 @@ def package_manifests(
 
     [bold]Example:[/] opm run packagemanifests ./packagemanifests --version 0.1.0
     """
-    from opmkit.olm.installation import InstallRequest, install_operator
-    from opmkit.olm.package_manifests import select_version
-    from opmkit.olm.resources import InjectedBundles
-    from opmkit.olm.serving import ServedCatalog
+    from opmkit.author.run.installation import InstallRequest, install_operator
+    from opmkit.author.run.package_manifests import select_version
+    from opmkit.author.run.resources import InjectedBundles
+    from opmkit.author.run.serving import ServedCatalog
 
     deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), _connect(cluster_flags)
     selected = select_version(directory, version)
@@ -171,7 +171,7 @@ def package_manifests(
 
 def _connect(cluster_flags: ClusterFlags) -> Cluster:
     """Return the cluster, after a check that takes less time than to pull images."""
-    from opmkit.olm.preflight import check_cluster
+    from opmkit.author.run.preflight import check_cluster
 
     cluster = cluster_flags.connect()
     check_cluster(cluster, cluster.namespace)
@@ -186,8 +186,8 @@ def _registry_tool(
     if not ca_secret:
         yield call_once(registry_flags.tool)
         return
+    from opmkit.author.run.secrets import read_certificates
     from opmkit.core.files import disk_errors, read_limited
-    from opmkit.olm.secrets import read_certificates
 
     with NamedTemporaryFile(prefix="opm-ca-", suffix=".pem") as file:
         file.write(read_certificates(cluster, ca_secret))
@@ -200,8 +200,8 @@ def _registry_tool(
 
 def _load_bundle(tool: Callable[[], RegistryTool], text: str) -> Bundle:
     """Pull a bundle that clusters can pull as well, or that the catalog can contain."""
+    from opmkit.author.run.operator_version import check_bundle
     from opmkit.bundle.pull import pull_bundles
-    from opmkit.olm.operator_version import check_bundle
 
     with progress() as bars:
         (bundle,) = pull_bundles(tool(), [text], warn=print_warning, progress=bars)
@@ -231,8 +231,8 @@ def _serving_image(tool: Callable[[], RegistryTool], index: str) -> str:
 
     A database may be older than the command that serves catalogs, so the image of a database is not used.
     """
+    from opmkit.author.run.resources import is_empty_index
     from opmkit.index.image.source import IndexSource, SourceKind
-    from opmkit.olm.resources import is_empty_index
 
     if is_empty_index(index):
         return index

@@ -16,7 +16,7 @@ from opmkit.cli.server_flags import MAX_PORT, ServerFlags, parse_number
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
-    from opmkit.index.server.settings import HttpSettings
+    from opmkit.server.settings import HttpSettings
 
 CACHE_PANEL = "Cache"
 HTTP_PANEL = "HTTP"
@@ -79,7 +79,7 @@ def serve(
 
       opm serve ./catalog --http-port 8080 --cache-dir /tmp/cache --cache-only
     """
-    from opmkit.index.server.serve import build_cache, serve_catalog
+    from opmkit.server.serve import build_cache, serve_catalog
 
     enforce = cache_enforce_integrity
     if enforce and cache_dir is None:
@@ -99,8 +99,8 @@ def serve(
 def _http_settings(port: str, catalog: str) -> HttpSettings | None:
     if not port and not catalog:
         return None
-    from opmkit.index.server.http_api.api import is_catalog_name
-    from opmkit.index.server.settings import HttpSettings
+    from opmkit.server.http_api.api import is_catalog_name
+    from opmkit.server.settings import HttpSettings
 
     if not port:
         raise UsageError("--http-port must be specified with --http-catalog", "opm serve")

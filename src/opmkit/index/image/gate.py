@@ -14,8 +14,6 @@ from opmkit.index.image.source import IndexSource
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.imagetools.registry import RegistryClient
-    from opmkit.index.fbc.load import LoadResult
     from opmkit.index.image.source import GetRegistryTool
 
 
@@ -65,22 +63,3 @@ def with_published(
     published = summarize_published(IndexSource.resolve(tool, index).stream_blobs())
     notices = () if published else (f"{index}: the published index has no packages",)
     return replace(policy, published=published, fragment=fragment), notices
-
-
-def with_signatures(
-    policy: CatalogPolicy, source: Path | str, loaded: LoadResult, client: RegistryClient
-) -> CatalogPolicy:
-    """Return the requirements with the bundle images of a catalog that lack a signature.
-
-    Args:
-        policy: The other requirements.
-        source: A public key, or a policy.json.
-        loaded: The catalog.
-        client: Reads the signatures.
-    """
-    from opmkit.bundle.signed_sources import unverified_images
-    from opmkit.imagetools.signing.policy import SignaturePolicy
-
-    required = SignaturePolicy.load(str(source))
-    images = [bundle.image for bundle in loaded.blobs.bundles if bundle.image]
-    return replace(policy, unsigned=unverified_images(images, required, client))

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from opmkit.bundle import parse_bundle
+from opmkit.client import parse_address
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.index.client import parse_address
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.write import to_json

@@ -15,7 +15,7 @@ from opmkit.index.operations.manifests.pod_config import PodConfig
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
-    from opmkit.index.client.address import Address
+    from opmkit.index.address import Address
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,179 @@
+"""Find the images in Kubernetes objects: the places that operator-manifest and OSBS pin, and pods of other objects.
+
+See https://github.com/containerbuildsystem/operator-manifest#pull-specifications.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opmkit.author.pin.image_use import ImageUse, Role, UnpinnableUse, items, mapping, members, text, use_at
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.documents.field_path import format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Set
+
+    from opmkit.author.pin.image_use import Finding
+    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.json_value import JsonValue
+
+RELATED_IMAGE_PREFIX = "RELATED_IMAGE_"
+"""Prefix of environment variables with images that an operator deploys."""
+RELATED_IMAGES = ("spec", "relatedImages")
+_CONTAINER_IMAGE = "containerImage"
+_TEMPLATE = ("spec", "template", "spec")
+_POD_PATHS: dict[str, FieldPath] = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
+    **dict.fromkeys(
+        ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "DeploymentConfig"),
+        _TEMPLATE,
+    ),
+}
+_CONTAINERS = {
+    "containers": Role.CONTAINER,
+    "initContainers": Role.INIT_CONTAINER,
+    "ephemeralContainers": Role.EPHEMERAL_CONTAINER,
+}
+_STRUCTURED = ("{", "[")
+"""Beginnings of annotations with embedded objects, such as alm-examples, whose images belong to their readers."""
+_MAX_REFERENCE = 640
+"""Maximum length of a reference in text; a host, a repository and a tag have 255, 255 and 128 characters."""
+_CANDIDATE = re.compile(r"[a-zA-Z0-9/\-._@:]+")
+_WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-._]*[a-zA-Z0-9])?"
+_FULL_REFERENCE = re.compile(
+    rf"[a-zA-Z0-9][a-zA-Z0-9\-._]*\.[a-zA-Z0-9\-._]*[a-zA-Z0-9](?::\d+)?/(?:{_WORD}/)*{_WORD}"
+    rf"(?::{_WORD}(?:@sha256:[a-f0-9]{{64}})?|@sha256:[a-f0-9]{{64}})"
+)
+
+
+def find_object_images(value: JsonValue) -> Iterator[Finding]:
+    """Yield the images in a Kubernetes object, or in the items of a list of objects.
+
+    Raises:
+        InvalidField: if a field has the wrong type.
+    """
+    yield from _find(value, ())
+
+
+def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
+    manifest = mapping(value, path)
+    kind = manifest.get("kind")
+    if kind == "List":
+        for number, item in enumerate(items(manifest.get("items"), (*path, "items"))):
+            yield from _find(item, (*path, "items", number))
+        return
+    found: list[Finding] = []
+    if kind == CSV_KIND:
+        found += _find_in_csv(manifest, path)
+    elif isinstance(kind, str) and kind in _POD_PATHS:
+        metadata = mapping(manifest.get("metadata"), (*path, "metadata"))
+        owner = text(metadata.get("name"), (*path, "metadata", "name"))
+        found += _find_in_pod(*_descend(manifest, path, _POD_PATHS[kind]), owner)
+    annotated = list(_find_annotations(value, path, recursive=kind != CRD_KIND))
+    yield from found
+    if found:
+        uses = [use for use in (*found, *annotated) if isinstance(use, ImageUse)]
+        yield from _find_equal(value, path, {use.image for use in uses if "/" in use.image}, {use.path for use in uses})
+    yield from annotated
+
+
+def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[FieldPath]) -> Iterator[ImageUse]:
+    """Yield the strings outside of annotations that equal one of the images and are not ``known``.
+
+    In containers, the image can be a part of a string, such as the argument ``--image=IMAGE``. Images without a slash
+    are omitted, since names of containers can equal them.
+    """
+    if isinstance(value, str):
+        in_container = not _CONTAINERS.keys().isdisjoint(path)
+        for image, start in _words(value) if in_container else [(value, 0)]:
+            if image in images and path not in known:
+                yield ImageUse(image, Role.VALUE, format_path(path), path, start)
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            if (*path[-1:], key) != ("metadata", "annotations"):
+                yield from _find_equal(member, (*path, key), images, known)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _find_equal(item, (*path, number), images, known)
+
+
+def _find_in_csv(csv: Mapping[str, JsonValue], path: FieldPath) -> Iterator[Finding]:
+    spec = mapping(csv.get("spec"), (*path, "spec"))
+    for entry_path, entry in members(spec.get("relatedImages"), (*path, *RELATED_IMAGES)):
+        name = text(entry.get("name"), (*entry_path, "name"))
+        yield from use_at(entry, "image", entry_path, Role.RELATED_IMAGE, name)
+    strategy, strategy_path = _descend(spec, (*path, "spec"), ("install", "spec"))
+    for deployment_path, deployment in members(strategy.get("deployments"), (*strategy_path, "deployments")):
+        owner = text(deployment.get("name"), (*deployment_path, "name"))
+        yield from _find_in_pod(*_descend(deployment, deployment_path, _TEMPLATE), owner)
+
+
+def _descend(
+    value: Mapping[str, JsonValue], path: FieldPath, steps: FieldPath
+) -> tuple[Mapping[str, JsonValue], FieldPath]:
+    """Return the mapping below another one, empty if it does not exist, with its path."""
+    for step in steps:
+        path = (*path, step)
+        value = mapping(value.get(str(step)), path)
+    return value, path
+
+
+def _find_in_pod(pod: Mapping[str, JsonValue], path: FieldPath, owner: str) -> Iterator[Finding]:
+    for key, role in _CONTAINERS.items():
+        for container_path, container in members(pod.get(key), (*path, key)):
+            name = text(container.get("name"), (*container_path, "name"))
+            yield from use_at(container, "image", container_path, role, name, owner)
+            for variable_path, variable in members(container.get("env"), (*container_path, "env")):
+                yield from _find_in_variable(variable, variable_path, owner)
+
+
+def _find_in_variable(variable: Mapping[str, JsonValue], path: FieldPath, owner: str) -> Iterator[Finding]:
+    name = text(variable.get("name"), (*path, "name"))
+    if name.startswith(RELATED_IMAGE_PREFIX):
+        if variable.get("valueFrom") is not None:
+            yield UnpinnableUse(f"{name} takes its value from elsewhere: set the image as value to pin it", path)
+        yield from use_at(variable, "value", path, Role.ENVIRONMENT, name, owner)
+
+
+def _find_annotations(value: JsonValue, path: FieldPath, *, recursive: bool) -> Iterator[Finding]:
+    """Yield the images in the annotations of an object and, with ``recursive``, of the templates in it."""
+    if isinstance(value, dict):
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict):
+            yield from find_in_annotations(metadata.get("annotations"), (*path, "metadata", "annotations"))
+        for key, member in value.items() if recursive else ():
+            if key != "metadata":
+                yield from _find_annotations(member, (*path, key), recursive=True)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _find_annotations(item, (*path, number), recursive=True)
+
+
+def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[ImageUse]:
+    """Yield the image in the annotation ``containerImage``, and references with host and tag or digest in others.
+
+    Annotations that contain JSON are skipped: ``alm-examples`` and others are input of other programs.
+    """
+    if not isinstance(annotations, dict):
+        return
+    for key, value in annotations.items():
+        if not isinstance(value, str) or value.lstrip().startswith(_STRUCTURED):
+            continue
+        if key == _CONTAINER_IMAGE:
+            yield from use_at(annotations, key, path, Role.ANNOTATION, key)
+            continue
+        for image, start in _words(value):
+            if len(image) <= _MAX_REFERENCE and _FULL_REFERENCE.fullmatch(image):
+                yield ImageUse(image, Role.ANNOTATION, key, (*path, key), start)
+
+
+def _words(value: str) -> Iterator[tuple[str, int]]:
+    """Yield the parts of a text that could be references, with their offsets."""
+    for match in _CANDIDATE.finditer(value):
+        word = match[0].strip("/-._@:")
+        if word:
+            yield word, match.start() + match[0].index(word)

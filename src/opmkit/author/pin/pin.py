@@ -1,0 +1,134 @@
+"""Pin the images of files: plan all changes, then return them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from opmkit.author.pin.object_images import RELATED_IMAGES, find_object_images
+from opmkit.author.pin.pinnable_file import PinnableFile
+from opmkit.author.pin.related_images import missing_images
+from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.related_images_text import add_related_images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opmkit.author.pin.pinnable_file import LocatedUse, PinnableDocument
+    from opmkit.author.pin.related_images import RelatedImage
+
+MANIFEST_EXTENSIONS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedImage:
+    """An image, its replacement, and the places that name it."""
+
+    image: str
+    pinned: str
+    uses: tuple[LocatedUse, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the image in JSON types."""
+        return {"image": self.image, "pinned": self.pinned, "uses": [use_as_dict(use) for use in self.uses]}
+
+
+@dataclass(frozen=True, slots=True)
+class PinResult:
+    """The changes that pin the images of files.
+
+    Attributes:
+        files: The new content of the files that change, by name.
+        images: The images that change.
+        related_images: The entries that are added to ``spec.relatedImages``.
+        warnings: Images that cannot be pinned.
+    """
+
+    files: Mapping[str, bytes]
+    images: tuple[PinnedImage, ...]
+    related_images: tuple[RelatedImage, ...]
+    warnings: tuple[str, ...]
+
+
+def use_as_dict(use: LocatedUse) -> dict[str, Any]:
+    """Return a place that names an image in JSON types."""
+    return {"file": use.file, "line": use.line, "role": str(use.use.role), "name": use.use.name}
+
+
+def read_manifests(files: Mapping[str, bytes]) -> list[PinnableFile]:
+    """Decode the manifests of a bundle, given by their paths; files that are neither YAML nor JSON are skipped.
+
+    Raises:
+        InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
+    """
+    manifests = ((name, raw) for name, raw in files.items() if name.endswith(MANIFEST_EXTENSIONS))
+    return [PinnableFile.read(name, raw, find_object_images) for name, raw in manifests]
+
+
+def pin_files(
+    files: Sequence[PinnableFile],
+    images: Mapping[str, str],
+    related_images: RelatedImagesMode = RelatedImagesMode.KEEP,
+) -> PinResult:
+    """Replace images in files, and add related images to the first ClusterServiceVersion in them.
+
+    Args:
+        files: The files that name the images.
+        images: The replacement of each image, see `resolve_images`.
+        related_images: What to do with ``spec.relatedImages``.
+
+    Raises:
+        InvalidBundle: with file and line, if an image cannot be replaced without a change of anything else.
+    """
+    uses = [use for file in files for use in file.uses()]
+    csv = _find_csv(files)
+    entries = missing_images((use.use for use in uses), images, related_images) if csv is not None else ()
+    edit = partial(_edit, images=images, csv=csv, entries=entries)
+    contents = {file.name: file.edit(edit) for file in files}
+    return PinResult(
+        files={file.name: contents[file.name] for file in files if contents[file.name] != file.raw},
+        images=changed_images(uses, images),
+        related_images=entries,
+        warnings=tuple(warning for file in files for warning in file.warnings),
+    )
+
+
+def _find_csv(files: Sequence[PinnableFile]) -> PinnableDocument | None:
+    return next((document for file in files for document in file.documents if document.is_csv), None)
+
+
+def unlisted_images(files: Sequence[PinnableFile], related_images: RelatedImagesMode) -> str:
+    """Return a warning about images with a digest that ``spec.relatedImages`` lacks, "" if there are none."""
+    csv = _find_csv(files)
+    uses = [use.use for file in files for use in file.uses()]
+    images = dict.fromkeys(entry.image for entry in missing_images(uses, {}, related_images)) if csv else {}
+    if csv is None or not images:
+        return ""
+    return f"{csv.file}:{csv.line(RELATED_IMAGES)}: spec.relatedImages lacks {', '.join(images)}"
+
+
+def _edit(
+    document: PinnableDocument,
+    *,
+    images: Mapping[str, str],
+    csv: PinnableDocument | None,
+    entries: Sequence[RelatedImage],
+) -> bytes:
+    """Return the text of a document with pinned images and, if it is the CSV, further related images."""
+    added = None
+    if document is csv and entries:
+        added = add_related_images(document.text, document.root, document.value, entries)
+    if added is None:
+        return document.replace(images)
+    edit, value = added
+    return document.replace(images, value=value, edits=(edit,))
+
+
+def changed_images(uses: Iterable[LocatedUse], images: Mapping[str, str]) -> tuple[PinnedImage, ...]:
+    """Return the images that are replaced, with the places that name them."""
+    places: dict[str, list[LocatedUse]] = {}
+    for use in uses:
+        if images[use.image] != use.image:
+            places.setdefault(use.image, []).append(use)
+    return tuple(PinnedImage(image, images[image], tuple(found)) for image, found in places.items())

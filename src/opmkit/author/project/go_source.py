@@ -1,0 +1,254 @@
+"""Parse the types of a Go file, with their documentation and their comments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from opmkit.author.project.comments import Comment, CommentGroup, documentation, group_comments
+from opmkit.author.project.markers import FIELD_MARKERS, PACKAGE_MARKERS, TYPE_MARKERS, Marker, parse_marker
+from opmkit.documents.errors import InvalidDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tree_sitter import Node, Parser
+
+    from opmkit.author.project.markers import Definition
+
+_TAG = re.compile(r'\s*([^\s":]+):"((?:\\.|[^"\\])*)"')
+_CONSTRAINT = "//go:build "
+_UNUSED = ("function_declaration", "method_declaration", "var_declaration", "const_declaration")
+_REFERENCES = ("type_identifier", "qualified_type")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A reference to a type; ``package`` is the local name of an import, "" for a type of the same package."""
+
+    name: str
+    package: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoField:
+    """A field of a struct.
+
+    Attributes:
+        name: Its name, "" if it is embedded.
+        doc: Its documentation.
+        markers: Its markers.
+        tags: The struct tag by key, such as ``json``.
+        references: Types in the type of the field.
+        is_list: Whether the type is a slice or an array.
+    """
+
+    name: str
+    doc: str
+    markers: tuple[Marker, ...]
+    tags: dict[str, str]
+    references: tuple[TypeName, ...]
+    is_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoType:
+    """A type declaration; only structs have fields."""
+
+    name: str
+    doc: str
+    markers: tuple[Marker, ...]
+    fields: tuple[GoField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoFile:
+    """The declarations of a file.
+
+    Attributes:
+        package: Name in the package clause.
+        imports: Local names and paths of its imports; the name is "" if it is that of the imported package.
+        types: Type declarations at the top level.
+        markers: Markers of the package.
+        constraint: The build constraint, without ``//go:build``; "" if there is none.
+    """
+
+    package: str
+    imports: tuple[tuple[str, str], ...]
+    types: tuple[GoType, ...]
+    markers: tuple[Marker, ...]
+    constraint: str = ""
+
+
+def parse_go(source: bytes) -> GoFile:
+    """Parse a Go file.
+
+    Raises:
+        InvalidDocument: with the line, if a marker or a type is invalid.
+    """
+    root = _parser().parse(source).root_node
+    _raise_syntax_error(root)
+    package = ""
+    imports: list[tuple[str, str]] = []
+    types: list[GoType] = []
+    free: list[CommentGroup] = []
+    constraint = ""
+    for node, groups, doc in _with_comments(root, source):
+        belongs_to_package = not doc or node is None or node.type == "package_clause"
+        free += groups if belongs_to_package else groups[:-1]
+        if node is None:
+            continue
+        if node.type == "package_clause":
+            package = _text(node.named_children[0])
+            constraint = _constraint(groups)
+        elif node.type == "import_declaration":
+            imports += _imports(node)
+        elif node.type == "type_declaration":
+            types += _types(node, groups, doc, source)
+    return GoFile(package, tuple(imports), tuple(types), _markers(free, PACKAGE_MARKERS), constraint)
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter_go
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_go.language()))
+
+
+def _raise_syntax_error(root: Node) -> None:
+    """Raise an error for invalid syntax, except in declarations that are not used: the parser may lack new syntax."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.is_error or node.is_missing:
+            raise InvalidDocument(
+                "invalid Go syntax", line=node.start_point.row + 1, column=node.start_point.column + 1
+            )
+        pending += [child for child in reversed(node.children) if child.has_error and child.type not in _UNUSED]
+
+
+def _with_comments(parent: Node, source: bytes) -> Iterator[tuple[Node | None, list[CommentGroup], CommentGroup]]:
+    """Yield each named child, the groups of comments before it, and its doc comment; last None and the comments left.
+
+    The doc comment is the last group, if the child is in the line below it. Comments in the line of the previous child
+    are omitted.
+    """
+    comments: list[Comment] = []
+    for child in parent.children:
+        if child.type == "comment":
+            comments.append(_comment(child, source))
+        elif child.is_named:
+            groups = [group for group in group_comments(comments) if not group[0].trails]
+            follows = bool(groups) and groups[-1][-1].last_line == child.start_point.row
+            yield child, groups, groups[-1] if follows else ()
+            comments = []
+    yield None, [group for group in group_comments(comments) if not group[0].trails], ()
+
+
+def _comment(node: Node, source: bytes) -> Comment:
+    start, end = node.start_point, node.end_point
+    before = source[node.start_byte - start.column : node.start_byte]
+    text = _text(node).replace("\r", "")
+    return Comment(text, start.row + 1, end.row + 1, trails=bool(before.strip()))
+
+
+def _constraint(groups: Iterable[CommentGroup]) -> str:
+    lines = [comment.text for group in groups for comment in group if comment.text.startswith(_CONSTRAINT)]
+    return lines[0].removeprefix(_CONSTRAINT).strip() if lines else ""
+
+
+def _markers(groups: Iterable[CommentGroup], definitions: Mapping[str, Definition]) -> tuple[Marker, ...]:
+    comments = [comment for group in groups for comment in group if comment.is_marker]
+    markers = []
+    for comment in comments:
+        try:
+            markers.append(parse_marker(comment.marker_text, definitions))
+        except InvalidDocument as error:
+            name = comment.marker_text.partition("=")[0]
+            raise InvalidDocument(f"invalid marker {name}: {error.problem}", line=comment.line) from error
+    return tuple(marker for marker in markers if marker)
+
+
+def _own_markers(
+    groups: Sequence[CommentGroup], doc: CommentGroup, definitions: Mapping[str, Definition]
+) -> tuple[Marker, ...]:
+    """Return the markers in the doc comment and in the nearest other group before a declaration."""
+    return _markers(groups[-2:] if doc else groups[-1:], definitions)
+
+
+def _imports(declaration: Node) -> Iterator[tuple[str, str]]:
+    for spec in _descendants(declaration, ("import_spec",)):
+        path = spec.child_by_field_name("path")
+        name = spec.child_by_field_name("name")
+        if path is not None:
+            yield _text(name) if name else "", _text(path)[1:-1]
+
+
+def _types(declaration: Node, groups: Sequence[CommentGroup], doc: CommentGroup, source: bytes) -> Iterator[GoType]:
+    is_list = any(child.type == "(" for child in declaration.children)
+    for spec, own_groups, own_doc in _with_comments(declaration, source):
+        if spec is None or spec.type not in ("type_spec", "type_alias"):
+            continue
+        name = spec.child_by_field_name("name")
+        kind = spec.child_by_field_name("type")
+        if name is None or kind is None:
+            continue
+        if not is_list:
+            own_groups, own_doc = list(groups), doc
+        fields = tuple(_fields(kind, source)) if kind.type == "struct_type" else ()
+        yield GoType(_text(name), documentation(own_doc), _own_markers(own_groups, own_doc, TYPE_MARKERS), fields)
+
+
+def _fields(struct: Node, source: bytes) -> Iterator[GoField]:
+    for members in struct.named_children:
+        for declaration, groups, doc in _with_comments(members, source):
+            if declaration is None or declaration.type != "field_declaration":
+                continue
+            tag = declaration.child_by_field_name("tag")
+            kind = declaration.child_by_field_name("type")
+            names = [_text(name) for name in declaration.children_by_field_name("name")]
+            for name in names or [""]:
+                yield GoField(
+                    name,
+                    documentation(doc),
+                    _own_markers(groups, doc, FIELD_MARKERS),
+                    _tags(tag),
+                    tuple(_references(declaration)),
+                    is_list=kind is not None and kind.type in ("slice_type", "array_type"),
+                )
+
+
+def _tags(tag: Node | None) -> dict[str, str]:
+    if tag is None:
+        return {}
+    text = _text(tag)
+    content = text[1:-1] if text.startswith("`") else re.sub(r"\\(.)", r"\1", text[1:-1])
+    return dict(reversed(_TAG.findall(content)))
+
+
+def _references(declaration: Node) -> Iterator[TypeName]:
+    for node in _descendants(declaration, _REFERENCES):
+        if node.type == "type_identifier":
+            yield TypeName(_text(node))
+        else:
+            package, name = node.child_by_field_name("package"), node.child_by_field_name("name")
+            if package is not None and name is not None:
+                yield TypeName(_text(name), _text(package))
+
+
+def _descendants(node: Node, kinds: Sequence[str]) -> Iterator[Node]:
+    """Yield the outermost descendants of these kinds, in the order of the source."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current.type in kinds:
+            yield current
+        else:
+            pending += reversed(current.named_children)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")

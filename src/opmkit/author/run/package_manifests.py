@@ -1,0 +1,93 @@
+"""Select a version of a directory of package manifests to install."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.author.run.operator_version import OperatorVersion
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.bundle.kinds import CSV_KIND
+from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.migrate import bundle_objects
+from opmkit.index.fbc.model import Catalog
+from opmkit.index.operations.initialize.directory import initialize
+from opmkit.index.rendering.database_blobs import database_to_blobs
+from opmkit.index.sqlite import open_database, replace_database
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
+    from opmkit.index.fbc.model import Package
+
+
+@dataclass(frozen=True, slots=True)
+class PackageVersion:
+    """A version in a directory of package manifests.
+
+    Attributes:
+        blobs: the catalog of the whole directory, with the manifests of all bundles.
+        channel: a channel that has the version.
+    """
+
+    blobs: Blobs
+    operator: OperatorVersion
+    channel: str
+
+
+def load_package_manifests(directory: Path) -> Blobs:
+    """Return the catalog of a directory of package manifests: ``*.package.yaml`` and a directory for each version.
+
+    Raises:
+        CatalogError: one or more manifests are invalid.
+    """
+    with ScratchDirectory("opm-packagemanifests-") as scratch:
+        path = Path(scratch, "index.db")
+        with replace_database(path, durable=False) as database:
+            initialize(database, directory)
+        with open_database(path) as database:
+            return database_to_blobs(database)
+
+
+def select_version(directory: Path, version: str = "") -> PackageVersion:
+    """Return a version of the only package in a directory, by default the head of the default channel.
+
+    Raises:
+        CatalogError: there is not exactly one package, or it does not have the version, or no channel does.
+    """
+    blobs = load_package_manifests(directory)
+    packages = Catalog.from_blobs(blobs).packages
+    if len(packages) != 1:
+        found = f"several packages: {', '.join(sorted(packages))}" if packages else "no package"
+        raise CatalogError(f"{directory}: {found}", hint="pass a directory with the package manifest of one package")
+    (package,) = packages.values()
+    versions = {name: _operator(package.name, bundle) for name, bundle in package.bundles.items()}
+    if not version:
+        (head,) = package.channels[package.default_channel].heads
+        return PackageVersion(blobs, versions[head], package.default_channel)
+    found_version = next((operator for operator in versions.values() if operator.version == version), None)
+    if found_version is None:
+        listed = ", ".join(sorted(operator.version for operator in versions.values()))
+        raise CatalogError(
+            f"{directory}: version {version} not found: the versions are {listed}",
+            hint=Hint("pass one of them with {}", BundleSetting.VERSION),
+        )
+    return PackageVersion(blobs, found_version, _channel(package, found_version.name))
+
+
+def _channel(package: Package, name: str) -> str:
+    """Return the channel of a bundle: one whose head it is, otherwise the default channel, otherwise any."""
+    channels = [channel for channel in package.channels.values() if name in channel.entries]
+    if not channels:
+        raise CatalogError(
+            f"package {package.name}: no channel contains {name}", hint="add it to a channel of the package manifest"
+        )
+    return min(channels, key=lambda channel: (name not in channel.heads, channel.name != package.default_channel)).name
+
+
+def _operator(package: str, bundle: BundleBlob) -> OperatorVersion:
+    objects = (value for value in bundle_objects(bundle) if isinstance(value, dict))
+    csv = next((value for value in objects if value.get("kind") == CSV_KIND), {})
+    return OperatorVersion.from_csv(package, csv)

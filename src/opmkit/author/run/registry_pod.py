@@ -1,0 +1,152 @@
+"""The pod that serves a catalog in a cluster, and the ConfigMaps with the catalog."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
+
+from opmkit.author.run.objects import labels, name_of, namespace_of, owner_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opmkit.author.run.partition import Partition
+
+    Object = dict[str, Any]
+
+PORT = 50051
+CONTAINER = "registry-grpc"
+INIT_CONTAINER = "registry-grpc-init"
+DEFAULT_IMAGE = "quay.io/operator-framework/opm:latest"
+DEFAULT_DECOMPRESSION_IMAGE = "registry.access.redhat.com/ubi9/ubi:9.8"
+CATALOG_DIRECTORY = "/configs"
+_COMPRESSED_DIRECTORY = "/compressed"
+_CONFIG_MAPS, _DECOMPRESSED = "catalog", "decompressed"
+"""Names of the volumes, and of the directory in the first."""
+_DECOMPRESS = (
+    f'for file in {_COMPRESSED_DIRECTORY}/*.gz; do name="${{file##*/}}"; '
+    f'gzip -d -c "$file" > "{CATALOG_DIRECTORY}/${{name%.gz}}" || exit 1; done'
+)
+
+
+class SecurityContext(StrEnum):
+    """Security contexts of the pod: none, or that of the Pod Security Standard ``restricted``."""
+
+    LEGACY = "legacy"
+    RESTRICTED = "restricted"
+
+
+@dataclass(frozen=True, slots=True)
+class PodOptions:
+    """Options of the pod.
+
+    Attributes:
+        image: image with ``opm``.
+        decompression_image: image with ``sh`` and ``gzip``, for catalogs that do not fit into one ConfigMap.
+        pull_policy: image pull policy.
+        security_context: security context.
+        service_account: name of the service account, "" for the default one.
+        pull_secret: name of an image pull secret, "" for those of the service account.
+    """
+
+    image: str = DEFAULT_IMAGE
+    decompression_image: str = DEFAULT_DECOMPRESSION_IMAGE
+    pull_policy: str = "Always"
+    security_context: SecurityContext = SecurityContext.LEGACY
+    service_account: str = ""
+    pull_secret: str = ""
+
+
+def build_config_maps(catalog_source: Mapping[str, Any], partition: Partition) -> list[Object]:
+    """Return the ConfigMaps with the parts of a catalog, which the CatalogSource owns."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": _metadata(catalog_source, f"{name_of(catalog_source)}-{partition.digest}-{number}"),
+            "binaryData": {part.name: base64.b64encode(part.content).decode()},
+        }
+        for number, part in enumerate(partition.parts, 1)
+    ]
+
+
+def build_pod(
+    catalog_source: Mapping[str, Any],
+    config_maps: Sequence[Mapping[str, Any]],
+    partition: Partition,
+    options: PodOptions,
+) -> Object:
+    """Return the pod that serves the catalog in ConfigMaps; the API server completes its name."""
+    sources = [
+        {
+            "configMap": {
+                "name": name_of(config_map),
+                "items": [{"key": part.name, "path": f"{_CONFIG_MAPS}/{part.name}"}],
+            }
+        }
+        for config_map, part in zip(config_maps, partition.parts, strict=True)
+    ]
+    # A directory of a volume contains links that opm would read as further documents; one mounted by subPath does not.
+    stored = {"name": _CONFIG_MAPS, "subPath": _CONFIG_MAPS, "readOnly": True}
+    written = {"name": _DECOMPRESSED, "mountPath": CATALOG_DIRECTORY}
+    volumes: list[Object] = [{"name": _CONFIG_MAPS, "projected": {"sources": sources}}]
+    container: Object = {
+        "name": CONTAINER,
+        "image": options.image,
+        "imagePullPolicy": options.pull_policy,
+        "command": ["opm", "serve", CATALOG_DIRECTORY, "--port", str(PORT)],
+        "ports": [{"name": "grpc", "containerPort": PORT}],
+        "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 2},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [written if partition.compressed else {**stored, "mountPath": CATALOG_DIRECTORY}],
+    }
+    spec: Object = {"volumes": volumes, "containers": [container]}
+    if partition.compressed:
+        volumes.append({"name": _DECOMPRESSED, "emptyDir": {}})
+        init = {
+            "name": INIT_CONTAINER,
+            "image": options.decompression_image,
+            "imagePullPolicy": options.pull_policy,
+            "command": ["sh", "-c", _DECOMPRESS],
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [{**stored, "mountPath": _COMPRESSED_DIRECTORY}, written],
+        }
+        spec["initContainers"] = [init]
+    if options.service_account:
+        spec["serviceAccountName"] = options.service_account
+    if options.pull_secret:
+        spec["imagePullSecrets"] = [{"name": options.pull_secret}]
+    if options.security_context is SecurityContext.RESTRICTED:
+        _restrict(spec)
+    metadata = _metadata(catalog_source, "")
+    metadata["generateName"] = f"{name_of(catalog_source)}-"
+    del metadata["name"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def format_address(ip: str) -> str:
+    """Return the address of the server in a pod, ``HOST:PORT``; IPv6 addresses are written in brackets."""
+    try:
+        is_ipv6 = isinstance(ip_address(ip), IPv6Address)
+    except ValueError:
+        is_ipv6 = False
+    return f"[{ip}]:{PORT}" if is_ipv6 else f"{ip}:{PORT}"
+
+
+def _metadata(catalog_source: Mapping[str, Any], name: str) -> Object:
+    return {
+        "name": name,
+        "namespace": namespace_of(catalog_source),
+        "labels": labels(name_of(catalog_source)),
+        "ownerReferences": [owner_reference(catalog_source)],
+    }
+
+
+def _restrict(spec: Object) -> None:
+    """Set the fields that the Pod Security Standard requires; the user is that of the image, or set by OpenShift."""
+    spec["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -1,0 +1,224 @@
+"""Client of the services ``api.Registry`` and ``api.ExperimentalRegistry``, with one method for each call."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from grpc_health.v1 import health_pb2
+
+from opmkit.client.grpc_errors import call_error, invalid_request
+from opmkit.client.stream import Stream
+from opmkit.client.values import Bundle, ChannelEntry, Package
+from opmkit.core.files import read_limited
+from opmkit.index.address import parse_address
+from opmkit.index.errors import CatalogError
+from opmkit.index.grpc_api import ACKNOWLEDGEMENT, ALL_METHODS, CUSTOM_SCHEMAS, request_class, response_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.index.address import Address
+
+T = TypeVar("T")
+
+TIMEOUT = 60.0
+"""Default timeout of a call in seconds."""
+
+_MAX_INTEGER = 2**53
+"""The integers up to this one are exact as floating-point numbers."""
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+
+
+class CatalogClient:
+    """A connection to a running catalog; threads may share one.
+
+    All methods raise:
+        CallFailed: the server returned an error, for example because a package does not exist.
+        ServerUnreachable: the server does not respond.
+        CallTimedOut: the response was not complete in time.
+
+    Methods that return a Stream raise them when it is iterated.
+    """
+
+    def __init__(self, channel: grpc.Channel, address: str, timeout: float | None = TIMEOUT) -> None:
+        """Call methods over ``channel``; see ``connect``. ``address`` is for error messages."""
+        self._channel = channel
+        self._address = address
+        self._timeout = timeout
+
+    @classmethod
+    def connect(
+        cls, address: str, *, timeout: float | None = TIMEOUT, tls: bool = False, ca_file: Path | None = None
+    ) -> CatalogClient:
+        """Return a client of the catalog at ``HOST:PORT``, which can be used in a ``with`` block.
+
+        The first call opens the connection.
+
+        Args:
+            address: the address of the server.
+            timeout: seconds for a call, including all messages of a stream; None is unlimited.
+            tls: use TLS, and verify the server's certificate.
+            ca_file: PEM file with the certificate authorities to trust instead of the system's.
+
+        Raises:
+            InvalidAddress: ``address`` is not ``HOST:PORT``.
+            CatalogError: ``ca_file`` does not contain a certificate.
+            OSError: ``ca_file`` cannot be read.
+        """
+        parsed = parse_address(address)
+        options = _channel_options(parsed)
+        if tls:
+            channel = grpc.secure_channel(str(parsed), grpc.ssl_channel_credentials(_authorities(ca_file)), options)
+        else:
+            channel = grpc.insecure_channel(str(parsed), options)
+        return cls(channel, str(parsed), timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and cancel all calls in progress."""
+        self._channel.close()
+
+    def is_healthy(self, service: str = "") -> bool:
+        """Return whether the server reports by the gRPC health protocol that it, or ``service``, is serving."""
+        check = self._channel.unary_unary(
+            _HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        try:
+            response = check(health_pb2.HealthCheckRequest(service=service), timeout=self._timeout)
+        except grpc.RpcError as error:
+            raise call_error(error, self._address, "Health/Check") from None
+        return bool(response.status == health_pb2.HealthCheckResponse.SERVING)
+
+    def list_packages(self) -> Stream[str]:
+        """Return the names of all packages."""
+        return self._call_stream("ListPackages", lambda message: str(message.name))
+
+    def get_package(self, name: str) -> Package:
+        """Return a package with its channels and their heads."""
+        return self._call("GetPackage", Package.from_message, name=name)
+
+    def get_bundle(self, package: str, channel: str, name: str) -> Bundle:
+        """Return a bundle of a channel, with its manifests if the catalog contains them."""
+        return self._call("GetBundle", Bundle.from_message, pkgName=package, channelName=channel, csvName=name)
+
+    def get_bundle_for_channel(self, package: str, channel: str) -> Bundle:
+        """Return the head of a channel. Servers of databases set only its name and its ClusterServiceVersion.
+
+        The protocol deprecates this method. Use ``get_package`` for the name of the head, and ``get_bundle``.
+        """
+        return self._call("GetBundleForChannel", Bundle.from_message, pkgName=package, channelName=channel)
+
+    def get_channel_entries_that_replace(self, name: str) -> Stream[ChannelEntry]:
+        """Return the entries of all channels that replace or skip the bundle ``name``; without any, the call fails."""
+        return self._call_stream("GetChannelEntriesThatReplace", ChannelEntry.from_message, csvName=name)
+
+    def get_bundle_that_replaces(self, name: str, package: str, channel: str) -> Bundle:
+        """Return a bundle of the channel that replaces or skips the bundle ``name``."""
+        return self._call(
+            "GetBundleThatReplaces", Bundle.from_message, csvName=name, pkgName=package, channelName=channel
+        )
+
+    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
+        """Return the entries whose bundles provide the API, one for each bundle that they replace or skip.
+
+        Without any, the call fails.
+        """
+        return self._call_stream(
+            "GetChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+        )
+
+    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
+        """Return the newest entries of each channel whose bundles provide the API; without any, the call fails."""
+        return self._call_stream(
+            "GetLatestChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+        )
+
+    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Bundle:
+        """Return the newest bundle in the default channel of a package that provides the API."""
+        return self._call("GetDefaultBundleThatProvides", Bundle.from_message, group=group, version=version, kind=kind)
+
+    def list_bundles(self) -> Stream[Bundle]:
+        """Return every bundle of every channel, with the bundles that it replaces and skips there."""
+        return self._call_stream("ListBundles", Bundle.from_message)
+
+    def list_custom_schemas(self, schema: str, package: str = "") -> Stream[dict[str, JsonValue]]:
+        """Return the documents of a custom schema in a package, or those without a package if its name is empty.
+
+        Servers of databases, and those of operator-registry before 1.69, do not implement this experimental call. It
+        transfers numbers as floating-point numbers, so integers above 2^53 are rounded.
+        """
+        return self._call_stream(CUSTOM_SCHEMAS, _document, schema=schema, packageName=package)
+
+    def _call(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> T:
+        call = self._channel.unary_unary(
+            ALL_METHODS[name].path,
+            request_serializer=request_class(name).SerializeToString,
+            response_deserializer=response_class(name).FromString,
+        )
+        try:
+            return convert(call(self._request(name, fields), timeout=self._timeout))
+        except grpc.RpcError as error:
+            raise call_error(error, self._address, name) from None
+
+    def _call_stream(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> Stream[T]:
+        method = ALL_METHODS[name]
+        call = self._channel.unary_stream(
+            method.path,
+            request_serializer=request_class(name).SerializeToString,
+            response_deserializer=response_class(name).FromString,
+        )
+        metadata = (ACKNOWLEDGEMENT,) if method.is_experimental else None
+        messages = call(self._request(name, fields), timeout=self._timeout, metadata=metadata)
+        return Stream(messages, convert, lambda error: call_error(error, self._address, name))
+
+    def _request(self, name: str, fields: dict[str, str]) -> Any:
+        try:
+            return request_class(name)(**fields)
+        except ValueError:
+            raise invalid_request(self._address, name, fields) from None
+
+
+def _document(message: Any) -> dict[str, JsonValue]:
+    """Return a Struct as JSON types, with sorted keys and integers where numbers are integral."""
+    return {key: _json_value(value) for key, value in sorted(MessageToDict(message).items())}
+
+
+def _json_value(value: Any) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _json_value(member) for key, member in sorted(value.items())}
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_INTEGER else value
+
+
+def _channel_options(address: Address) -> list[tuple[str, int]]:
+    """Return options for messages of unlimited size, as Go's client has, and for no proxy to this machine."""
+    options = [("grpc.max_receive_message_length", -1)]
+    return [*options, ("grpc.enable_http_proxy", 0)] if address.is_loopback else options
+
+
+def _authorities(ca_file: Path | None) -> bytes:
+    """Return the PEM certificates of a file, or else of the system, since gRPC does not use the system's."""
+    if ca_file is None:
+        system = ssl.create_default_context().get_ca_certs(binary_form=True)
+        return "".join(map(ssl.DER_cert_to_PEM_cert, system)).encode()
+    data = read_limited(ca_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with suppress(ssl.SSLError, ValueError):
+        context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
+    if not context.cert_store_stats()["x509"]:
+        raise CatalogError(f"{ca_file}: no PEM certificate found", hint="give a PEM file of certificate authorities")
+    return data

@@ -1,1 +1,0 @@
-"""Mirroring of indexes with all of their images."""

@@ -1,0 +1,178 @@
+"""The documents of a catalog as JSON lines in a temporary file, with an index by schema, package and name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from array import array
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from opmkit.documents.document_stream import read_documents
+from opmkit.documents.errors import InvalidDocument
+from opmkit.index.fbc.blobs import SourceLocation
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.load import read_file
+from opmkit.index.fbc.walk import iter_catalog_files
+from opmkit.index.fbc.write import json_line
+from opmkit.server.errors import ServerError
+from opmkit.server.response_cache import unnamed_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+FIELDS = ("schema", "package", "name")
+"""Fields that documents can be selected by."""
+TAG_LENGTH = 32
+"""Characters of the SHA-256 digest of the documents that are the tag."""
+_CHUNK_SIZE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the file."""
+
+    offset: int
+    length: int
+
+
+class ContentIndex(NamedTuple):
+    """The digest of the documents, their offsets, and their numbers by the values of each field."""
+
+    tag: str
+    offsets: array[int]
+    numbers: dict[str, dict[str, array[int]]]
+
+
+@dataclass(slots=True)
+class CatalogContent:
+    """The documents of a catalog in an unnamed file, which processes share.
+
+    Attributes:
+        modified: The time the file was written, in seconds.
+        tag: A digest of the content.
+    """
+
+    _file: IO[bytes]
+    modified: int = field(default_factory=lambda: int(time.time()))
+    tag: str = ""
+    _offsets: array[int] = field(default_factory=lambda: array("Q", [0]))
+    _numbers: dict[str, dict[str, array[int]]] = field(default_factory=lambda: {name: {} for name in FIELDS})
+
+    @classmethod
+    def write(cls, root: Path) -> CatalogContent:
+        """Write the documents of the catalog in the directory ``root``, in the order of its files.
+
+        Raises:
+            InvalidCatalog: a document is invalid.
+            DiskError: a file of the catalog cannot be read.
+            ServerError: the temporary file cannot be written.
+        """
+        try:
+            content = cls(unnamed_file())
+        except OSError as error:
+            raise _write_error(error) from error
+        digest = hashlib.sha256()
+        try:
+            for document, line in _documents(root):
+                digest.update(line)
+                content._add(document, line)
+        except BaseException:
+            content._file.close()
+            raise
+        content.tag = digest.hexdigest()[:TAG_LENGTH]
+        return content
+
+    def __enter__(self) -> CatalogContent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @classmethod
+    def from_index(cls, file: IO[bytes], index: ContentIndex) -> CatalogContent:
+        """Return content that was written before, with its index."""
+        return cls(file, tag=index.tag, _offsets=index.offsets, _numbers=index.numbers)
+
+    @property
+    def index(self) -> ContentIndex:
+        """The index of the documents."""
+        return ContentIndex(self.tag, self._offsets, self._numbers)
+
+    def copy_to(self, target: IO[bytes]) -> None:
+        """Write all documents to a file; raises OSError."""
+        for piece in self.read(self.everything):
+            target.write(piece)
+
+    @property
+    def everything(self) -> tuple[Section, ...]:
+        """The section with all documents."""
+        return (Section(0, self._offsets[-1]),)
+
+    def select(self, **wanted: str) -> tuple[Section, ...]:
+        """Return the documents whose fields have the wanted values, in the order of the catalog.
+
+        An empty value selects any.
+        """
+        found = [set(self._numbers[name].get(value, ())) for name, value in wanted.items() if value]
+        if not found:
+            return self.everything
+        return tuple(
+            Section(self._offsets[number], self._offsets[number + 1] - self._offsets[number])
+            for number in sorted(set.intersection(*found))
+        )
+
+    def read(self, sections: Iterable[Section]) -> Iterator[bytes]:
+        """Yield sections in pieces of moderate size."""
+        pending, size = [], 0
+        for section in sections:
+            end = section.offset + section.length
+            for offset in range(section.offset, end, _CHUNK_SIZE):
+                pending.append(os.pread(self._file.fileno(), min(_CHUNK_SIZE, end - offset), offset))
+                size += len(pending[-1])
+                if size >= _CHUNK_SIZE:
+                    yield b"".join(pending)
+                    pending, size = [], 0
+        if pending:
+            yield b"".join(pending)
+
+    def _add(self, document: dict[str, Any], line: bytes) -> None:
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            raise _write_error(error) from error
+        number = len(self._offsets) - 1
+        self._offsets.append(self._offsets[-1] + len(line))
+        for key, value in document.items():
+            numbers = self._numbers.get(key.casefold())
+            if numbers is not None and isinstance(value, str) and value:
+                numbers.setdefault(value, array("L")).append(number)
+
+
+def _documents(root: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield the documents of a catalog, each with its line."""
+    for name, path in iter_catalog_files(root):
+        for document in read_documents(read_file(path)):
+            location = SourceLocation(name, document.line)
+            if isinstance(document, InvalidDocument):
+                raise_findings([CatalogFinding(f"invalid YAML or JSON: {document.problem}").at(location)])
+            elif not isinstance(document.value, dict):
+                raise_findings([CatalogFinding("the document is not a mapping").at(location)])
+            else:
+                try:
+                    yield document.value, json_line(document.value)
+                except (ValueError, RecursionError) as error:
+                    raise_findings([CatalogFinding(f"the document cannot be written as JSON: {error}").at(location)])
+
+
+def _write_error(error: OSError) -> ServerError:
+    return ServerError(
+        f"temporary directory: writing the documents of the catalog failed: {error.strerror}",
+        hint="set TMPDIR to a writable directory with as much free space as the catalog needs",
+    )

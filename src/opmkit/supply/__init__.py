@@ -1,0 +1,1 @@
+"""For those who ship catalogs: mirrors, signatures and attestations."""

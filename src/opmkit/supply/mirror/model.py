@@ -1,0 +1,156 @@
+"""Requests, plans and reports of a mirror."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opmkit.core.errors import OpmkitError
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.spec import Descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRequest:
+    """An image to mirror.
+
+    Attributes:
+        reference: Its source. A digest takes precedence over a tag.
+        name: The name that its repository in the target is derived from; None for that of the source.
+        needed_by: Descriptions of what needs the image, for messages about failures.
+        tag: Its tag in the target. By default that of a source without a digest, else one derived from the digest, see
+            `opmkit.supply.mirror.names.digest_tag`.
+        last: Whether it is only copied after all others, because it refers to them.
+    """
+
+    reference: Reference
+    needed_by: tuple[str, ...] = ()
+    name: Reference | None = None
+    tag: str = ""
+    last: bool = False
+
+    @property
+    def target_name(self) -> Reference:
+        """The name that its repository in the target is derived from."""
+        return self.name or self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedManifest:
+    """A manifest or index to copy, and the blobs that it refers to, without foreign layers."""
+
+    digest: str
+    size: int
+    blobs: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedImage:
+    """An image with its name in the target.
+
+    Attributes:
+        request: The request.
+        digest: The digest of its manifest or index.
+        tag: Its tag in the target.
+        target: Its repository in the target, for messages.
+        manifests: Its manifests, children before their index. Empty if the target has the image.
+        missing: Bytes that the target lacks; None if that was not determined.
+        is_partial: Whether platforms were selected, so that the target gets an index without some of its images.
+    """
+
+    request: MirrorRequest
+    digest: str
+    tag: str
+    target: str
+    manifests: tuple[PlannedManifest, ...] = ()
+    missing: int | None = None
+    is_partial: bool = False
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the target has the image."""
+        return not self.manifests
+
+    @property
+    def blobs(self) -> dict[str, Descriptor]:
+        """The blobs of all manifests by digest."""
+        return {blob.digest: blob for manifest in self.manifests for blob in manifest.blobs}
+
+    @property
+    def size(self) -> int:
+        """Bytes of its manifests and blobs, each counted once; 0 if the target has the image."""
+        return sum(manifest.size for manifest in self.manifests) + sum(blob.size for blob in self.blobs.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorFailure:
+    """An image that cannot be mirrored.
+
+    Attributes:
+        image: Its source, as it was named.
+        error: The cause.
+        needed_by: What needs it.
+        is_target_error: Whether it could be read, but not written.
+    """
+
+    image: str
+    error: OpmkitError
+    needed_by: tuple[str, ...] = ()
+    is_target_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPlan:
+    """The images of a mirror, in the order of the requests, and those that cannot be read or named in the target."""
+
+    images: tuple[PlannedImage, ...]
+    failures: tuple[MirrorFailure, ...] = ()
+
+    def merge(self, other: MirrorPlan) -> MirrorPlan:
+        """Return a plan with the images of both."""
+        return MirrorPlan((*self.images, *other.images), (*self.failures, *other.failures))
+
+    @property
+    def absent(self) -> tuple[PlannedImage, ...]:
+        """The images that the target lacks."""
+        return tuple(image for image in self.images if not image.is_present)
+
+    @property
+    def present(self) -> tuple[PlannedImage, ...]:
+        """The images that the target has."""
+        return tuple(image for image in self.images if image.is_present)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the images that the target lacks; blobs and manifests that they share are counted once."""
+        return total_size(self.absent)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorReport:
+    """The result of a mirror.
+
+    Attributes:
+        copied: The images that were copied.
+        present: The images that the target had before.
+        failures: The images that could not be mirrored.
+        transferred: Bytes of blobs that were read from the sources.
+    """
+
+    copied: tuple[PlannedImage, ...]
+    present: tuple[PlannedImage, ...]
+    failures: tuple[MirrorFailure, ...] = ()
+    transferred: int = 0
+
+
+def total_size(images: Iterable[PlannedImage]) -> int:
+    """Return the bytes of the blobs and manifests of images, each digest counted once."""
+    sizes: dict[str, int] = {}
+    for image in images:
+        for manifest in image.manifests:
+            sizes[manifest.digest] = manifest.size
+            sizes.update((blob.digest, blob.size) for blob in manifest.blobs)
+    return sum(sizes.values())

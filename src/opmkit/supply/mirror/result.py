@@ -1,0 +1,153 @@
+"""Options and results of mirroring an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opmkit.supply.mirror.mirror import IndexMirror
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from opmkit.supply.mirror.load import MirrorLoad
+    from opmkit.supply.mirror.mirror import MirroredCatalog
+    from opmkit.supply.mirror.model import MirrorFailure, PlannedImage
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorOptions:
+    """Options of mirroring an index.
+
+    Attributes:
+        filters: Packages, channels and versions to mirror, ``PACKAGE[:CHANNEL,...][@RANGE]``; none for the whole index.
+        platforms: Platforms of image indexes to copy, such as ``linux/amd64``; none for all.
+        default_channels: Channels for packages whose default channel is not mirrored.
+        with_dependencies: Whether to mirror packages that mirrored bundles depend on.
+        target_catalog: Name of the catalog in the target, ``NAME[:TAG]``; "" for that of the index.
+        binary_image: Base of a new catalog image, or ``scratch``; None for that of the index.
+        signatures: Whether to copy signatures, attestations and other artifacts of the images as well.
+        continue_on_errors: Whether to copy the other images if some cannot be copied.
+        max_nested_paths: Components of a repository name in the target; None for any number.
+        have: Record of what earlier archives contain, which is created or updated, for an archive; None for none.
+        workers: Blobs to transfer at the same time.
+    """
+
+    filters: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    default_channels: Mapping[str, str] = field(default_factory=dict)
+    with_dependencies: bool = False
+    target_catalog: str = ""
+    binary_image: str | None = None
+    signatures: bool = True
+    continue_on_errors: bool = False
+    max_nested_paths: int | None = None
+    have: Path | None = None
+    workers: int = 8
+
+    @property
+    def needs_index(self) -> bool:
+        """Whether an option does not apply to a mirror in a directory or archive."""
+        selected = self.filters or self.platforms or self.default_channels or self.with_dependencies
+        return bool(selected or self.target_catalog or self.binary_image or self.have) or not self.signatures
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTransfer:
+    """An image of a mirror.
+
+    Attributes:
+        source: Reference in the source.
+        target: Reference in the target by tag.
+        digest: Digest in both.
+        status: ``present`` if the target had it before, ``copied``, or ``absent``.
+        needed_by: Descriptions of what needs the image.
+        size: Bytes of its manifests and blobs; 0 if the target had it.
+        missing: Bytes that the target lacks, None if that was not determined.
+    """
+
+    source: str
+    target: str
+    digest: str
+    status: str
+    needed_by: tuple[str, ...] = ()
+    size: int = 0
+    missing: int | None = None
+
+    @classmethod
+    def from_plan(cls, image: PlannedImage, *, is_copied: bool) -> ImageTransfer:
+        """Return the status of a planned image."""
+        status = "present" if image.is_present else "copied" if is_copied else "absent"
+        target, request = f"{image.target}:{image.tag}", image.request
+        source = str(request.reference)
+        return cls(source, target, image.digest, status, request.needed_by, image.size, image.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in JSON types, without sizes that do not apply."""
+        size = {} if self.status == "present" else {"size": self.size}
+        missing = {} if self.missing is None else {"missing": self.missing}
+        return {
+            "source": self.source,
+            "target": self.target,
+            "digest": self.digest,
+            "status": self.status,
+            "needed_by": list(self.needed_by),
+            **size,
+            **missing,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorResult:
+    """The images of a mirror or of a plan for one.
+
+    Attributes:
+        catalogs: The catalogs in the target, usually one.
+        images: The images.
+        failures: The images that could not be mirrored.
+        size: Bytes of the images that the target lacked; what they share is counted once.
+        transferred: Bytes of blobs that were read from the sources.
+        warnings: Warnings about the filtered catalog.
+    """
+
+    catalogs: tuple[MirroredCatalog, ...]
+    images: tuple[ImageTransfer, ...]
+    failures: tuple[MirrorFailure, ...] = ()
+    size: int = 0
+    transferred: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_mirror(cls, opened: IndexMirror | MirrorLoad) -> MirrorResult:
+        """Return the result of a mirror so far, that of the plan if it was not run."""
+        report = opened.report
+        copied = {id(image) for image in report.copied}
+        change = opened.catalog.change if isinstance(opened, IndexMirror) else None
+        return cls(
+            tuple(opened.catalogs),
+            tuple(ImageTransfer.from_plan(image, is_copied=id(image) in copied) for image in opened.plan.images),
+            report.failures,
+            opened.plan.size,
+            report.transferred,
+            change.warnings if change else (),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in JSON types, without warnings."""
+        catalogs = [
+            {"source": catalog.source, "target": f"{catalog.name}:{catalog.tag}", "digest": catalog.digest}
+            for catalog in self.catalogs
+        ]
+        failures = [
+            {"image": failure.image, **failure.error.to_dict(), "needed_by": list(failure.needed_by)}
+            for failure in self.failures
+        ]
+        return {
+            "catalog": catalogs[-1] if catalogs else None,
+            "catalogs": catalogs,
+            "images": [image.to_dict() for image in self.images],
+            "failures": failures,
+            "size": self.size,
+            "transferred": self.transferred,
+        }

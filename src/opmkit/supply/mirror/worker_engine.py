@@ -1,0 +1,214 @@
+"""Engine of mirrors that has the images planned and copied by an executor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from opmkit.core.executors import split_batches
+from opmkit.core.workers import WorkerPool
+from opmkit.imagetools.reference import Reference
+from opmkit.supply.mirror.attached import combine_attached, group_by_repository
+from opmkit.supply.mirror.copy import MAX_TARGET_FAILURES
+from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed
+from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport
+from opmkit.supply.mirror.mount_sources import find_mount_sources
+from opmkit.supply.mirror.plan import combine_planned
+from opmkit.supply.mirror.worker_tasks import AttachedTask, BlobTask, CopyRequest, CopyTask, PlanTask, SharedBlob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from opmkit.core.executors import TaskPool
+    from opmkit.core.progress import Progress
+    from opmkit.supply.mirror.copy import CopyOptions
+    from opmkit.supply.mirror.engine import LocalEngine, PlannedCopy
+    from opmkit.supply.mirror.model import MirrorRequest, PlannedImage
+    from opmkit.supply.mirror.worker_tasks import CopyOutcome, MirrorAccess
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MAX_SEARCHED = 256
+"""Images of one repository whose signatures one worker looks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorWorkers:
+    """Workers of a mirror with their access to the registries."""
+
+    pool: TaskPool
+    access: MirrorAccess
+
+    def map(
+        self, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T], progress: Progress, label: str, unit: str
+    ) -> Generator[R, None, None]:
+        """Yield the result of each item, and report the progress."""
+        progress.begin(label, len(items), unit)
+        try:
+            with closing(self.pool.map(task, items)) as results:
+                for result in results:
+                    yield result
+                    progress.advance(1)
+        finally:
+            progress.end()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEngine:
+    """Engine that distributes all images, except those that are copied last, which ``local`` copies."""
+
+    workers: MirrorWorkers
+    local: LocalEngine
+
+    def plan(self, requests: Sequence[MirrorRequest], progress: Progress) -> MirrorPlan:
+        """Find out which images the target lacks; see `plan_mirror`."""
+        first, last = [each for each in requests if not each.last], [each for each in requests if each.last]
+        task = PlanTask(self.workers.access, self.local.options)
+        sent = [replace(request, needed_by=()) for request in first]
+        results: list[PlannedImage | MirrorFailure] = []
+        with closing(self.workers.map(task, sent, progress, "Reading manifests", "images")) as planned:
+            for request, result in zip(first, planned, strict=True):
+                if not isinstance(result, MirrorFailure):
+                    results.append(replace(result, request=request))
+                elif result.is_target_error:
+                    raise result.error
+                else:
+                    results.append(replace(result, needed_by=request.needed_by))
+        last_plan = self.local.plan(last, progress) if last else MirrorPlan(())
+        return combine_planned((*results, *last_plan.images, *last_plan.failures))
+
+    def attached(
+        self, images: Sequence[PlannedImage], progress: Progress
+    ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+        """Return requests for the artifacts of images; see `attached_requests`."""
+        repositories = group_by_repository(map(_without_blobs, images))
+        groups = [part for repository in repositories for part in split_batches(repository, _MAX_SEARCHED)]
+        task = AttachedTask(self.workers.access)
+        with closing(self.workers.map(task, groups, progress, "Looking for signatures", "repositories")) as found:
+            return combine_attached(found)
+
+    def prepare_copy(self, plan: MirrorPlan, options: CopyOptions, progress: Progress) -> PlannedCopy:
+        """Prepare to copy the images that the target lacks."""
+        return WorkerCopy(plan, self, options, progress)
+
+
+class WorkerCopy:
+    """The copying of the images of a plan by workers. Blobs that images share are copied before the images."""
+
+    def __init__(self, plan: MirrorPlan, engine: WorkerEngine, options: CopyOptions, progress: Progress) -> None:
+        """Prepare to copy the images of ``plan`` that the target lacks."""
+        self._plan = plan
+        self._local = engine.local
+        self._workers = engine.workers
+        self._options = options
+        self._progress = progress
+        self._copied: list[PlannedImage] = []
+        self._failures: list[MirrorFailure] = []
+        self._target_failures = 0
+        self._transferred = 0
+        self._last: PlannedCopy | None = None
+
+    def report(self) -> MirrorReport:
+        """Return what was done so far."""
+        last = self._last.report() if self._last else MirrorReport((), ())
+        return MirrorReport(
+            (*self._copied, *last.copied),
+            self._plan.present,
+            (*self._plan.failures, *self._failures, *last.failures),
+            self._transferred + last.transferred,
+        )
+
+    def run(self) -> MirrorReport:
+        """Copy the images, those that are last in this process; see `MirrorCopy.run`.
+
+        Raises:
+            MirrorFailed: An image cannot be copied, and `CopyOptions.continue_on_errors` is not set.
+            TargetFailed: The target keeps failing.
+            ExecutorError: The executor has lost its workers.
+        """
+        images = [image for image in self._plan.absent if not image.request.last]
+        holders = self._find_holders(images)
+        shared = _shared_blobs(images, holders)
+        task = BlobTask(self._workers.access, self._options.workers)
+        with closing(self._workers.map(task, shared, self._progress, "Copying shared layers", "layers")) as copied:
+            for transferred in copied:
+                self._transferred += transferred
+        holders.update((each.blob.digest, self._in_target(each.target_name)) for each in shared)
+        self._copy(images, holders)
+        last = tuple(image for image in self._plan.images if image.request.last)
+        self._last = self._local.prepare_copy(MirrorPlan(last), self._options, self._progress)
+        self._last.run()
+        return self.report()
+
+    def _find_holders(self, images: Sequence[PlannedImage]) -> dict[str, Reference]:
+        """Return repositories of the target that have blobs of images, by digest."""
+        wanted = {digest for image in images for digest in image.blobs}
+        with WorkerPool(self._options.workers, "mirror") as pool:
+            found = find_mount_sources(self._plan.present, self._local.target, wanted, pool)
+        return {digest: self._in_target(name) for digest, name in found.items()}
+
+    def _in_target(self, name: Reference) -> Reference:
+        return Reference.parse(self._local.target.name(name))
+
+    def _copy(self, images: Sequence[PlannedImage], holders: Mapping[str, Reference]) -> None:
+        """Copy images; raise MirrorFailed or TargetFailed if that ends the copying."""
+        plan_options = replace(self._local.options, measure=False)
+        task = CopyTask(self._workers.access, plan_options, self._options)
+        remaining = iter(images)
+        self._progress.begin("Copying", len(images), "images")
+        try:
+            with closing(self._workers.pool.map(task, [_copy_request(image, holders) for image in images])) as outcomes:
+                for outcome in outcomes:
+                    self._record(outcome, list(islice(remaining, len(outcome.is_copied))))
+                    self._progress.advance(len(outcome.is_copied))
+        finally:
+            self._progress.end()
+
+    def _record(self, outcome: CopyOutcome, images: Sequence[PlannedImage]) -> None:
+        self._transferred += outcome.transferred
+        self._copied += [image for image, is_copied in zip(images, outcome.is_copied, strict=True) if is_copied]
+        for at, image in enumerate(images):
+            if outcome.is_copied[at]:
+                self._target_failures = 0
+            elif at in outcome.failures:
+                self._record_failure(outcome.failures[at], image.request)
+
+    def _record_failure(self, failed: MirrorFailure, request: MirrorRequest) -> None:
+        failure = replace(failed, image=str(request.reference), needed_by=request.needed_by)
+        self._failures.append(failure)
+        self._target_failures = self._target_failures + 1 if failure.is_target_error else 0
+        if not self._options.continue_on_errors:
+            raise MirrorFailed([failure])
+        if self._target_failures >= MAX_TARGET_FAILURES:
+            raise TargetFailed(failure)
+
+
+def _without_blobs(image: PlannedImage) -> PlannedImage:
+    return replace(image, manifests=tuple(replace(manifest, blobs=()) for manifest in image.manifests))
+
+
+def _shared_blobs(images: Sequence[PlannedImage], holders: Mapping[str, Reference]) -> list[SharedBlob]:
+    """Return the blobs of more than one image, with the first of these images."""
+    uses = Counter(digest for image in images for digest in image.blobs)
+    shared: dict[str, SharedBlob] = {}
+    for image in images:
+        for digest, blob in image.blobs.items():
+            if uses[digest] > 1 and digest not in shared:
+                request = image.request
+                shared[digest] = SharedBlob(blob, request.reference, request.target_name, holders.get(digest))
+    return list(shared.values())
+
+
+def _copy_request(image: PlannedImage, holders: Mapping[str, Reference]) -> CopyRequest:
+    request = replace(
+        image.request,
+        reference=image.request.reference.with_digest(image.digest),
+        name=image.request.target_name,
+        tag=image.tag,
+        needed_by=(),
+    )
+    return CopyRequest(request, {digest: holders[digest] for digest in image.blobs if digest in holders})

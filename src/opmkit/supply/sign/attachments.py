@@ -1,0 +1,135 @@
+"""Storage of signatures and attestations next to their image: under cosign's tags, and as referrers."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from opmkit.core.errors import LimitExceeded
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage
+from opmkit.imagetools.referrers import digest_tag
+from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, media_types, sha256_digest
+from opmkit.imagetools.spec.fields import dump_json
+from opmkit.imagetools.tag_update import update_tag
+from opmkit.supply.sign.documents import BUNDLE_V03
+from opmkit.supply.sign.errors import InvalidSignature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.imagetools.repository import ImageSource, Repository
+
+SIGNATURE_SUFFIX, ATTESTATION_SUFFIX = ".sig", ".att"
+SIMPLE_SIGNING_LAYER = "application/vnd.dev.cosign.simplesigning.v1+json"
+ENVELOPE_LAYER = "application/vnd.dsse.envelope.v1+json"
+SIGNATURE_ANNOTATION = "dev.cosignproject.cosign/signature"
+PREDICATE_ANNOTATION = "predicateType"
+CONTENT_ERRORS = (InvalidSignature, InvalidImage, LimitExceeded, DigestMismatch, UnsupportedImage, NotFound)
+"""Errors of a single attachment, which do not prevent others from being valid."""
+_BUNDLE_TYPES = "application/vnd.dev.sigstore.bundle"
+_BUNDLE_CONTENT, _BUNDLE_PREDICATE = "dev.sigstore.bundle.content", "dev.sigstore.bundle.predicateType"
+_EMPTY = b"{}"
+_NO_TIME = "0001-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A blob that is attached to an image, and the place that it is read from."""
+
+    source: ImageSource
+    descriptor: Descriptor
+
+    def read(self, limit: int) -> bytes:
+        """Return the verified content.
+
+        Raises:
+            InvalidSignature: It is larger than ``limit`` bytes.
+        """
+        if self.descriptor.size > limit:
+            raise InvalidSignature(f"it is larger than {limit} bytes")
+        with self.source.open_blob(self.descriptor) as stream:
+            return stream.read()
+
+
+def tagged_attachments(source: ImageSource, digest: str, suffix: str, media_type: str) -> Iterator[Attachment]:
+    """Yield the layers of a media type under cosign's tag for an image.
+
+    Raises:
+        InvalidSignature: The tag names something else than a manifest.
+    """
+    try:
+        manifest = source.get_manifest(digest_tag(digest, suffix))
+    except NotFound:
+        return
+    if isinstance(manifest, IndexManifest):
+        raise InvalidSignature(f"tag {digest_tag(digest, suffix)}: expected a manifest, not an index")
+    for layer in manifest.layers:
+        if layer.media_type == media_type:
+            yield Attachment(source, layer)
+
+
+def attached_bundles(source: ImageSource, digest: str) -> Iterator[Attachment | InvalidSignature]:
+    """Yield the Sigstore bundles that refer to an image, and an error for each that cannot be read."""
+    for referrer in source.referrers(digest):
+        if not referrer.artifact_type.startswith(_BUNDLE_TYPES):
+            continue
+        try:
+            manifest = source.get_manifest(referrer.digest)
+        except CONTENT_ERRORS as error:
+            yield InvalidSignature(error.message)
+            continue
+        if isinstance(manifest, IndexManifest) or len(manifest.layers) != 1:
+            yield InvalidSignature(f"referrer {referrer.digest}: expected a manifest with one layer")
+        else:
+            yield Attachment(source, manifest.layers[0])
+
+
+def attach_layer(
+    repository: Repository, digest: str, suffix: str, content: bytes, media_type: str, annotations: Mapping[str, str]
+) -> None:
+    """Add a layer to the manifest under cosign's tag for an image, unless it is there; safe with other writers."""
+    layer = Descriptor(media_type, sha256_digest(content), len(content), annotations=dict(annotations))
+    repository.put_blob(layer, partial(io.BytesIO, content))
+
+    def add(current: Manifest | IndexManifest | None) -> Manifest:
+        if isinstance(current, IndexManifest):
+            raise InvalidSignature(
+                f"tag {digest_tag(digest, suffix)}: expected a manifest, not an index", hint="delete the tag"
+            )
+        if current and layer in current.layers:
+            return current
+        layers = [*(current.layers if current else ()), layer]
+        config = _put_config(repository, layers)
+        return Manifest.build(config, layers, current.annotations if current else None)
+
+    update_tag(repository, digest_tag(digest, suffix), add)
+
+
+def attach_bundle(repository: Repository, subject: Descriptor, content: bytes, predicate_type: str) -> None:
+    """Store a Sigstore bundle as a referrer of an image."""
+    config = Descriptor(media_types.OCI_EMPTY, sha256_digest(_EMPTY), len(_EMPTY))
+    layer = Descriptor(BUNDLE_V03, sha256_digest(content), len(content))
+    repository.put_blob(config, partial(io.BytesIO, _EMPTY))
+    repository.put_blob(layer, partial(io.BytesIO, content))
+    annotations = {_BUNDLE_CONTENT: "dsse-envelope", _BUNDLE_PREDICATE: predicate_type}
+    image = Descriptor(subject.media_type, subject.digest, subject.size)
+    repository.put_manifest(Manifest.build(config, [layer], annotations, artifact_type=BUNDLE_V03, subject=image))
+
+
+def _put_config(repository: Repository, layers: list[Descriptor]) -> Descriptor:
+    """Store an image configuration for the layers, which cosign expects."""
+    content = dump_json(
+        {
+            "architecture": "",
+            "os": "",
+            "created": _NO_TIME,
+            "config": {},
+            "history": [{"created": _NO_TIME}] * len(layers),
+            "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
+        }
+    )
+    config = Descriptor(media_types.OCI_CONFIG, sha256_digest(content), len(content))
+    repository.put_blob(config, partial(io.BytesIO, content))
+    return config
