@@ -19,7 +19,7 @@ HEAVY = {
     *("cryptography", "nacl", "sigstore"),
     "_hashlib",
     "opmkit.bundle.model",
-    "opmkit.index.graph_page",
+    "opmkit.index.pictures.page",
 }
 
 

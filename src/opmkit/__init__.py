@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+    from opmkit.index.diff.differences import Difference, IndexComparison
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
-    from opmkit.index.image.gate import IndexRequirements
     from opmkit.index.image.source import IndexSource
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
-    from opmkit.index.operations.diff.differences import Difference, IndexComparison
+    from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
-    from opmkit.index.template_rendering.options import TemplateOptions
-    from opmkit.index.template_rendering.result import RenderedCatalog, RenderedTemplates
+    from opmkit.index.templates.repository.options import TemplateOptions
+    from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.results import (
@@ -164,7 +164,7 @@ _MODULES = {
         "BuiltIndex",
         "IndexPlan",
     ),
-    "opmkit.index.image.gate": ("IndexRequirements",),
+    "opmkit.index.operations.gate": ("IndexRequirements",),
     "opmkit.index.image.source": ("IndexSource",),
     "opmkit.supply.mirror.result": (
         "ImageTransfer",
@@ -179,7 +179,7 @@ _MODULES = {
         "AddOptions",
         "Placement",
     ),
-    "opmkit.index.operations.diff.differences": (
+    "opmkit.index.diff.differences": (
         "Difference",
         "IndexComparison",
     ),
@@ -190,8 +190,8 @@ _MODULES = {
     "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
-    "opmkit.index.template_rendering.options": ("TemplateOptions",),
-    "opmkit.index.template_rendering.result": (
+    "opmkit.index.templates.repository.options": ("TemplateOptions",),
+    "opmkit.index.templates.repository.result": (
         "RenderedCatalog",
         "RenderedTemplates",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.operations.change import Change, ChangeResult, EditResult
+from opmkit.index.change import Change, ChangeResult, EditResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable

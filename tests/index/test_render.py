@@ -14,15 +14,14 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.image.source import INDEXES, IndexSource
-from opmkit.index.render import RenderOptions, open_render_cache, render
-from opmkit.index.rendering.database_blobs import database_to_blobs
-from opmkit.index.rendering.image_template import ImageTemplate
+from opmkit.index.render import ImageTemplate, RenderOptions, open_render_cache, render
 from opmkit.index.sqlite import open_database
 from tests.bundle.samples import files
 from tests.kit.bundles import bundle_content, bundle_image, push_image, resolve_digest

@@ -8,8 +8,7 @@ from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.image.source import SourceKind
-from opmkit.index.render import RenderOptions, render
-from opmkit.index.rendering.image_template import ImageTemplate
+from opmkit.index.render import ImageTemplate, RenderOptions, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle import ManifestCache, parse_bundle
+from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, Blobs
 from opmkit.index.fbc.compat import Compat
@@ -25,7 +26,6 @@ from opmkit.index.operations.prune import (
 from opmkit.index.operations.remove import remove_from_catalog, remove_from_database
 from opmkit.index.operations.truncate.fbc import truncate_bundles
 from opmkit.index.operations.truncate.sqlite import truncate_bundles as truncate_in_database
-from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import IndexDatabase, replace_database
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.bundle import Bundle
+    from opmkit.index.change import EditResult
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from opmkit.index.operations.change import EditResult
     from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()

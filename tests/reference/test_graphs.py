@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.drawing.filter import GraphFilter
-from opmkit.index.drawing.mermaid import render_mermaid
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import read_blobs
+from opmkit.index.pictures.filter import GraphFilter
+from opmkit.index.pictures.mermaid import render_mermaid
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm
 from tests.kit.shared import SHARED, needs_shared

@@ -47,7 +47,7 @@ class ContentOperations(Session):
         """
         from opmkit.index.fbc.migrate import MigrationLevel
         from opmkit.index.image.build import BuiltIndex, build_index
-        from opmkit.index.image.merge import MergeIndexes
+        from opmkit.index.operations.merge.merge import MergeIndexes
         from opmkit.index.operations.merge.owners import read_owners
 
         if plan.from_index:
@@ -90,8 +90,8 @@ class ContentOperations(Session):
             ValueError: The plan is to rebase, but has no ``from_index``.
         """
         from opmkit.index.image.build import BuiltIndex, build_index
-        from opmkit.index.image.copy import NEW_TARGET, CopyPackages
         from opmkit.index.image.source import IndexSource
+        from opmkit.index.operations.copy.copy import NEW_TARGET, CopyPackages
         from opmkit.index.operations.filter.package_filter import PackageFilter
 
         _check_rebase(plan)

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.core.progress import Progress
+    from opmkit.index.change import Change
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.add.options import AddOptions
-    from opmkit.index.operations.change import Change
 
 
 class IndexOperations(Session):

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.core.progress import Progress
+    from opmkit.index.diff.differences import IndexComparison
     from opmkit.index.fbc.check.result import CatalogResult
-    from opmkit.index.image.gate import IndexRequirements
-    from opmkit.index.operations.diff.differences import IndexComparison
+    from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.related_images import UsedImage
 
 
@@ -37,8 +37,8 @@ class InspectionOperations(Session):
         """
         from opmkit.index.fbc.check.result import validate
         from opmkit.index.fbc.compat import Compat
-        from opmkit.index.image.gate import IndexRequirements, with_published
         from opmkit.index.image.source import IndexSource
+        from opmkit.index.operations.gate import IndexRequirements, with_published
         from opmkit.supply.sign.bundle_images import with_signatures
 
         required = requirements or IndexRequirements()
@@ -66,8 +66,8 @@ class InspectionOperations(Session):
             ImageToolsError: An image cannot be read.
             ValueError: A kind is unknown.
         """
-        from opmkit.index.image.compare import compare_indexes
-        from opmkit.index.operations.diff.differences import IndexComparison, find_unknown_kind, select_differences
+        from opmkit.index.diff.differences import IndexComparison, find_unknown_kind, select_differences
+        from opmkit.index.operations.diff import compare_indexes
 
         if unknown := find_unknown_kind(fail_on):
             raise ValueError(unknown)
@@ -100,10 +100,9 @@ class InspectionOperations(Session):
             BundleError: A bundle is invalid.
             ImageToolsError: An image cannot be read.
         """
-        from opmkit.index.image.related_images import follow_bundles, index_images
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.filter.package_filter import PackageFilter
-        from opmkit.index.operations.related_images import group_by_image
+        from opmkit.index.operations.related_images import follow_bundles, group_by_image, index_images
 
         parsed = list(map(PackageFilter.parse, filters))
         uses = index_images(IndexSource.find(lambda: self._tool, index, build_context=True), parsed)

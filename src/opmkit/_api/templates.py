@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.core.progress import Progress
-    from opmkit.index.template_rendering.options import TemplateOptions
-    from opmkit.index.template_rendering.result import RenderedTemplates
+    from opmkit.index.templates.repository.options import TemplateOptions
+    from opmkit.index.templates.repository.result import RenderedTemplates
 
 
 class TemplateOperations(Session):
@@ -44,9 +44,9 @@ class TemplateOperations(Session):
             ValueError: Options are unknown, or exclude each other.
         """
         from opmkit.index.render import open_render_cache
-        from opmkit.index.template_rendering.discovery import find_templates
-        from opmkit.index.template_rendering.options import TemplateOptions
-        from opmkit.index.template_rendering.run import render_plan
+        from opmkit.index.templates.repository.discovery import find_templates
+        from opmkit.index.templates.repository.options import TemplateOptions
+        from opmkit.index.templates.repository.run import render_plan
 
         cache = open_render_cache(self._store.cache_directory("bundles"))
         run = (options or TemplateOptions()).run_options(output, cache, check=check)

@@ -42,7 +42,7 @@ def _initialize(
 
     [bold]Example:[/] initializer --manifests deploy/olm-catalog --output bundles.db
     """
-    from opmkit.index.operations.change import change_database
+    from opmkit.index.change import change_database
     from opmkit.index.operations.initialize.directory import InitializeDatabase
 
     change = InitializeDatabase(manifests, permissive)

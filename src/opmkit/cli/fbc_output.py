@@ -19,9 +19,9 @@ from opmkit.index.fbc.compat import Change, Compat
 if TYPE_CHECKING:
     from opmkit.bundle.validation.openshift import OpenShiftVersion
     from opmkit.core.cache import ResultCache
-    from opmkit.index.drawing.mermaid import MermaidGraph
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.pictures.mermaid import MermaidGraph
 
 
 class CatalogFormat(StrEnum):

@@ -99,9 +99,9 @@ class AddFlags:
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
+        from opmkit.index.diff.differences import find_unknown_kind
         from opmkit.index.modes import UpdateMode
         from opmkit.index.operations.add.options import AddOptions
-        from opmkit.index.operations.diff.differences import find_unknown_kind
 
         kinds = tuple(filter(None, self.fail_on or ()))
         if unknown := find_unknown_kind(kinds):

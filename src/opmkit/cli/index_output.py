@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from opmkit.cli.container_tools import ContainerTools
     from opmkit.cli.target_flags import OutputFlags
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.change import AppliedChange, Change
     from opmkit.index.image.build import BuiltIndex, IndexPlan
-    from opmkit.index.operations.change import AppliedChange, Change
 
 _INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
 
@@ -89,7 +89,7 @@ def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
 
 def _print_diff(result: AppliedChange) -> None:
     """Print what would change; that nothing would, only if no report shows it."""
-    from opmkit.index.operations.diff.report import diff_as_text, diff_totals
+    from opmkit.index.diff.report import diff_as_text, diff_totals
 
     if result.diff or not result.report:
         print_text(diff_as_text(result.diff))

@@ -12,7 +12,7 @@ from opmkit.cli.errors import conflicting_flags
 from opmkit.cli.go_commands import given_flags
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.templates.edit.edges import EdgeOptions
+    from opmkit.index.templates.edit.edges import EdgeOptions
 
 EDGES_PANEL = "Update edges"
 _POSITIONS = ("replaces", "after", "before", "by-version")
@@ -73,7 +73,7 @@ class EdgeFlags:
 
     def options(self, ctx: typer.Context) -> EdgeOptions:
         """Return the edges; raises UsageError for several positions."""
-        from opmkit.index.fbc.templates.edit.edges import EdgeOptions
+        from opmkit.index.templates.edit.edges import EdgeOptions
 
         given = given_flags(ctx)
         positions = [f"--{flag}" for flag in _POSITIONS if flag in given]

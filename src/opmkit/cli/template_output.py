@@ -15,7 +15,7 @@ from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
     from opmkit.cli.template_flags import EditFlags
-    from opmkit.index.fbc.templates.edit.result import TemplateEdit
+    from opmkit.index.templates.edit.result import TemplateEdit
 
 Edit: TypeAlias = Callable[[str, bytes], "TemplateEdit"]
 """Edits a template, given by its name and content."""
@@ -32,7 +32,7 @@ def edit_files(paths: Mapping[str, Path], edit: Edit, flags: EditFlags) -> None:
         TemplateOutdated: a template would change, with ``--check``.
         OpmkitError: a template cannot be edited, read or written.
     """
-    from opmkit.index.fbc.templates.edit.write import change_files, read_template
+    from opmkit.index.templates.edit.write import change_files, read_template
 
     edits: dict[str, TemplateEdit] = {}
     before: dict[str, bytes] = {}

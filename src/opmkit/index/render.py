@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,10 @@ from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document_stream import Document
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.store.directory import cache_directory
+from opmkit.index.convert.database_blobs import database_to_blobs
+from opmkit.index.convert.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
+from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import Change, Compat
 from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
@@ -28,8 +33,6 @@ from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
-from opmkit.index.rendering.database_blobs import database_to_blobs
-from opmkit.index.rendering.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
 from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
@@ -38,9 +41,10 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.worker_options import WorkerOptions
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.image.source import GetRegistryTool
-    from opmkit.index.rendering.image_template import ImageTemplate
+
 
 T = TypeVar("T")
 
@@ -296,3 +300,76 @@ def _get_cached(cache: ResultCache, digest: str) -> _CachedBundle | None:
         return _CachedBundle(bundles[0], tuple(entry["warnings"]))
     except (orjson.JSONDecodeError, LookupError, TypeError):
         return None
+
+
+_ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_FIELDS = ("Package", "Name", "Version")
+_HINT = f"use the fields {', '.join(f'{{{{.{name}}}}}' for name in _FIELDS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTemplate:
+    """A template in a subset of Go's syntax: texts, and the names of the fields between them."""
+
+    texts: tuple[str, ...]
+    fields: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, template: str) -> ImageTemplate:
+        """Parse a template; raise CatalogError if it is invalid."""
+        *texts, last = _ACTION.split(template)
+        if "{{" in last:
+            raise CatalogError(f"invalid image template {template!r}: {{{{ without }}}}", hint=_HINT)
+        return cls((*texts[::2], last), tuple(_field(action, template) for action in texts[1::2]))
+
+    def image(self, bundle: Bundle) -> str:
+        """Return the image name of a bundle."""
+        values = {"Package": bundle.package, "Name": bundle.name, "Version": bundle.version}
+        filled = (values[field] + text for field, text in zip(self.fields, self.texts[1:], strict=True))
+        return self.texts[0] + "".join(filled)
+
+
+def _field(content: str, template: str) -> str:
+    action = content.strip()
+    name = action.removeprefix(".")
+    if action != f".{name}" or name not in _FIELDS:
+        raise CatalogError(f"invalid image template {template!r}: unknown field {{{{{content}}}}}", hint=_HINT)
+    return name
+
+
+CACHE = "bundles"
+"""Name of the cache of rendered bundles in the embedded image store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The blobs of a reference, or the error, and the warnings about it."""
+
+    result: Blobs | OpmkitError
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderTask:
+    """Renders references with the tool and the cache of the process that it runs in; see `RenderOptions`."""
+
+    worker: WorkerOptions
+    level: MigrationLevel = MigrationLevel.NONE
+    image_template: ImageTemplate | None = None
+    compat: Compat = Compat.NEWEST
+    use_cache: bool = True
+
+    def __call__(self, references: Sequence[str]) -> list[Rendered]:
+        """Return one result per reference, in their order."""
+        tool, warnings, results = self.worker.tool(), [], []
+        options = RenderOptions(
+            level=self.level,
+            image_template=self.image_template,
+            cache=open_render_cache(cache_directory(CACHE)) if self.use_cache else None,
+            warn=lambda warning: warnings.append(warning),
+            compat=self.compat,
+        )
+        for _, result in render_settled(lambda: tool, references, options):
+            results.append(Rendered(result, tuple(warnings)))
+            warnings.clear()
+        return results

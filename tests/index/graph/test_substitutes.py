@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.index.convert.database_catalog import load_catalog
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 

@@ -21,7 +21,7 @@ from tests.kit.images import multi_image, small_image
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.index.operations.change import Change
+    from opmkit.index.change import Change
     from opmkit.index.sqlite import IndexDatabase
 
 

@@ -34,7 +34,7 @@ from tests.kit.requirements import require
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.index.operations.change import Change
+    from opmkit.index.change import Change
     from opmkit.index.sqlite import IndexDatabase
     from tests.kit.engines import Engine
 

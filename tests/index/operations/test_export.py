@@ -14,10 +14,10 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryOptions
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools import open_tool
+from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
-from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
 from opmkit.index.sqlite.packages import deprecated_bundles
 from tests.index.builders import bundle

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.index.convert.database_catalog import load_catalog
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
 from opmkit.index.fbc.model import Catalog, Channel, Package
 from opmkit.index.operations.list import list_bundles, list_channels, list_packages
-from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import open_database
 from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.shared import Case, cases, needs_shared

@@ -26,7 +26,7 @@ from tests.kit.randomcatalogs import random_catalog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opmkit.index.operations.change import EditResult
+    from opmkit.index.change import EditResult
 
 CHANNELS = ["alpha", "beta", "stable", "new"]
 

@@ -9,10 +9,9 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.load import parse_blobs, stream_blobs
-from opmkit.index.image.related_images import index_images
 from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.filter.package_filter import PackageFilter
-from opmkit.index.operations.related_images import ImageKind, ImageUse, group_by_image, images_in_catalog
+from opmkit.index.operations.related_images import ImageKind, ImageUse, group_by_image, images_in_catalog, index_images
 from tests.kit.catalogs import write_library
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from opmkit.author.pin.pin import changed_images
 from opmkit.author.pin.pinnable_file import PinnableFile
 from opmkit.author.pin.resolve import PinOptions, resolve_images
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.index.change import CatalogChange, EditResult
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import to_json
-from opmkit.index.operations.change import CatalogChange, EditResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from opmkit.author.pin.image_use import EmbeddedFile, Role, UnpinnableUse, mappi
 from opmkit.author.pin.object_images import find_in_annotations, find_object_images
 from opmkit.documents.field_path import format_path
 from opmkit.index.fbc.blobs import BUNDLE, BUNDLE_OBJECT, CSV_METADATA
-from opmkit.index.fbc.templates import basic, semver, substitutes
+from opmkit.index.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,11 +11,11 @@ from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.operations.initialize.directory import initialize
-from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
 
 if TYPE_CHECKING:

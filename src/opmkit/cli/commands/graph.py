@@ -19,8 +19,8 @@ from opmkit.index.fbc.compat import Compat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.pictures.view import PackageView
 
 
 def render_graph(
@@ -46,8 +46,8 @@ def render_graph(
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
-    from opmkit.index.drawing.filter import GraphFilter
-    from opmkit.index.drawing.mermaid import render_mermaid
+    from opmkit.index.pictures.filter import GraphFilter
+    from opmkit.index.pictures.mermaid import render_mermaid
 
     if not references:
         raise UsageError("requires at least 1 arg(s), only received 0", ctx.command_path)
@@ -92,8 +92,8 @@ def graph(
 
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
-    from opmkit.index.drawing.view import package_views
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.pictures.view import package_views
 
     if channel and not package:
         raise UsageError("--channel requires a package", "opm index graph")
@@ -107,11 +107,11 @@ def graph(
 
 
 def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
-    from opmkit.index.drawing.dot import render_dot
-    from opmkit.index.drawing.mermaid import render_mermaid
-    from opmkit.index.drawing.problems import package_problems
-    from opmkit.index.drawing.svg import render_svg
-    from opmkit.index.graph_page.page import render_page
+    from opmkit.index.pictures.dot import render_dot
+    from opmkit.index.pictures.mermaid import render_mermaid
+    from opmkit.index.pictures.page.page import render_page
+    from opmkit.index.pictures.problems import package_problems
+    from opmkit.index.pictures.svg import render_svg
 
     if output is GraphFormat.MERMAID:
         channels = tuple(channel for package in packages for channel in package.channels)

@@ -30,7 +30,7 @@ from opmkit.cli.target_flags import OutputFlags, TargetFlags
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.operations.change import Change
+    from opmkit.index.change import Change
 
 Bundles = Annotated[
     list[str] | None,
@@ -241,9 +241,9 @@ def update(
 
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
+    from opmkit.index.change import ChangeSequence
     from opmkit.index.image.build import build_index
     from opmkit.index.operations.add.change import AddBundles
-    from opmkit.index.operations.change import ChangeSequence
 
     placement = placement_flags.placement(ctx, update_flags.add or [])
     tools = tool_flags.open(registry_flags, ctx.command_path)

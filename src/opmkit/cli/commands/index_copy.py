@@ -66,8 +66,8 @@ def copy(
       opm index copy lagoon-operator --from quay.io/me/test:1 --to ./catalog --prefer last --dry-run
     """
     from opmkit.index.image.build import BuiltIndex, build_index
-    from opmkit.index.image.copy import NEW_TARGET, CopyPackages
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.copy.copy import NEW_TARGET, CopyPackages
     from opmkit.index.operations.filter.package_filter import PackageFilter
 
     require_flags(ctx, "from")

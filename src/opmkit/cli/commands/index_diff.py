@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.imagetools.tools import ContainerTool
-    from opmkit.index.operations.diff.differences import Difference
-    from opmkit.index.operations.diff.model import IndexDiff
+    from opmkit.index.diff.differences import Difference
+    from opmkit.index.diff.model import IndexDiff
 
 
 class DiffFormat(StrEnum):
@@ -68,9 +68,9 @@ def diff(
 
       opm index diff quay.io/me/catalog:1 ./catalog --fail-on removed,changed-bundle
     """
-    from opmkit.index.image.compare import compare_indexes
-    from opmkit.index.operations.diff.differences import find_unknown_kind, select_differences
-    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown
+    from opmkit.index.diff.differences import find_unknown_kind, select_differences
+    from opmkit.index.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown
+    from opmkit.index.operations.diff import compare_indexes
 
     kinds = list(filter(None, fail_on or ()))
     if unknown := find_unknown_kind(kinds):
@@ -102,12 +102,12 @@ def diff(
 
 def _render_page(tool: ContainerTool, before: str, after: str) -> tuple[bytes, IndexDiff]:
     """Return the page of the update graphs, and the differences; databases are converted to file-based catalogs."""
-    from opmkit.index.drawing.problems import package_problems
-    from opmkit.index.drawing.view import package_views
-    from opmkit.index.graph_page.comparison import compare_catalogs
-    from opmkit.index.graph_page.page import render_comparison
+    from opmkit.index.diff.fbc import diff_blobs
     from opmkit.index.image.source import INDEXES, IndexSource
-    from opmkit.index.operations.diff.fbc import diff_blobs
+    from opmkit.index.pictures.page.comparison import compare_catalogs
+    from opmkit.index.pictures.page.page import render_comparison
+    from opmkit.index.pictures.problems import package_problems
+    from opmkit.index.pictures.view import package_views
 
     sources = [IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after)]
     for source in sources:

@@ -63,10 +63,9 @@ def images(
 
       opm index images quay.io/me/lagoon-bundle:1 --recursive --only bundle
     """
-    from opmkit.index.image.related_images import follow_bundles, index_images
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.filter.package_filter import PackageFilter
-    from opmkit.index.operations.related_images import group_by_image
+    from opmkit.index.operations.related_images import follow_bundles, group_by_image, index_images
 
     parsed = list(map(PackageFilter.parse, filters or []))
     tool = registry_flags.tool_named(container_tool)

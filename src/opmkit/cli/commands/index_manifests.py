@@ -258,7 +258,7 @@ def _olm_v0_objects(
     """Return the objects for OLM v0, and print warnings."""
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.tools import NO_ENGINE
-    from opmkit.index.image.server import with_server
+    from opmkit.index.operations.manifests.image_server import with_server
     from opmkit.index.operations.manifests.resources import build_manifests, is_available
 
     try:

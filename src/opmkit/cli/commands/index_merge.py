@@ -77,7 +77,7 @@ def merge(
     """
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import BuiltIndex, build_index
-    from opmkit.index.image.merge import MergeIndexes
+    from opmkit.index.operations.merge.merge import MergeIndexes
     from opmkit.index.operations.merge.owners import read_owners
 
     if len(indexes) < 2:

@@ -38,11 +38,11 @@ def migrate(
 
     [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
     """
+    from opmkit.index.convert.releases import migrated_index
     from opmkit.index.fbc.directory import require_empty, write_catalog
     from opmkit.index.image.source import INDEXES
     from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as rendered
-    from opmkit.index.rendering.releases import migrated_index
 
     rendering = RenderOptions(kinds=INDEXES, level=parse_level(migrate_level, compat), compat=compat)
     require_empty(directory)

@@ -21,7 +21,7 @@ from opmkit.cli.signing_flags import require_signatures
 from opmkit.cli.target_flags import OutputFlags
 
 if TYPE_CHECKING:
-    from opmkit.index.operations.change import AppliedChange, Change
+    from opmkit.index.change import AppliedChange, Change
 
 DEFAULT_DATABASE = Path("bundles.db")
 
@@ -163,7 +163,7 @@ def serve(
 
 def _apply(change: Change, path: Path, output_flags: OutputFlags, *, must_exist: bool = True) -> AppliedChange:
     """Apply a change to the database at ``path``, or to a copy for a dry run."""
-    from opmkit.index.operations.change import change_database
+    from opmkit.index.change import change_database
 
     with waiting(f"Changing {path}"):
         return change_database(path, change, must_exist=must_exist, dry_run=output_flags.dry_run)

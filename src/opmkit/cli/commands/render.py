@@ -77,9 +77,8 @@ def render(
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.render import RenderOptions
+    from opmkit.index.render import ImageTemplate, RenderOptions
     from opmkit.index.render import render as render_references
-    from opmkit.index.rendering.image_template import ImageTemplate
 
     if migrate and migrate_level:
         raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
@@ -104,7 +103,7 @@ def render(
 def _render_by_workers(executor: CommandExecutor, references: Sequence[str], options: RenderOptions) -> Blobs:
     """Return the blobs of all references, and print the warnings; raise the first error."""
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.render_batch import RenderTask
+    from opmkit.index.render import RenderTask
 
     executor.check_paths(reference for reference in references if Path(reference).exists())
     task = RenderTask(

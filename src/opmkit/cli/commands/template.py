@@ -18,8 +18,8 @@ from opmkit.cli.template_output import edit_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
-    from opmkit.index.fbc.templates.edit.result import TemplateEdit
+    from opmkit.index.templates.edit.bundles import TemplateBundle
+    from opmkit.index.templates.edit.result import TemplateEdit
 
 TemplateArgument = Annotated[Path, typer.Argument(metavar="TEMPLATE", help="Template file, in YAML or JSON")]
 
@@ -69,9 +69,9 @@ def add(
 
       opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
-    from opmkit.index.fbc.templates.edit.apply import AddOptions
-    from opmkit.index.fbc.templates.edit.apply import add as add_to_template
-    from opmkit.index.fbc.templates.edit.template import EditableTemplate
+    from opmkit.index.templates.edit.apply import AddOptions
+    from opmkit.index.templates.edit.apply import add as add_to_template
+    from opmkit.index.templates.edit.template import EditableTemplate
 
     _check_exists(template)
     options = AddOptions(
@@ -123,9 +123,9 @@ def promote(
 
       opm template promote semver.yaml quay.io/me/lagoon-bundle:0.3.0 --to stable
     """
-    from opmkit.index.fbc.templates.edit.apply import PromoteOptions
-    from opmkit.index.fbc.templates.edit.apply import promote as promote_in_template
-    from opmkit.index.fbc.templates.edit.template import EditableTemplate
+    from opmkit.index.templates.edit.apply import PromoteOptions
+    from opmkit.index.templates.edit.apply import promote as promote_in_template
+    from opmkit.index.templates.edit.template import EditableTemplate
 
     if not to_channel:
         raise UsageError('required flag(s) "to-channel" not set', ctx.command_path)
@@ -167,8 +167,8 @@ def deprecate(
 
       opm template deprecate lagoon.yaml --channel alpha --undo
     """
-    from opmkit.index.fbc.templates.edit.deprecations import deprecate as deprecate_in_template
-    from opmkit.index.fbc.templates.edit.template import EditableTemplate
+    from opmkit.index.templates.edit.deprecations import deprecate as deprecate_in_template
+    from opmkit.index.templates.edit.template import EditableTemplate
 
     references = list(_references(bundle or [], channel or [], package=package))
     if not references:
@@ -202,7 +202,7 @@ def release(
 
     [bold]Example:[/] opm template release operators/lagoon/0.3.0 --image quay.io/me/lagoon-bundle:0.3.0
     """
-    from opmkit.index.fbc.templates.edit.release import plan_release
+    from opmkit.index.templates.edit.release import plan_release
 
     require_flags(ctx, "image")
     blob = f"{directory}={image}"
@@ -223,7 +223,7 @@ def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> Temp
     from opmkit.bundle.source import BundleSource
     from opmkit.imagetools.reference import Reference
     from opmkit.index.fbc.from_bundle import with_image
-    from opmkit.index.fbc.templates.edit.bundles import TemplateBundle
+    from opmkit.index.templates.edit.bundles import TemplateBundle
 
     source, equals, image = text.rpartition("=")
     if equals:

@@ -16,8 +16,8 @@ from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
-    from opmkit.index.template_rendering.images import LockMode
-    from opmkit.index.template_rendering.result import RenderedTemplates
+    from opmkit.index.templates.repository.images import LockMode
+    from opmkit.index.templates.repository.result import RenderedTemplates
 
 _COMMAND = "opm template render"
 _LOCK_PANEL = "Lock file"
@@ -129,11 +129,11 @@ def render(
 
       opm template render --update-image quay.io/me/lagoon-bundle:0.2.0
     """
-    from opmkit.index.template_rendering.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
-    from opmkit.index.template_rendering.discovery import find_templates
-    from opmkit.index.template_rendering.images import ImageOptions
-    from opmkit.index.template_rendering.plan import PlanOptions
-    from opmkit.index.template_rendering.run import RunOptions, render_plan
+    from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
+    from opmkit.index.templates.repository.discovery import find_templates
+    from opmkit.index.templates.repository.images import ImageOptions
+    from opmkit.index.templates.repository.plan import PlanOptions
+    from opmkit.index.templates.repository.run import RunOptions, render_plan
 
     _check_flags(no_lock=no_lock, update=update, update_image=update_image, frozen=frozen, offline=offline)
     plan_options = PlanOptions(
@@ -177,7 +177,7 @@ def _check_flags(*, no_lock: bool, update: bool, update_image: list[str] | None,
 
 
 def _lock_mode(*, update: bool, frozen: bool) -> LockMode:
-    from opmkit.index.template_rendering.images import LockMode
+    from opmkit.index.templates.repository.images import LockMode
 
     if frozen:
         return LockMode.FROZEN

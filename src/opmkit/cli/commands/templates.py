@@ -30,8 +30,8 @@ from opmkit.index.fbc.compat import Compat
 if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import OtherBlob
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.render import TemplateType
+    from opmkit.index.templates.document import TemplateFile
+    from opmkit.index.templates.render import TemplateType
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -109,9 +109,9 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
-    from opmkit.index.drawing.mermaid import render_mermaid
-    from opmkit.index.fbc.templates.render import render_template as render_file
-    from opmkit.index.fbc.templates.render import template_type
+    from opmkit.index.pictures.mermaid import render_mermaid
+    from opmkit.index.templates.render import render_template as render_file
+    from opmkit.index.templates.render import template_type
 
     level = parse_level(migrate_level, compat)
     if kind == COMPOSITE and not file:
@@ -132,7 +132,7 @@ def render_template(
 
 def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]:
     """Return the type and the file; a first argument that is not a type is the file."""
-    from opmkit.index.fbc.templates.render import TemplateType
+    from opmkit.index.templates.render import TemplateType
 
     if first in list(TemplateType):
         return TemplateType(first), second
@@ -144,7 +144,7 @@ def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]
 
 
 def _read(name: str, *, allow_duplicates: bool = False) -> TemplateFile:
-    from opmkit.index.fbc.templates.document import TemplateFile
+    from opmkit.index.templates.document import TemplateFile
 
     if name in ("", STDIN):
         return TemplateFile.read(sys.stdin.buffer, "standard input", allow_duplicates=allow_duplicates)
@@ -159,7 +159,7 @@ def _build_composite(
     registry_flags: RegistryFlags,
 ) -> None:
     """Build the catalogs of a composite template."""
-    from opmkit.index.fbc.templates.composite import BuildOptions, build_components, parse_components
+    from opmkit.index.templates.composite import BuildOptions, build_components, parse_components
 
     if output is TemplateFormat.MERMAID:
         raise UsageError("--output mermaid: unsupported for composite templates", "opm alpha render-template")
@@ -184,7 +184,7 @@ def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
     import io
 
     from opmkit.imagetools.registry.download import download
-    from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
+    from opmkit.index.templates.document import MAX_TEMPLATE, TemplateFile
 
     with waiting(f"Downloading {location}"):
         raw = download(location, MAX_TEMPLATE, registry_flags.options())
@@ -199,7 +199,7 @@ def convert_basic(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.
 
     [bold]Example:[/] opm alpha convert-template basic catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.fbc.templates.basic import to_basic
+    from opmkit.index.templates.basic import to_basic
 
     _print_template(to_basic(_read_catalog(file)), output)
 
@@ -209,7 +209,7 @@ def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogF
 
     [bold]Example:[/] opm alpha convert-template substitutes catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.fbc.templates.substitutes import to_substitutes
+    from opmkit.index.templates.substitutes import to_substitutes
 
     _print_template(to_substitutes(_read_catalog(file)), output)
 

@@ -46,8 +46,8 @@ def validate(
     """
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.index.fbc.check.result import validate
-    from opmkit.index.image.gate import with_published
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.gate import with_published
     from opmkit.supply.sign.bundle_images import with_signatures
 
     policy = report_flags.policy()

@@ -18,6 +18,7 @@ from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.uncompressed import compress_layers
+from opmkit.index.change import change_catalog, change_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
 from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
@@ -32,7 +33,6 @@ from opmkit.index.image.engine_build import EngineBuild
 from opmkit.index.image.publish import SETTLE, Publisher
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
-from opmkit.index.operations.change import change_catalog, change_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.change import AppliedChange, Change
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.content import Content
-    from opmkit.index.operations.change import AppliedChange, Change
 
 DEFAULT_TAG = "operator-registry-index:latest"
 CONTEXT_DOCKERFILE = "index.Dockerfile"

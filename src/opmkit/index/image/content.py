@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import InspectedImage
+    from opmkit.index.change import AppliedChange, Change
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.operations.change import AppliedChange, Change
     from opmkit.index.sqlite import IndexDatabase
 
 ENTRYPOINT = ("/bin/opm",)
@@ -103,7 +103,7 @@ class DatabaseContent:
 
     def change(self, change: Change) -> AppliedChange:
         """Apply a change completely or not at all."""
-        from opmkit.index.operations.change import change_database
+        from opmkit.index.change import change_database
 
         return change_database(self.path, change, durable=False)
 
@@ -115,14 +115,14 @@ class DatabaseContent:
 
     def blobs(self) -> Blobs:
         """Convert the database to a file-based catalog."""
-        from opmkit.index.rendering.database_blobs import database_to_blobs
+        from opmkit.index.convert.database_blobs import database_to_blobs
 
         with self.open() as database:
             return database_to_blobs(database)
 
     def stream_blobs(self) -> Iterator[Blob]:
         """Convert the database, one bundle at a time."""
-        from opmkit.index.rendering.database_blobs import stream_database_blobs
+        from opmkit.index.convert.database_blobs import stream_database_blobs
 
         with self.open() as database:
             yield from stream_database_blobs(database)
@@ -182,7 +182,7 @@ class CatalogContent:
 
     def change(self, change: Change) -> AppliedChange:
         """Apply a change completely or not at all."""
-        from opmkit.index.operations.change import change_catalog
+        from opmkit.index.change import change_catalog
 
         return change_catalog(self.path, change)
 

@@ -218,7 +218,7 @@ class IndexSource:
             from opmkit.index.fbc.model import Catalog
 
             return Catalog.from_blobs(self.blobs(), compat)
-        from opmkit.index.rendering.database_catalog import load_catalog
+        from opmkit.index.convert.database_catalog import load_catalog
         from opmkit.index.sqlite import open_database
 
         with self.open() as content, open_database(content.path) as database:

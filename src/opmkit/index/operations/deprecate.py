@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from opmkit.index.change import CatalogChange, EditResult
 from opmkit.index.errors import CatalogError, UnknownPackage, combine_errors
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Blobs, Deprecation, DeprecationsBlob
 from opmkit.index.fbc.packages import replace_packages, select_packages, validate_packages
-from opmkit.index.operations.change import CatalogChange, EditResult
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import combine_errors
 from opmkit.index.fbc.blobs import BUNDLE
-from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.remove import RemoveResult, without_packages
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import PackageNotRemoved, combine_errors
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
 from opmkit.index.suggestions import join_names, unknown_packages
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.core.hints import Hint
+from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import LoadResult
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.hint_terms import IndexOperation
-from opmkit.index.operations.change import Change, ChangeResult, EditResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class RequireValid(Change):
 
     def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
         """Validate the file-based catalog that the database converts to."""
-        from opmkit.index.rendering.database_blobs import database_to_blobs
+        from opmkit.index.convert.database_blobs import database_to_blobs
 
         result = self.apply_to_catalog(database_to_blobs(database))
         return ChangeResult(warnings=result.warnings, report=result.report)

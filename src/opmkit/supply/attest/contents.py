@@ -69,8 +69,8 @@ def read_contents(tool: RegistryTool, image: str) -> ImageContents:
     """
     from opmkit.bundle.load import load_bundle_image
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.index.image.related_images import index_images
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.related_images import index_images
 
     inspected = tool.inspect(parse_image_reference(image))
     base, previous = _base(inspected), inspected.annotations.get(MADE_FROM, "")

@@ -21,9 +21,9 @@ from opmkit.imagetools.reference import (
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.build import IndexPlan, build_image, prepare_index
-from opmkit.index.image.related_images import index_images
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.operations.filter.change import FilterPackages
+from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.model import MirrorRequest
 from opmkit.supply.mirror.names import digest_tag
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.operations.change import AppliedChange
+    from opmkit.index.change import AppliedChange
     from opmkit.index.operations.filter.package_filter import PackageFilter
     from opmkit.index.operations.related_images import ImageUse
 

@@ -28,7 +28,7 @@ from tests.kit.edits import catalog, shown
 
 if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
-    from opmkit.index.operations.change import EditResult
+    from opmkit.index.change import EditResult
 
 CHAIN = ["demo.v1.0.0", "demo.v1.1.0 > demo.v1.0.0 < >=1.0.0 <1.1.0", "demo.v1.2.0 > demo.v1.1.0"]
 CHAIN_NAMES = ("demo.v1.0.0", "demo.v1.1.0", "demo.v1.2.0")

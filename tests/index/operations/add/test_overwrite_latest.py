@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.index.convert.database_catalog import load_catalog
 from opmkit.index.errors import CatalogError
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
-from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 

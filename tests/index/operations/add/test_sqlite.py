@@ -9,12 +9,12 @@ import pytest
 
 from opmkit.bundle import ApiKey
 from opmkit.bundle.model import BundleAnnotations
+from opmkit.index.convert.database_catalog import load_catalog
 from opmkit.index.errors import AddRejected, BundleExists, CatalogError, GraphError, InvalidCatalog
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
-from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 

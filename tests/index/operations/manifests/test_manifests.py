@@ -14,6 +14,7 @@ from opmkit.bundle import parse_bundle
 from opmkit.client import parse_address
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.write import to_json
@@ -23,7 +24,6 @@ from opmkit.index.operations.manifests.installation import Installation, resolve
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.pod_config import PodConfig
 from opmkit.index.operations.manifests.resources import build_manifests, is_available
-from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
 from tests.kit.catalogs import write_library
 from tests.kit.corpus import save_files

@@ -12,10 +12,10 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.reference import Reference, parse_image_reference
+from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.errors import UnwantedDifference
 from opmkit.index.operations.add.options import AddOptions
-from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.sqlite.summary import channel_bundle_image
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
     from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.diff.model import IndexDiff
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.diff.model import IndexDiff
     from opmkit.index.sqlite import IndexDatabase
 
 
@@ -64,8 +64,8 @@ class AddBundles(Change):
 
     def review(self, diff: IndexDiff) -> tuple[str, ...]:
         """Return what users of installed versions lose; raise UnwantedDifference for the kinds to fail on."""
-        from opmkit.index.operations.diff.differences import select_differences
-        from opmkit.index.operations.diff.report import loss_lines
+        from opmkit.index.diff.differences import select_differences
+        from opmkit.index.diff.report import loss_lines
 
         losses = tuple(loss_lines(diff))
         if unwanted := select_differences(diff, self.options.fail_on):

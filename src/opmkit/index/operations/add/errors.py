@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import PACKAGE
 from opmkit.core.hints import Hint
+from opmkit.index.diff.differences import STRANDING
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.index.operations.diff.differences import STRANDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.operations.diff.differences import Difference
+    from opmkit.index.diff.differences import Difference
 
 PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", IndexSetting.SKIP_PRESENT))
 """Hint for a bundle that the index contains already."""

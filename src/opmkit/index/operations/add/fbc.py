@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.index.change import EditResult
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
@@ -16,7 +17,6 @@ from opmkit.index.operations.add.fbc_semver import insert_bundles_by_version
 from opmkit.index.operations.add.fbc_substitutes import Substitution
 from opmkit.index.operations.add.fbc_validation import validate_package
 from opmkit.index.operations.add.options import AddOptions, Placement
-from opmkit.index.operations.change import EditResult
 from opmkit.index.suggestions import did_you_mean, join_names
 
 if TYPE_CHECKING:

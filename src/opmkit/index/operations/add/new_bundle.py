@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from opmkit.documents import fields
+from opmkit.index.convert.database_blobs import decode_icon
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import BundleBlob, EntryBlob, Icon
 from opmkit.index.fbc.check.bundle import version_and_release
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.fbc.migrate import MigrationLevel, migrate_bundle
 from opmkit.index.graph import precedence
-from opmkit.index.rendering.database_blobs import decode_icon
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.index.operations.change import CatalogChange, EditResult
+from opmkit.index.change import CatalogChange, EditResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

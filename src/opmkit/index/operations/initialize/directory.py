@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.manifest import ManifestCache
+from opmkit.index.change import ChangeResult, DatabaseChange
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.change import ChangeResult, DatabaseChange
 from opmkit.index.operations.initialize.loader import InitializeResult, Loader
 from opmkit.index.operations.package_manifest import read_bundle, read_package, walk
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from opmkit.index.change import EditResult
 from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.from_bundle import move_objects_last
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages, validate_packages
-from opmkit.index.operations.change import EditResult
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.prune import prune_stranded_in_catalog
 from opmkit.index.operations.truncate.rules import (

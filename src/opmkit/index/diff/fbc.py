@@ -1,0 +1,149 @@
+"""The difference between two file-based catalogs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opmkit.index.diff.model import (
+    BundleChange,
+    ChangeKind,
+    ChannelState,
+    DeprecationChange,
+    IndexDiff,
+    PackageChange,
+    PackageState,
+    channel_changes,
+)
+from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.digests import value_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.index.fbc.blobs import Blob
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """A bundle: the fields to report, and a digest of all."""
+
+    version: str
+    image: str
+    deprecated: bool
+    digest: bytes
+
+    @classmethod
+    def from_blob(cls, blob: BundleBlob) -> _Bundle:
+        deprecated = any(True for _ in blob.property_values(DEPRECATED))
+        images = [[related.name, related.image] for related in blob.related_images]
+        return cls(bundle_version(blob), blob.image, deprecated, value_digest(_properties(blob), images))
+
+
+@dataclass(slots=True)
+class PackageSummary:
+    """A package without the content of its bundles; of duplicate blobs the last one counts."""
+
+    others: dict[str, bytes] = field(default_factory=dict)
+    channels: dict[str, ChannelState] = field(default_factory=dict)
+    bundles: dict[str, _Bundle] = field(default_factory=dict)
+    deprecations: dict[str, str] = field(default_factory=dict)
+    default_channel: str = ""
+
+    def add(self, blob: Blob) -> None:
+        """Add a blob of the package."""
+        match blob:
+            case ChannelBlob():
+                self.channels[blob.name] = _channel(blob)
+            case BundleBlob():
+                self.bundles[blob.name] = _Bundle.from_blob(blob)
+            case DeprecationsBlob():
+                self.deprecations |= {f"{entry.schema} {entry.name}".strip(): entry.message for entry in blob.entries}
+            case PackageBlob():
+                self.default_channel = blob.default_channel
+                icon = [blob.icon.data, blob.icon.media_type] if blob.icon else None
+                self.others["description"] = value_digest(blob.description)
+                self.others["icon"] = value_digest(icon)
+                self.others["properties"] = value_digest(_properties(blob))
+            case OtherBlob():
+                self.others[f"{blob.schema} {blob.name}".strip()] = value_digest(dict(blob.content))
+
+    @property
+    def state(self) -> PackageState:
+        """The default channel and the channels."""
+        return PackageState(self.default_channel, self.channels)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the bundles by name."""
+        return {name: bundle.version for name, bundle in self.bundles.items()}
+
+
+def _properties(blob: BundleBlob | PackageBlob) -> list[list[JsonValue]]:
+    return [[item.type, item.value] for item in blob.properties]
+
+
+def summarize(blobs: Iterable[Blob]) -> Mapping[str, PackageSummary]:
+    """Return the packages by name; the blobs need not be valid, and are not stored."""
+    packages: defaultdict[str, PackageSummary] = defaultdict(PackageSummary)
+    for blob in blobs:
+        if blob.package:
+            packages[blob.package].add(blob)
+    return packages
+
+
+def diff_blobs(before: Iterable[Blob], after: Iterable[Blob]) -> IndexDiff:
+    """Return the difference, ordered by package; the catalogs need not be valid.
+
+    The blobs can be iterators: only digests of bundles are stored.
+    """
+    old, new = summarize(before), summarize(after)
+    empty = PackageSummary()
+    return IndexDiff(
+        tuple(
+            _change(ChangeKind.classify(name, old, new), name, old.get(name, empty), new.get(name, empty))
+            for name in sorted({*old, *new})
+            if old.get(name) != new.get(name)
+        )
+    )
+
+
+def _change(kind: ChangeKind, name: str, old: PackageSummary, new: PackageSummary) -> PackageChange:
+    return PackageChange(
+        kind,
+        name,
+        old.default_channel,
+        new.default_channel,
+        tuple(channel_changes(old.state, new.state, old.versions | new.versions)),
+        tuple(_bundle_changes(old, new)),
+        tuple(_deprecation_changes(old, new)),
+        tuple(name for name in sorted({*old.others, *new.others}) if old.others.get(name) != new.others.get(name)),
+    )
+
+
+def _channel(blob: ChannelBlob) -> ChannelState:
+    """Return the state of a channel; its head is "" if it has none or several."""
+    heads = channel_heads(blob.entries)
+    edges = {entry.name: tuple(sorted(filter(None, {entry.replaces, *entry.skips}))) for entry in blob.entries}
+    ranges = {entry.name: entry.skip_range for entry in blob.entries if entry.skip_range}
+    return ChannelState(heads[0] if len(heads) == 1 else "", edges, ranges)
+
+
+def _bundle_changes(old: PackageSummary, new: PackageSummary) -> Iterator[BundleChange]:
+    for name in sorted({*old.bundles, *new.bundles}):
+        if old.bundles.get(name) != new.bundles.get(name):
+            bundle = new.bundles.get(name) or old.bundles[name]
+            kind = ChangeKind.classify(name, old.bundles, new.bundles)
+            yield BundleChange(kind, name, bundle.version, bundle.image, bundle.deprecated)
+
+
+def _deprecation_changes(old: PackageSummary, new: PackageSummary) -> Iterator[DeprecationChange]:
+    for subject in sorted({*old.deprecations, *new.deprecations}):
+        before, after = old.deprecations.get(subject), new.deprecations.get(subject)
+        if before != after:
+            kind = ChangeKind.classify(subject, old.deprecations, new.deprecations)
+            yield DeprecationChange(kind, subject, after if after is not None else before or "")

@@ -1,0 +1,122 @@
+"""The packages of a catalog, prepared for drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from opmkit.index.errors import CatalogError, UnknownPackage
+from opmkit.index.fbc import blobs as schemas
+from opmkit.index.fbc.check.graph import natural_key
+from opmkit.index.fbc.versions import version_keys, version_text
+from opmkit.index.pictures.layout import ChannelLayout, layout_channel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opmkit.bundle.versions import VersionKey
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, DeprecationsBlob
+
+
+@dataclass(frozen=True, slots=True)
+class PackageView:
+    """A package, which may be invalid.
+
+    Attributes:
+        name: Its name.
+        default_channel: The name of its default channel.
+        description: Its description.
+        channels: Its channels, in natural order of their names.
+        bundles: Its bundles by name.
+        deprecations: Messages of deprecations by schema and name.
+        keys: The version keys of its bundles by name.
+    """
+
+    name: str
+    default_channel: str
+    description: str
+    channels: Sequence[ChannelBlob]
+    bundles: Mapping[str, BundleBlob]
+    deprecations: Mapping[tuple[str, str], str]
+    keys: Mapping[str, VersionKey] = field(repr=False)
+
+    def layouts(self) -> Iterator[tuple[ChannelBlob, ChannelLayout]]:
+        """Yield the channels with their layouts."""
+        return ((channel, layout_channel(channel, self.keys)) for channel in self.channels)
+
+    @property
+    def deprecation(self) -> str:
+        """Return the deprecation message of the package, "" if it is not deprecated."""
+        return self.deprecations.get((schemas.PACKAGE, ""), "")
+
+    def channel_deprecation(self, name: str) -> str:
+        """Return the deprecation message of a channel, "" if it is not deprecated."""
+        return self.deprecations.get((schemas.CHANNEL, name), "")
+
+    def bundle_deprecation(self, name: str) -> str:
+        """Return the deprecation message of a bundle, "" if it is not deprecated."""
+        return self.deprecations.get((schemas.BUNDLE, name), "")
+
+    def version(self, name: str) -> str:
+        """Return the version of a bundle, "" if it is invalid or there is no such bundle."""
+        try:
+            return version_text(self.bundles[name])
+        except (KeyError, ValueError):
+            return ""
+
+
+def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[PackageView]:
+    """Return the packages of a catalog in natural order of their names: ``a9`` before ``a10``.
+
+    Args:
+        blobs: The catalog, which may be invalid.
+        package: The only package to return, "" for all.
+        channel: The only channel to keep in each package, "" for all.
+
+    Raises:
+        UnknownPackage: The package does not exist.
+        CatalogError: A package does not have that channel.
+    """
+    packages = {blob.package for blob in blobs if blob.package and not isinstance(blob, schemas.OtherBlob)}
+    names = sorted(packages, key=natural_key)
+    if package and package not in names:
+        known = ", ".join(names) or "none"
+        raise UnknownPackage(f'package "{package}" not found', hint=f"The packages of this catalog are: {known}.")
+    by_package = _group_by_package(blobs)
+    views = [_view(name, by_package[name]) for name in names if package in ("", name)]
+    return [_select_channel(view, channel) for view in views] if channel else views
+
+
+def _group_by_package(blobs: Blobs) -> Mapping[str, Blobs]:
+    groups: dict[str, list[schemas.Blob]] = {}
+    for blob in blobs:
+        groups.setdefault(blob.package, []).append(blob)
+    return {name: schemas.Blobs.from_blobs(members) for name, members in groups.items()}
+
+
+def _view(name: str, blobs: Blobs) -> PackageView:
+    definition = blobs.packages[0] if blobs.packages else schemas.PackageBlob(name)
+    bundles: dict[str, BundleBlob] = {}
+    for bundle in blobs.bundles:
+        bundles.setdefault(bundle.name, bundle)
+    return PackageView(
+        name,
+        definition.default_channel,
+        definition.description,
+        sorted(blobs.channels, key=lambda channel: natural_key(channel.name)),
+        bundles,
+        _deprecation_messages(blobs.deprecations),
+        version_keys(blobs.bundles, lenient=True),
+    )
+
+
+def _deprecation_messages(blobs: Sequence[DeprecationsBlob]) -> dict[tuple[str, str], str]:
+    return {(entry.schema, entry.name): entry.message or "deprecated" for blob in blobs for entry in blob.entries}
+
+
+def _select_channel(view: PackageView, name: str) -> PackageView:
+    channels = [channel for channel in view.channels if channel.name == name]
+    if not channels:
+        known = ", ".join(channel.name for channel in view.channels) or "none"
+        raise CatalogError(f'package "{view.name}" has no channel "{name}"', hint=f"Its channels are: {known}.")
+    return replace(view, channels=channels)

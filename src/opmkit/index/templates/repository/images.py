@@ -1,0 +1,267 @@
+"""The bundle images of templates: resolve their tags with a lock file, and render each distinct bundle once."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.source import parse_location
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
+from opmkit.imagetools.errors import RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.from_bundle import with_image
+from opmkit.index.hint_terms import IndexSetting
+from opmkit.index.image.source import SourceKind
+from opmkit.index.render import RenderOptions, read_cached_bundle, render_settled
+from opmkit.index.templates.repository.lock import ImageLock, LockedImage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.core.cache import ResultCache
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.image.source import GetRegistryTool
+
+MAX_UNAVAILABLE = 8
+"""Bundles that a registry fails to return before the others are not requested."""
+
+
+class LockMode(StrEnum):
+    """The use of a lock file."""
+
+    USE = "use"
+    """Resolve the tags that it lacks."""
+    UPDATE = "update"
+    """Resolve all tags again."""
+    FROZEN = "frozen"
+    """Fail for tags that it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """Options of reading images.
+
+    Attributes:
+        mode: The use of the lock file.
+        update: References to resolve again, even if they are locked.
+        offline: Whether registries must not be accessed.
+        pin: Whether catalogs refer to bundle images by digest instead of by tag.
+        cache: Rendered bundle images by digest.
+        warn: Called with each warning about a bundle.
+        compat: The release of Go opm whose format is used.
+    """
+
+    mode: LockMode = LockMode.USE
+    update: frozenset[str] = frozenset()
+    offline: bool = False
+    pin: bool = False
+    cache: ResultCache | None = None
+    warn: Callable[[str], None] = lambda _: None
+    compat: Compat = Compat.NEWEST
+
+
+@dataclass(slots=True)
+class ResolvedImages:
+    """The digests of tags, by the references of the images, and the errors of those that can't be resolved."""
+
+    locked: dict[str, LockedImage] = field(default_factory=dict)
+    errors: dict[str, OpmkitError] = field(default_factory=dict)
+
+
+def resolve_images(
+    tool: GetRegistryTool,
+    images: Collection[str],
+    lock: ImageLock,
+    options: ImageOptions,
+    progress: Progress = NO_PROGRESS,
+) -> ResolvedImages:
+    """Return the digests of image tags from a lock file, or else from their registries; other images are not locked."""
+    result = ResolvedImages()
+    pending: dict[str, Reference] = {}
+    for image in images:
+        try:
+            reference = _tagged(image)
+        except OpmkitError as error:
+            result.errors[image] = error
+            continue
+        if reference is None:
+            continue
+        is_outdated = options.mode is LockMode.UPDATE or image in options.update
+        locked = None if is_outdated else lock.images.get(image)
+        if locked is not None:
+            result.locked[image] = locked
+        elif options.mode is LockMode.FROZEN:
+            hint = Hint("run the command without {}", IndexSetting.FROZEN)
+            result.errors[image] = CatalogError(f"{image}: not in the lock file", hint=hint)
+        elif options.offline:
+            result.errors[image] = _offline(image)
+        else:
+            pending[image] = reference
+    if pending:
+        _resolve_pending(tool(), pending, result, progress)
+    return result
+
+
+def _resolve_pending(
+    tool: RegistryTool, pending: Mapping[str, Reference], result: ResolvedImages, progress: Progress
+) -> None:
+    resolver = _Resolver(tool)
+    progress.begin("Resolving", len(pending), unit="images")
+    try:
+        for (image, _), future in ordered_parallel_map(resolver.resolve, pending.items()):
+            try:
+                result.locked[image] = future.result()
+            except OpmkitError as error:
+                result.errors[image] = error
+            progress.advance(1)
+    finally:
+        progress.end()
+
+
+@dataclass(slots=True)
+class _Resolver:
+    """A thread-safe resolver of tags, which does not repeat requests to an unavailable registry."""
+
+    tool: RegistryTool
+    _unavailable: dict[str, RegistryUnavailable] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def resolve(self, item: tuple[str, Reference]) -> LockedImage:
+        image, reference = item
+        with self._lock:
+            known = self._unavailable.get(reference.registry)
+        if known is not None:
+            raise RegistryUnavailable(
+                f"{image}: not resolved, because {reference.registry} is unavailable", hint=known.hint
+            )
+        try:
+            descriptor = self.tool.resolve(reference)
+        except RegistryUnavailable as error:
+            with self._lock:
+                self._unavailable[reference.registry] = error
+            raise
+        return LockedImage(descriptor.digest, descriptor.media_type)
+
+
+def _tagged(image: str) -> Reference | None:
+    """Return the reference of an image whose digest is unknown, None if it is known."""
+    location = parse_location(image)
+    if not isinstance(location, Reference):  # templates may be untrusted, and must not make the command read files
+        raise CatalogError(f"{image}: unsupported: it is not an image in a registry", hint="Refer to a pushed image.")
+    return None if location.digest else location
+
+
+class BundleReader:
+    """Renders bundles by digest, from the cache if it contains them; see `BundleRenderer`."""
+
+    def __init__(self, tool: GetRegistryTool, resolved: ResolvedImages, options: ImageOptions) -> None:
+        """Create a reader of images that have been resolved."""
+        self._tool = _no_tool if options.offline else tool
+        self._pin = options.pin
+        self._locked = resolved.locked
+        self._uncached: dict[str, BundleBlob] = {}
+        self._current: dict[str, BundleBlob] = {}
+        self._warnings: set[str] = set()
+        self._warn = options.warn
+        self._options = RenderOptions(
+            kinds=frozenset({SourceKind.BUNDLE_IMAGE}),
+            cache=options.cache,
+            digests={image: locked.digest for image, locked in resolved.locked.items()},
+            warn=self._warn_once,
+            compat=options.compat,
+        )
+
+    def prefetch(self, images: Sequence[str], progress: Progress = NO_PROGRESS) -> dict[str, OpmkitError]:
+        """Read the images that are not cached, and return the errors by image."""
+        missing = [image for image in images if not self._is_cached(image)]
+        pending = dict.fromkeys(missing)
+        errors: dict[str, OpmkitError] = {}
+        unavailable = 0
+        with closing(render_settled(self._tool, missing, self._options, progress=progress)) as results:
+            while pending and unavailable < MAX_UNAVAILABLE:
+                image, result = next(results)
+                del pending[image]
+                if isinstance(result, OpmkitError):
+                    errors[image] = _offline(image) if isinstance(result, _OfflineError) else result
+                    unavailable += isinstance(result, RegistryUnavailable)
+                elif not self._is_cached(image):
+                    self._uncached[image] = result.bundles[0]
+        hint = "run the command again: bundles that were read are cached"
+        skipped = {
+            image: RegistryUnavailable(f"{image}: not read after {unavailable} failures of registries", hint=hint)
+            for image in pending
+        }
+        return errors | skipped
+
+    def __call__(self, images: Sequence[str], /) -> dict[str, BundleBlob]:
+        """Return the bundle of each image, by image."""
+        found = {image: blob for image in images if (blob := self._find(image)) is not None}
+        missing = [image for image in images if image not in found]
+        for image, result in render_settled(self._tool, missing, self._options) if missing else ():
+            if isinstance(result, OpmkitError):
+                raise _offline(image) if isinstance(result, _OfflineError) else result
+            found[image] = self._named(image, result.bundles[0])
+        self._current.update(found)
+        return {image: found[image] for image in images}
+
+    def forget(self) -> None:
+        """Release the bundles of the current template, which its other migration levels share."""
+        self._current.clear()
+
+    def _find(self, image: str) -> BundleBlob | None:
+        if image in self._current:
+            return self._current[image]
+        blob = self._uncached.get(image)
+        if blob is None and (digest := self._digest(image)):
+            blob = read_cached_bundle(self._options, digest, image)
+        return None if blob is None else self._named(image, blob)
+
+    def _named(self, image: str, blob: BundleBlob) -> BundleBlob:
+        """Return the bundle with the image to write to catalogs."""
+        if not self._pin or image not in self._locked:
+            return blob
+        pinned = f"{Reference.parse(image).name}@{self._locked[image].digest}"
+        others = tuple(related for related in blob.related_images if related.image != blob.image or related.name)
+        return with_image(replace(blob, related_images=others), pinned)
+
+    def _digest(self, image: str) -> str:
+        locked = self._locked.get(image)
+        return locked.digest if locked else Reference.parse(image).digest or ""
+
+    def _is_cached(self, image: str) -> bool:
+        cache, digest = self._options.cache, self._digest(image)
+        return bool(digest and cache and cache.contains(digest))
+
+    def _warn_once(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.add(warning)
+            self._warn(warning)
+
+
+class _OfflineError(OpmkitError):
+    """A registry would have to be accessed."""
+
+
+def _no_tool() -> RegistryTool:
+    raise _OfflineError("refusing to access a registry")
+
+
+def _offline(image: str) -> CatalogError:
+    return CatalogError(
+        f"{image}: not cached, and registries must not be accessed",
+        hint=Hint("run the command once without {}", IndexSetting.OFFLINE),
+    )
+
+
+def distinct(images: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield each image of several lists once."""
+    return iter(dict.fromkeys(image for listed in images for image in listed))

@@ -1,0 +1,131 @@
+"""Catalog files: staged until all templates are rendered, and written only if they change."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.index.errors import CatalogError
+from opmkit.index.templates.repository.catalog_path import FileFormat
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.blobs import SourceLocation
+
+
+class FileStatus(StrEnum):
+    """The status of a file; the values are for reports."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    template: Path
+    location: SourceLocation
+
+
+class CatalogFiles:
+    """The catalog files of one run, below one directory. A context manager; without `commit` nothing changes.
+
+    Each path is claimed once, so that two templates cannot write the same catalog.
+    """
+
+    def __init__(self, directory: Path, *, check: bool = False) -> None:
+        """Prepare to write files below a directory, or only to compare them."""
+        self._directory = directory
+        self._check = check
+        self._claims: dict[Path, _Claim] = {}
+        self._templates: set[Path] = set()
+        self._staged: dict[str, Path] = {}
+        self._stack = ExitStack()
+        self._scratch: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the staged files."""
+        self._stack.close()
+
+    def protect(self, template: Path) -> None:
+        """Reject catalogs that would overwrite a template; call it for all templates before `claim`."""
+        with disk_errors(template):
+            self._templates.add(template.resolve())
+
+    def claim(self, path: Path, template: Path, location: SourceLocation) -> None:
+        """Reserve a file for a template.
+
+        Raises:
+            CatalogError: The file is outside of the directory, is a template, or belongs to another template.
+        """
+        with disk_errors(path):
+            resolved = _resolve(path)
+            if not resolved.is_relative_to(self._directory.resolve()) or path.is_dir():
+                raise CatalogError(
+                    f"{location}: refusing to write {path}, which is not a file below {self._directory}",
+                    hint="Correct the name of the catalog, or remove the symbolic link.",
+                )
+        if path.resolve() in self._templates:
+            raise CatalogError(
+                f"{location}: refusing to write {path}, which is also a template",
+                hint="Read templates from other files than those that are written.",
+            )
+        other = self._claims.setdefault(resolved, _Claim(template, location))
+        if other.template != template or other.location != location:
+            raise CatalogError(
+                f"{location}: catalog {path} is also written by {other.template} ({other.location})",
+                hint="Write each catalog from one template.",
+            )
+
+    def stage(self, path: Path, content: bytes) -> FileStatus:
+        """Compare a file with its new content, and stage the content if it differs.
+
+        Raises:
+            DiskError: A file can't be read or written.
+        """
+        with disk_errors(path):
+            if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+                return FileStatus.UNCHANGED
+            if self._check:
+                return FileStatus.STALE
+        scratch = self._scratch_directory()
+        with disk_errors(scratch):
+            staged = scratch / str(len(self._staged))
+            staged.write_bytes(content)
+        self._staged[_resolve(path).relative_to(self._directory.resolve()).as_posix()] = staged
+        return FileStatus.WRITTEN
+
+    def commit(self) -> None:
+        """Write the staged files, each atomically; the mode of existing files is retained.
+
+        Raises:
+            DiskError: A file can't be written.
+        """
+        if self._staged:
+            with disk_errors(self._directory):
+                self._directory.mkdir(parents=True, exist_ok=True)
+            write_files(self._directory.resolve(), self._staged)
+
+    def _scratch_directory(self) -> Path:
+        """Return a directory that is not below the catalogs, because readers of catalogs would load its files."""
+        if self._scratch is None:
+            self._scratch = Path(self._stack.enter_context(ScratchDirectory("opm-catalogs-")))
+        return self._scratch
+
+
+def _resolve(path: Path) -> Path:
+    """Return the path without links, except for that of the file itself."""
+    return path.parent.resolve() / path.name
+
+
+def other_formats(path: Path) -> list[Path]:
+    """Return the files of the other format next to a catalog, whose documents would be part of the catalog as well."""
+    others = (path.with_suffix(f".{file_format}") for file_format in FileFormat)
+    return [other for other in others if other != path and other.is_file()]

@@ -1,0 +1,107 @@
+"""Values: templates to render, and the catalogs to write from each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.openshift import OpenShiftVersion
+from opmkit.index.fbc.check.policy import FIRST_WITH_METADATA
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opmkit.core.errors import OpmkitError
+    from opmkit.index.fbc.blobs import SourceLocation
+    from opmkit.index.templates.render import TemplateType
+
+
+_VERSION = re.compile(r"(?:^|[-_.])v?([45])[.-]([0-9]{1,2})(?=$|[-_.])")
+
+
+def version_in(name: str) -> OpenShiftVersion | None:
+    """Return the OpenShift version that a name contains, such as ``v4.17`` or ``catalog-4-17``."""
+    match = _VERSION.search(name)
+    return OpenShiftVersion(int(match[1]), int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """Options of finding templates.
+
+    Attributes:
+        output_dir: The directory below which catalogs are written.
+        versions: OpenShift versions of the catalogs to render, empty for all.
+        level: The migration level of all catalogs, None for that of their OpenShift version.
+        file_format: The format of catalogs whose path has no extension that determines it.
+        path: The paths of catalogs below ``output_dir``.
+        compat: The release of Go opm to match.
+    """
+
+    output_dir: Path
+    versions: tuple[OpenShiftVersion, ...] = ()
+    level: MigrationLevel | None = None
+    file_format: FileFormat = FileFormat.YAML
+    path: CatalogPath = DEFAULT_PATH
+    compat: Compat = Compat.NEWEST
+
+    def selects(self, version: OpenShiftVersion | None) -> bool:
+        """Return whether catalogs of a version, None for catalogs without a version, are rendered."""
+        return not self.versions or version in self.versions
+
+    def level_of(self, version: OpenShiftVersion | None) -> MigrationLevel:
+        """Return the migration level of the catalogs of an OpenShift version, None for catalogs without a version."""
+        if self.level is not None:
+            return self.level
+        has_metadata = version is not None and version >= FIRST_WITH_METADATA
+        return MigrationLevel.CSV_METADATA if has_metadata else MigrationLevel.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTarget:
+    """A catalog file to write.
+
+    Attributes:
+        catalog: The name of the catalog, "" for the only one.
+        level: The level to which bundles are migrated.
+        location: The place that requests the catalog.
+        package: The name of the package in paths, "" for the package of the catalog.
+        file: The path of the file, None for that of `PlanOptions`.
+    """
+
+    catalog: str
+    level: MigrationLevel
+    location: SourceLocation
+    package: str = ""
+    file: Path | None = None
+
+    def path(self, options: PlanOptions, package: str = "") -> Path | None:
+        """Return the path of the file, None if the package must be known but is not."""
+        if self.file:
+            return self.file
+        name = self.package or package
+        if options.path.needs_package and not name:
+            return None
+        return options.output_dir / options.path.path(self.catalog, name, options.file_format)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateJob:
+    """A template, and the catalogs to write from it; without a type, it is a catalog that is only migrated."""
+
+    path: Path
+    type: TemplateType | None
+    targets: tuple[CatalogTarget, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """Templates to render, and the errors and warnings in finding them."""
+
+    jobs: list[TemplateJob] = field(default_factory=list)
+    errors: list[OpmkitError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)

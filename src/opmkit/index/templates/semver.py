@@ -1,0 +1,222 @@
+"""Semver templates: channels and update edges generated from the versions of bundles.
+
+The template lists each bundle under the archetypes candidate, fast or stable. The bundle joins a channel for its major
+version, such as ``stable-v1``, a channel for its minor version, such as ``stable-v1.2``, or both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.kinds import CSV_KIND
+from opmkit.bundle.versions import strict_version, version_key
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.fields import member
+from opmkit.index.fbc.base64text import decode_base64
+from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
+from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.migrate import bundle_objects
+from opmkit.index.fbc.versions import version_text
+from opmkit.index.templates.renderer import ListedImage
+from opmkit.index.templates.semver_channels import (
+    ARCHETYPES,
+    MAJOR,
+    MINOR,
+    VersionedBundle,
+    channel_blobs,
+    group_channels,
+    linker,
+    select_default_channel,
+    select_default_channel_1_26,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.fbc.fields import FieldReader
+    from opmkit.index.templates.document import TemplateFile
+    from opmkit.index.templates.renderer import BundleRenderer
+
+SCHEMA = "olm.semver"
+_PREFERENCE = "defaultChannelTypePreference"
+
+
+@dataclass(frozen=True, slots=True)
+class SemverTemplate:
+    """The content of a semver template: images by archetype, types of channels to generate, and the preferred type."""
+
+    images: Mapping[str, Sequence[ListedImage]]
+    channel_types: tuple[str, ...]
+    preference: str
+
+    @classmethod
+    def parse(cls, template: TemplateFile, compat: Compat, *, allow_empty: bool = False) -> SemverTemplate:
+        """Parse a template, with the defaults of a release of Go opm.
+
+        Args:
+            template: The file.
+            compat: The release.
+            allow_empty: Whether to accept a template without bundles.
+
+        Raises:
+            InvalidCatalog: The template is invalid; the error lists all findings.
+        """
+        reader = template.reader(SCHEMA)
+        has_preference = compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        options = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * has_preference)
+        template.check_fields(reader, "schema", *options, *ARCHETYPES)
+        channel_types = _read_channel_types(reader, always_one=has_preference)
+        preference = _read_preference(template, reader, channel_types) if has_preference else MINOR
+        if not channel_types:
+            message = "no channels to generate: generateMajorChannels and generateMinorChannels are false"
+            template.report(("generateMinorChannels",), message, hint="Set one of them to true.")
+        images = {archetype: list(_read_images(template, reader, archetype)) for archetype in ARCHETYPES}
+        if not allow_empty and not any(images.values()):
+            template.report((), "the template has no bundles", hint=f"Add bundles to {', '.join(ARCHETYPES)}.")
+        template.raise_findings()
+        return cls(images, channel_types, preference)
+
+
+def list_images(template: TemplateFile, compat: Compat = Compat.NEWEST) -> list[ListedImage]:
+    """Return the images of a semver template; raise InvalidCatalog if it is invalid."""
+    return [listed for images in SemverTemplate.parse(template, compat).images.values() for listed in images]
+
+
+def _read_channel_types(reader: FieldReader, *, always_one: bool) -> tuple[str, ...]:
+    """Return the types of channels to generate; with ``always_one``, minor channels if none is selected."""
+    major, minor = reader.boolean("generateMajorChannels"), reader.boolean("generateMinorChannels")
+    if always_one:
+        minor = minor or not major
+    return (*(MAJOR,) * (major is True), *(MINOR,) * (minor is not False))
+
+
+def _read_preference(template: TemplateFile, reader: FieldReader, channel_types: tuple[str, ...]) -> str:
+    """Return the preferred type of the default channel if there are channels of both types."""
+    preference = reader.string(_PREFERENCE)
+    if preference not in ("", MAJOR, MINOR):
+        message = f"invalid {_PREFERENCE} {preference!r}"
+        template.report((_PREFERENCE,), message, hint=f"Set it to {MAJOR} or {MINOR}.")
+    elif preference and preference not in channel_types:
+        message = f"{_PREFERENCE} is {preference!r}, but no {preference} channels are generated"
+        template.report((_PREFERENCE,), message, hint="Generate these channels, or prefer the others.")
+    return preference or MINOR
+
+
+def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) -> Iterator[ListedImage]:
+    section = reader.mapping(archetype)
+    if section is None:
+        return
+    template.check_fields(section, "bundles")
+    for entry in section.mappings("bundles"):
+        template.check_fields(entry, "image")
+        image = entry.string("image")
+        if not image:
+            template.report(entry.path, "the bundle has no image", hint="Set the image from which to render it.")
+        yield ListedImage(image, template.location(entry.path))
+
+
+def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat = Compat.NEWEST) -> Blobs:
+    """Return the catalog of a semver template: one package, its channels, and the bundles.
+
+    Raises:
+        InvalidCatalog: The template or the bundles in it are invalid; the error lists all findings.
+        CatalogError: A bundle can't be rendered.
+        ImageToolsError: A bundle image can't be read.
+    """
+    parsed = SemverTemplate.parse(template, compat)
+    bundles = render(list(dict.fromkeys(listed.image for images in parsed.images.values() for listed in images)))
+    archetypes = _sort_bundles(parsed, bundles)
+    channels = group_channels(archetypes, parsed.channel_types)
+    default = (
+        select_default_channel(channels, parsed.preference)
+        if compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        else select_default_channel_1_26(channels)
+    )
+    head = next(bundle for bundle in bundles.values() if bundle.name == default.bundles[-1].name)
+    details = _icon_and_description(head) if compat.has(Change.CHANNEL_HEAD_DETAILS) else ()
+    package = PackageBlob(head.package, default.name, *details)
+    link = linker(archetypes, compat)
+    return Blobs((package,), channel_blobs(channels, link, head.package), tuple(bundles.values()))
+
+
+def _sort_bundles(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> dict[str, list[VersionedBundle]]:
+    """Return the bundles of each archetype, sorted by version.
+
+    Raises:
+        InvalidCatalog: Bundles belong to another package than the first, are listed twice, have an invalid version, or
+            have versions of equal precedence.
+    """
+    package = next(iter(bundles.values())).package
+    findings: list[CatalogFinding] = []
+    archetypes = {}
+    for archetype in ARCHETYPES:
+        located = [(bundles[listed.image], listed.location) for listed in parsed.images[archetype]]
+        findings += _check_packages(located, package)
+        archetypes[archetype] = sorted(_add_versions(located, archetype, findings))
+    raise_findings(findings)
+    return archetypes
+
+
+def _check_packages(located: Iterable[tuple[BundleBlob, SourceLocation]], package: str) -> Iterator[CatalogFinding]:
+    for bundle, location in located:
+        if bundle.package != package:
+            message = f'belongs to package "{bundle.package}", but the first bundle belongs to package "{package}"'
+            yield CatalogFinding(message, hint="Write a template for each package.", bundle=bundle.name).at(location)
+
+
+def _add_versions(
+    located: Iterable[tuple[BundleBlob, SourceLocation]], archetype: str, findings: list[CatalogFinding]
+) -> Iterator[VersionedBundle]:
+    """Yield each valid bundle of an archetype once; add findings about the others."""
+    names: set[str] = set()
+    versions: defaultdict[object, list[str]] = defaultdict(list)
+    for bundle, location in located:
+        finding = CatalogFinding("", package=bundle.package, bundle=bundle.name).at(location)
+        try:
+            version = version_text(bundle)
+            versioned = VersionedBundle(version_key(strict_version(version)), bundle.name)
+        except ValueError as error:
+            hint = "Correct the version of its ClusterServiceVersion."
+            findings.append(replace(finding, message=str(error), hint=hint))
+            continue
+        equal = versions[versioned.key]
+        if bundle.name in names:
+            findings.append(replace(finding, message=f"listed twice under {archetype}", hint="List it once."))
+        elif equal:
+            message = f"version {version} has the same precedence as {equal[0]}, because build metadata is ignored"
+            findings.append(replace(finding, message=message, hint="List one of them, or change the version of one."))
+        else:
+            yield versioned
+        names.add(bundle.name)
+        equal.append(version)
+
+
+def _icon_and_description(bundle: BundleBlob) -> tuple[Icon | None, str]:
+    """Return the icon and the description of the operator, if the manifests of a bundle have them."""
+    with contextlib.suppress(InvalidDocument):
+        objects = bundle_objects(bundle)
+        csv = next((value for value in objects if isinstance(value, dict) and value.get("kind") == CSV_KIND), {})
+        spec = member(csv, "spec")
+        icons = member(spec, "icon") if isinstance(spec, dict) else None
+        return _first_icon(icons), _string(spec, "description")
+    return None, ""
+
+
+def _first_icon(icons: JsonValue) -> Icon | None:
+    """Return the first icon; None without icons or, as in Go, if the data of any icon is not valid base64."""
+    entries = icons if isinstance(icons, list) else []
+    found = [
+        Icon(_string(icon, "base64data"), _string(icon, "mediatype")) for icon in entries if isinstance(icon, dict)
+    ]
+    return found[0] if found and all(decode_base64(icon.data) is not None for icon in found) else None
+
+
+def _string(value: JsonValue, name: str) -> str:
+    string = member(value, name) if isinstance(value, dict) else None
+    return string if isinstance(string, str) else ""

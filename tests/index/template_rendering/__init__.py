@@ -1,1 +1,0 @@
-"""Tests of `opmkit.index.template_rendering`."""
