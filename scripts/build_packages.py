@@ -17,9 +17,9 @@ from typing import Annotated
 import typer
 from man_pages import contents
 
-from opmkit.cli.console import print_line
 from opmkit.cli.main import run_app
-from opmkit.cli.registration import add_command
+from opmkit.cli.output.console import print_line
+from opmkit.cli.parser.registration import add_command
 from opmkit.core.errors import OpmkitError
 
 ROOT = Path(__file__).parents[1]

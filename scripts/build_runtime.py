@@ -22,11 +22,11 @@ from image_sources import HOME, HostSource
 from sbom import cyclonedx_json
 
 import opmkit
-from opmkit.cli.console import progress
-from opmkit.cli.go_commands import require_flags
+from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.main import run_app
-from opmkit.cli.registration import add_command
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.output.console import progress
+from opmkit.cli.parser.go_commands import require_flags
+from opmkit.cli.parser.registration import add_command
 from opmkit.core.epoch import rfc3339, source_date_epoch
 from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.image import Image, ImageIndex

@@ -12,7 +12,7 @@ from mkdocs.utils import get_relative_url
 
 from opmkit import __version__
 from opmkit.bundle.validation.rule_registry import rules
-from opmkit.cli.help_content import HelpContent, canonical_path
+from opmkit.cli.help.content import HelpContent, canonical_path
 from opmkit.index.fbc.check.rules import CATALOG_RULES
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs does not

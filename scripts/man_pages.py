@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.main import get_command
 
-from opmkit.cli.console import print_line
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.help_content import OPTIONS_PANEL, Entry, HelpContent, canonical_path, describe_command
+from opmkit.cli.help.content import OPTIONS_PANEL, Entry, HelpContent, canonical_path, describe_command
 from opmkit.cli.main import build_app, run_app
-from opmkit.cli.registration import add_command
+from opmkit.cli.output.console import print_line
+from opmkit.cli.parser.registration import add_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
     from typing import Any
 
-    from opmkit._api import Opm
+    from opmkit.api import Opm
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
-    from opmkit.supply.sign.results import (
+    from opmkit.supply.sign.sign import (
         AttestedImage,
         KeyPair,
         SignedImage,
@@ -110,44 +110,30 @@ __all__ = [
 
 # Modules are imported on first use: the command line needs few of them for most commands.
 _MODULES = {
-    "opmkit._api": ("Opm",),
+    "opmkit.api": ("Opm",),
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": (
         "Finding",
         "Severity",
     ),
     "opmkit.bundle.validation.result": ("ValidationResult",),
-    "opmkit.imagetools.errors": (
-        "ImageToolsError",
-        "OpmkitError",
-    ),
-    "opmkit.core.progress": ("Progress",),
-    "opmkit.imagetools.reference": ("Reference",),
-    "opmkit.imagetools.registry": (
-        "RegistryClient",
-        "RegistryOptions",
-    ),
-    "opmkit.supply.sign.keyless": (
-        "CertificateIdentity",
-        "KeylessSigner",
-    ),
-    "opmkit.supply.sign.results": (
-        "AttestedImage",
-        "KeyPair",
-        "SignedImage",
-        "SigningKey",
-        "VerifiedAttestations",
-        "VerifiedImage",
-    ),
-    "opmkit.supply.sign.verify": (
-        "Attestation",
-        "Signature",
-    ),
     "opmkit.client": (
         "CallFailed",
         "CallTimedOut",
         "CatalogClient",
         "ServerUnreachable",
+    ),
+    "opmkit.core.errors": ("OpmkitError",),
+    "opmkit.core.progress": ("Progress",),
+    "opmkit.imagetools.errors": ("ImageToolsError",),
+    "opmkit.imagetools.reference": ("Reference",),
+    "opmkit.imagetools.registry": (
+        "RegistryClient",
+        "RegistryOptions",
+    ),
+    "opmkit.index.diff.differences": (
+        "Difference",
+        "IndexComparison",
     ),
     "opmkit.index.errors": (
         "CatalogError",
@@ -164,13 +150,7 @@ _MODULES = {
         "BuiltIndex",
         "IndexPlan",
     ),
-    "opmkit.index.operations.gate": ("IndexRequirements",),
     "opmkit.index.image.source": ("IndexSource",),
-    "opmkit.supply.mirror.result": (
-        "ImageTransfer",
-        "MirrorOptions",
-        "MirrorResult",
-    ),
     "opmkit.index.modes": (
         "OnConflict",
         "UpdateMode",
@@ -179,10 +159,7 @@ _MODULES = {
         "AddOptions",
         "Placement",
     ),
-    "opmkit.index.diff.differences": (
-        "Difference",
-        "IndexComparison",
-    ),
+    "opmkit.index.operations.gate": ("IndexRequirements",),
     "opmkit.index.operations.prune": (
         "PrunePackages",
         "PruneStranded",
@@ -194,6 +171,27 @@ _MODULES = {
     "opmkit.index.templates.repository.result": (
         "RenderedCatalog",
         "RenderedTemplates",
+    ),
+    "opmkit.supply.mirror.result": (
+        "ImageTransfer",
+        "MirrorOptions",
+        "MirrorResult",
+    ),
+    "opmkit.supply.sign.keyless": (
+        "CertificateIdentity",
+        "KeylessSigner",
+    ),
+    "opmkit.supply.sign.sign": (
+        "AttestedImage",
+        "KeyPair",
+        "SignedImage",
+        "SigningKey",
+        "VerifiedAttestations",
+        "VerifiedImage",
+    ),
+    "opmkit.supply.sign.verify": (
+        "Attestation",
+        "Signature",
     ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,1 +1,1 @@
-"""Tests of ``opmkit._api``."""
+"""Tests of ``opmkit.api``."""

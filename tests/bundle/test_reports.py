@@ -11,10 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.finding import AllowedFinding, Finding, Severity
 from opmkit.bundle.reports import github, junit, markdown, sarif, text
 from opmkit.bundle.reports import json as json_report
-from opmkit.bundle.result import AllowedFinding
 from opmkit.bundle.source import parse_location
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import rule

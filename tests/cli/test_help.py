@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.core import TyperGroup, TyperOption
 
-from opmkit.cli.go_commands import GoGroup
-from opmkit.cli.help_content import canonical_path
-from opmkit.cli.help_text import parse_examples, split_help
+from opmkit.cli.help.content import canonical_path, parse_examples, split_help
 from opmkit.cli.main import build_app
+from opmkit.cli.parser.go_commands import GoGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from tests.kit.broken import BASE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 MANIFEST = b"""\

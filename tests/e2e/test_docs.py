@@ -15,9 +15,8 @@ import pytest
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.global_flags import GLOBAL_FLAGS
-from opmkit.cli.help_content import ALIASES, canonical_path
-from opmkit.cli.help_text import split_help
+from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
+from opmkit.cli.help.content import ALIASES, canonical_path, split_help
 from opmkit.cli.main import build_app
 from tests.kit.command_lines import ROOT, console_script, pages
 from tests.kit.opm import FIXTURES, PROGRAM

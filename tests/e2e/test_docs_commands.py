@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.cli.help_content import describe_command
+from opmkit.cli.help.content import describe_command
 from tests.cli.test_help import commands
 from tests.kit.command_lines import command_lines, pages, parse, parse_partially, simple_commands
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.cli.help_content import describe_command
+from opmkit.cli.help.content import describe_command
 from tests.cli.test_help import commands
 from tests.kit.command_lines import ROOT, executable_lines, pages, resolve
 from tests.kit.example_preparation import BEFORE, FINDINGS

@@ -7,7 +7,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import directory, load, upload, zip_upload
+from opmkit.bundle import directory, load, upload
 from opmkit.documents import document, go_yaml
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
@@ -39,7 +39,7 @@ LIMITS = {
     "all files of a bundle": directory.MAX_TOTAL_BYTES,
     "files in the layers of a bundle image": load._LIMITS.entries,
     "uploaded bundle archive (library, service)": upload.MAX_ARCHIVE_SIZE,
-    "compression of a file in an uploaded zip archive": zip_upload.MAX_RATIO,
+    "compression of a file in an uploaded zip archive": upload.MAX_RATIO,
     "nesting of YAML": go_yaml.MAX_DEPTH,
     "values and characters of a YAML document, with aliases expanded": go_yaml.MAX_EXPANSION,
     "nesting of the JSON of registries": fields.MAX_DEPTH,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from opmkit.cli.help_content import canonical_path
+from opmkit.cli.help.content import canonical_path
 from opmkit.cli.main import build_app
 from tests.e2e.test_docs import commands
 from tests.kit.browser import Browser

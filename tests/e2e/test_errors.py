@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.main import build_app
+from opmkit.cli.parser.go_commands import GoGroup
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from tests.kit.corpus import save_files

@@ -11,7 +11,7 @@ import pytest
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import sha256_digest
-from opmkit.supply.mirror.names import digest_tag
+from opmkit.supply.mirror.model import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, images_of
 from tests.kit.registry import Registry
 from tests.kit.requirements import require

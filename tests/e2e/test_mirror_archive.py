@@ -18,7 +18,7 @@ from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
-from opmkit.supply.mirror.names import digest_tag
+from opmkit.supply.mirror.model import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.registry import Registry
 from tests.kit.requirements import require

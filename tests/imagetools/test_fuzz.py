@@ -21,11 +21,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive, read_docker_archive
-from opmkit.imagetools.auth.auth_file import AuthFile
+from opmkit.imagetools.credentials import AuthFile
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
 from opmkit.imagetools.layer import Limits, extract_tree, find_file, read_tree
 from opmkit.imagetools.reference import Reference, parse_image_reference
-from opmkit.imagetools.registry.challenge import Challenge
+from opmkit.imagetools.registry.authenticator import Challenge
 from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.spec import ConfigChanges, ImageConfig, Manifest, parse_manifest
 from opmkit.imagetools.store.layout import parse_index

@@ -17,8 +17,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.errors import to_opmkit_error
 from opmkit.cli.main import build_app
+from opmkit.cli.output.errors import to_opmkit_error
 from opmkit.core.errors import OpmkitError
 from tests.kit.opm import FIXTURES
 

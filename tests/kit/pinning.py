@@ -12,7 +12,7 @@ from opmkit.author.pin.related_images_mode import RelatedImagesMode
 from opmkit.author.pin.resolve import PinOptions, resolve_images
 
 if TYPE_CHECKING:
-    from opmkit.author.pin.image_use import ImageFinder
+    from opmkit.author.pin.object_images import ImageFinder
     from opmkit.imagetools.reference import Reference
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from opmkit.server.errors import ServerError
-from opmkit.server.length_prefixed import prefix_messages
-from opmkit.server.response_cache import BUNDLE_LIST, ResponseCache, content_record, csv_record
+from opmkit.server.response_cache import BUNDLE_LIST, ResponseCache, content_record, csv_record, prefix_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

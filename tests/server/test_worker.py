@@ -16,10 +16,9 @@ import pytest
 
 from opmkit.index.errors import CatalogError
 from opmkit.server import acceptor
-from opmkit.server.acceptor import Use
+from opmkit.server.acceptor import ReservedPort, Use
 from opmkit.server.http2.connection import Connection
 from opmkit.server.http2.frames import PREFACE, ErrorCode, Flag, FrameType, pack_frame, settings_frame
-from opmkit.server.ports import ReservedPort
 from opmkit.server.service import LoadedBackend, method_handlers
 from opmkit.server.settings import ConnectionLimits, ServerSettings, TlsFiles
 from opmkit.server.supervisor import WorkerContext

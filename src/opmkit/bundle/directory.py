@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.files import disk_errors, is_partial
-from opmkit.documents.document import MAX_BYTES
+from opmkit.core.hints import Hint
+from opmkit.documents import fields
+from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.documents.errors import DocumentError, InvalidDocument
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
+
+    from opmkit.bundle.model import BundleAnnotations, ClusterServiceVersion
+    from opmkit.documents.json_value import JsonValue
+
 
 DIRECTORIES = ("manifests", "metadata")
 MAX_TOTAL_BYTES = 64 << 20
@@ -36,3 +47,96 @@ def read_files(directory: Path) -> dict[str, bytes]:
                 raise InvalidBundle(f"{subject} is larger than {limit} bytes", hint="keep only manifests there")
             files[path.name] = path.read_bytes()
     return files
+
+
+def infer_annotations(directory: Path) -> BundleAnnotations:
+    """Return package, channels and default channel of the version in ``directory``.
+
+    The parent directory must contain a package manifest. The version is in each channel from whose head it can be
+    reached through ``replaces`` and ``skips`` of the versions.
+
+    Raises:
+        InvalidBundle: if a file is missing or invalid, or the version is in no channel.
+    """
+    try:
+        version = _only_csv(directory)
+        if version is None:
+            raise InvalidBundle(f"no ClusterServiceVersion found in {directory}")
+        siblings = [csv for path in sorted(directory.parent.iterdir()) if path.is_dir() and (csv := _only_csv(path))]
+        package = _package_manifest(directory.parent)
+        edges = {csv.name: (*csv.skips, csv.replaces) for csv in siblings}
+        return _annotations(package, version.name, edges)
+    except (BundleError, DocumentError) as error:
+        raise InvalidBundle(
+            f"{directory}: package and channels are unknown: {error.message}",
+            hint=Hint("pass {} and {}", BundleSetting.PACKAGE, BundleSetting.CHANNELS),
+        ) from error
+
+
+def is_package_directory(directory: Path) -> bool:
+    """Return whether a directory contains a package manifest, subdirectories and no bundle."""
+    try:
+        has_bundle = any((directory / name).is_dir() for name in DIRECTORIES)
+        return not has_bundle and any(map(Path.is_dir, directory.iterdir())) and bool(_package_manifest(directory))
+    except (BundleError, DocumentError, OSError):
+        return False
+
+
+def _only_csv(directory: Path) -> ClusterServiceVersion | None:
+    """Return the ClusterServiceVersion in a directory, or None. Hidden files are included."""
+    from opmkit.bundle.cluster_service_version import read_csv  # slow to import: the model of bundles
+    from opmkit.bundle.manifest import read_manifest
+
+    found: list[tuple[str, bytes]] = []
+    for name, content in read_files(directory).items():
+        with suppress(InvalidDocument):
+            manifest = read_manifest(content)
+            if manifest and manifest.kind == CSV_KIND:
+                found.append((name, manifest.json))
+    if len(found) > 1:
+        raise InvalidBundle(
+            f"more than one ClusterServiceVersion in {directory}: {', '.join(name for name, _ in found)}"
+        )
+    return read_csv(found[0][1]) if found else None
+
+
+def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
+    """Return the first file with a packageName."""
+    for content in read_files(directory).values():
+        with suppress(BundleError, DocumentError):
+            manifest = fields.mapping(read_document(content).value, "the document")
+            if fields.text(manifest.get("packageName"), "packageName"):
+                return manifest
+    raise InvalidBundle(f"no package manifest (a file with a packageName) found in {directory}")
+
+
+def _annotations(
+    package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tuple[str, ...]]
+) -> BundleAnnotations:
+    from opmkit.bundle.model import BundleAnnotations
+
+    heads: dict[str, str] = {}
+    for entry in fields.items(package.get("channels"), "channels"):
+        channel = fields.mapping(entry, "an entry of channels")
+        heads[fields.text(channel.get("name"), "a channel's name")] = fields.text(
+            channel.get("currentCSV"), "currentCSV"
+        )
+    channels = tuple(sorted(channel for channel, head in heads.items() if name in _reachable(head, edges)))
+    if not channels:
+        raise InvalidBundle(f"no channel contains {name}")
+    default = fields.text(package.get("defaultChannel"), "defaultChannel")
+    if not default and len(heads) == 1:
+        (default,) = heads
+    return BundleAnnotations(fields.text(package.get("packageName"), "packageName"), channels, default)
+
+
+def _reachable(head: str, edges: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Return the names that are reachable from a head, including itself."""
+    reached: set[str] = set()
+    pending = [head]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending += edges.get(name, ())
+    return reached

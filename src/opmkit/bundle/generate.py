@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.directory import read_files
+from opmkit.bundle.directory import infer_annotations, read_files
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
-from opmkit.bundle.package_directory import infer_annotations
 from opmkit.core.files import disk_errors, open_regular, write_file
 from opmkit.core.hints import Hint
 from opmkit.documents import fields

@@ -2,5 +2,38 @@
 
 from __future__ import annotations
 
+from opmkit.bundle.validation.compat import Compat
+
 CSV_KIND = "ClusterServiceVersion"
 CRD_KIND = "CustomResourceDefinition"
+
+
+_IN_OPM_1_26 = frozenset(
+    {
+        CSV_KIND,
+        CRD_KIND,
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "ConsoleCLIDownload",
+        "ConsoleLink",
+        "ConsoleQuickStart",
+        "ConsoleYAMLSample",
+        "PodDisruptionBudget",
+        "PriorityClass",
+        "PrometheusRule",
+        "Role",
+        "RoleBinding",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+        "VerticalPodAutoscaler",
+    }
+)
+_ADDED_LATER = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
+
+
+def supported_kinds(compat: Compat) -> frozenset[str]:
+    """Return the supported kinds; groups and versions are not checked."""
+    return _IN_OPM_1_26 if compat is Compat.OPM_1_26 else _IN_OPM_1_26 | _ADDED_LATER

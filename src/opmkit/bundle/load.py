@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,19 +11,23 @@ from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleOperation
+from opmkit.bundle.manifest import ManifestCache
+from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
 from opmkit.bundle.parse import parse_bundle
-from opmkit.bundle.source import BundleSource
+from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.manifest import ManifestCache
     from opmkit.bundle.model import Bundle
-    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
+
 
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
 _INDEX_HINT = Hint("pass bundle images; {} lists those of an index", BundleOperation.LIST_INDEX_BUNDLES)
@@ -109,3 +115,46 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     else:
         kind, hint = "it is an image of unknown kind", "pass an image with manifests/ and metadata/ directories"
     return NotABundle(f"{reference} is not a bundle: {kind}", hint=hint)
+
+
+def pull_bundles(
+    tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
+) -> Iterator[Bundle]:
+    """Pull bundles concurrently and yield them in the order of ``references``, without duplicates.
+
+    Args:
+        tool: Reads the images.
+        references: Sources as `BundleSource.parse` reads them.
+        warn: Called with each warning about a bundle.
+        progress: Reports the number of bundles.
+
+    Raises:
+        BundleError: if an image or directory is not a bundle, or no catalog can contain it. The first error ends the
+            iteration.
+        ImageToolsError: if an image or directory cannot be read.
+    """
+    sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
+    progress.begin("Pulling bundles", len(sources), unit="bundles")
+    cache = ManifestCache()
+    with (
+        ManifestPrefetcher(cache) as prefetcher,
+        closing(ordered_parallel_map(partial(_fetch, tool, prefetcher), sources)) as fetched,
+    ):
+        try:
+            for source, files in fetched:
+                bundle = parse_bundle_files(source, files.result(), cache=cache)
+                for warning in (*bundle.warnings, source.warning):
+                    if warning:
+                        warn(f"{source.text}: {warning}")
+                progress.advance(1)
+                yield bundle
+        finally:
+            progress.end()
+
+
+def _fetch(tool: ContainerTool, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:
+    """Read the files of a bundle and submit its manifests for parsing."""
+    with path_or_image(source.text):
+        files = fetch_bundle_files(tool, source)
+    prefetcher.submit_files(files)
+    return files

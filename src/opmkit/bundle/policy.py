@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import AllowedFinding, Severity, TargetResult
 from opmkit.bundle.hint_terms import BundleOperation
-from opmkit.bundle.result import AllowedFinding, TargetResult
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
 from opmkit.documents.content import Content
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 FILE_NAME = ".opm-validate.yaml"
 """Name of the policy file in the working directory."""

@@ -18,7 +18,7 @@ from opmkit.imagetools.layer import Limits, extract_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
 
 
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=2 << 30, file_bytes=1 << 30, entries=50_000)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.cli.console import format_count, print_line
-from opmkit.cli.errors import UsageError, print_hint, print_warning
 from opmkit.cli.hint_terms import CliOperation, CliSetting
+from opmkit.cli.output.console import format_count, print_line
+from opmkit.cli.output.errors import UsageError, print_hint, print_warning
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class BundleWriter:
         """Generate the manifests, and write or print them."""
         from opmkit.author.generate.bundle import generate_manifests
         from opmkit.author.generate.write import encode_manifests, write_manifests
-        from opmkit.cli.console import print_bytes
+        from opmkit.cli.output.console import print_bytes
 
         generated = generate_manifests(objects, settings, base)
         if generated.has_placeholders:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.cli.console import progress
-from opmkit.cli.errors import print_warning
-from opmkit.cli.fbc_output import render_cache
+from opmkit.cli.output.console import progress
+from opmkit.cli.output.errors import print_warning
+from opmkit.cli.output.fbc import render_cache
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from opmkit.cli.registry_flags import RegistryFlags
+    from opmkit.cli.flags.registry import RegistryFlags
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.image.source import SourceKind
 

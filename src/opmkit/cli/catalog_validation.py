@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
-from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
-from opmkit.cli.fbc_output import parse_openshift_version
+from opmkit.cli.output.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
+from opmkit.cli.output.errors import UsageError, print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.fbc import parse_openshift_version
 from opmkit.cli.policy_file import (
     REPORT_PANEL,
     ConfigOption,

@@ -43,7 +43,7 @@ def _run(module: str, function: str) -> NoReturn:
     interrupts.install()
     from importlib import import_module
 
-    from opmkit.cli.streams import replace_streams
+    from opmkit.cli.output.streams import replace_streams
 
     replace_streams()
     try:
@@ -67,7 +67,7 @@ def _run(module: str, function: str) -> NoReturn:
 
 def _report(error: Exception) -> int:
     """Print an error that the program has not handled, and return the exit code."""
-    from opmkit.cli.errors import exit_code, print_error, print_traceback, to_opmkit_error
+    from opmkit.cli.output.errors import exit_code, print_error, print_traceback, to_opmkit_error
 
     if "--debug" in sys.argv:
         print_traceback(error)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import Database, Permissive
-from opmkit.cli.index_output import print_database_change
+from opmkit.cli.flags.index import Database, Permissive
+from opmkit.cli.flags.server import ServerFlags, SkipMigrate
+from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.main import run_app
-from opmkit.cli.registration import add_command
-from opmkit.cli.server_flags import ServerFlags, SkipMigrate
-from opmkit.cli.target_flags import OutputFlags
+from opmkit.cli.output.index import print_database_change
+from opmkit.cli.parser.go_commands import require_flags
+from opmkit.cli.parser.registration import add_command
 from opmkit.core import interrupts
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.command_tree import COMMANDS
-from opmkit.cli.console import print_line
-from opmkit.cli.errors import UsageError, exit_code, print_error, print_traceback, to_opmkit_error
-from opmkit.cli.go_commands import GoGroup
-from opmkit.cli.logs import configure_logs
-from opmkit.cli.registration import Group, build_group
+from opmkit.cli.help.command_tree import COMMANDS
+from opmkit.cli.output.console import print_line
+from opmkit.cli.output.errors import UsageError, exit_code, print_error, print_traceback, to_opmkit_error
+from opmkit.cli.output.logs import configure_logs
+from opmkit.cli.parser.go_commands import GoGroup
+from opmkit.cli.parser.registration import Group, build_group
 from opmkit.core import interrupts
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon
@@ -93,14 +93,14 @@ def _root(
 
         print_line(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
-        from opmkit.cli.help_page import print_help
+        from opmkit.cli.help.page import print_help
 
         print_help(ctx)
 
 
 def _complete(command: str, words: Sequence[str]) -> int:
     """Print the completions of a command line for a completion script."""
-    from opmkit.cli.completion import COMPLETE, complete, print_completion
+    from opmkit.cli.help.completion import COMPLETE, complete, print_completion
 
     print_completion(complete(build_app(load_all=False), words), descriptions=command == COMPLETE)
     return 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageError, print_to_stderr
-from opmkit.cli.help_flags import ADVANCED_PANEL
+from opmkit.cli.help.flags import ADVANCED_PANEL
+from opmkit.cli.output.errors import UsageError, print_to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_stderr
 from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.cli.errors import UsageError
+from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from opmkit.cli.executor_flags import CommandExecutor
+    from opmkit.cli.flags.executors import CommandExecutor
     from opmkit.core.shard import Shard
     from opmkit.supply.mirror.mirror import MirrorDistribution
     from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
@@ -58,8 +58,7 @@ def mirror_distribution(
     if executor is None or not isinstance(location, RegistryLocation):
         yield MirrorDistribution(shard=shard)
         return
-    from opmkit.supply.mirror.worker_engine import MirrorWorkers
-    from opmkit.supply.mirror.worker_tasks import MirrorAccess
+    from opmkit.supply.mirror.worker_engine import MirrorAccess, MirrorWorkers
 
     with executor.location.open() as pool:
         yield MirrorDistribution(MirrorWorkers(pool, MirrorAccess(executor.worker, location, max_components)), shard)

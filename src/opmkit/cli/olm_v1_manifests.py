@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.cli.errors import print_warning
-from opmkit.cli.olm_v1_flags import InstallerPermissions, OlmV1Flags
+from opmkit.cli.flags.olm_v1 import InstallerPermissions, OlmV1Flags
+from opmkit.cli.output.errors import print_warning
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.hint_terms import IndexOperation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.operations.manifests.olm_v1.bundle_objects import BundleObjects
     from opmkit.index.operations.manifests.olm_v1.resolve import ResolvedExtension
 

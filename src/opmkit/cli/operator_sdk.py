@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.command_tree import OPERATOR_SDK_COMMANDS
-from opmkit.cli.console import print_line
-from opmkit.cli.errors import UsageError
+from opmkit.cli.help.command_tree import OPERATOR_SDK_COMMANDS
 from opmkit.cli.main import run_app
-from opmkit.cli.registration import Group, build_group
+from opmkit.cli.output.console import print_line
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.registration import Group, build_group
 
 NAME = "operator-sdk"
 HELP = """Generate and validate bundles, and run operators in a cluster
@@ -59,6 +59,6 @@ def _root(
 
         print_line(operator_sdk_version_line())
     elif ctx.invoked_subcommand is None:
-        from opmkit.cli.help_page import print_help
+        from opmkit.cli.help.page import print_help
 
         print_help(ctx)

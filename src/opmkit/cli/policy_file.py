@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageError
+from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.cli import policy_file
-from opmkit.cli.errors import UsageError
-from opmkit.cli.validation_flags import COMMAND
+from opmkit.cli.flags.validation import COMMAND
+from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
     from opmkit.bundle.finding import Severity
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.parallel_validator import ValidatorConfig
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.profiles import Profile
-    from opmkit.bundle.validation.report_settings import ReportSettings
-    from opmkit.cli.validation_flags import ReportFlags, RuleFlags
+    from opmkit.bundle.validation.shard_report import ReportSettings
+    from opmkit.cli.flags.validation import ReportFlags, RuleFlags
 
 MULTIARCH = "multiarch"
 
@@ -100,7 +100,7 @@ class ValidationPlan:
 
     def report_settings(self) -> ReportSettings:
         """Return the settings that a report depends on."""
-        from opmkit.bundle.validation.report_settings import ReportSettings
+        from opmkit.bundle.validation.shard_report import ReportSettings
 
         return ReportSettings(self.profile.name, self.compat.value, self.fail_on, self.policy, self.known)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.cli.console import progress
 from opmkit.cli.hints import format_hint
+from opmkit.cli.output.console import progress
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.platforms import ImagePlatforms
-    from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.validation.shard_report import ReportSettings
     from opmkit.bundle.validation.sources import Source
-    from opmkit.cli.executor_flags import CommandExecutor
+    from opmkit.cli.flags.executors import CommandExecutor
     from opmkit.cli.validation_plan import ValidationPlan
-    from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.imagetools.tools.tool import ContainerTool
 
 
 @dataclass(frozen=True, slots=True)

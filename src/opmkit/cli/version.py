@@ -29,7 +29,7 @@ def run(_arguments: list[str]) -> int:
         sys.stdout.write(version_line() + "\n")
         sys.stdout.flush()
     except OpmkitError as error:
-        from opmkit.cli.errors import exit_code, print_error
+        from opmkit.cli.output.errors import exit_code, print_error
 
         print_error(error)
         return exit_code(error)

@@ -3,9 +3,8 @@
 Start with ``CatalogClient.connect("localhost:50051")``.
 """
 
-from opmkit.client.catalog_client import CatalogClient
+from opmkit.client.catalog_client import CatalogClient, Stream
 from opmkit.client.errors import CallFailed, CallTimedOut, ServerUnreachable
-from opmkit.client.stream import Stream
 from opmkit.client.values import Api, Bundle, Channel, ChannelEntry, Dependency, Deprecation, Package, Property
 from opmkit.index.address import InvalidAddress, parse_address
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
-from opmkit.client.grpc_errors import call_error, invalid_request
-from opmkit.client.stream import Stream
+from opmkit.client.errors import call_error, invalid_request
 from opmkit.client.values import Bundle, ChannelEntry, Package
 from opmkit.core.files import read_limited
 from opmkit.index.address import parse_address
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.address import Address
+
 
 T = TypeVar("T")
 
@@ -222,3 +223,38 @@ def _authorities(ca_file: Path | None) -> bytes:
     if not context.cert_store_stats()["x509"]:
         raise CatalogError(f"{ca_file}: no PEM certificate found", hint="give a PEM file of certificate authorities")
     return data
+
+
+class Stream(Iterator[T], Generic[T]):
+    """The response of one call, received message by message as it is iterated.
+
+    Iteration raises CallFailed. To stop early, call ``cancel()`` from any thread, or leave the ``with`` block.
+    """
+
+    def __init__(
+        self, call: Any, convert: Callable[[Any], T], convert_error: Callable[[grpc.RpcError], CatalogError]
+    ) -> None:
+        """Convert each message of ``call``, and the error that ends it."""
+        self._call = call
+        self._convert = convert
+        self._convert_error = convert_error
+        self._cancelled = False
+
+    def __next__(self) -> T:
+        try:
+            return self._convert(next(self._call))
+        except grpc.RpcError as error:
+            if self._cancelled:
+                raise StopIteration from None
+            raise self._convert_error(error) from None
+
+    def cancel(self) -> None:
+        """Stop the server from sending more messages; the stream ends."""
+        self._cancelled = True
+        self._call.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()

@@ -16,7 +16,7 @@ from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from opmkit.documents.errors import DuplicateKey
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
     from opmkit.documents.source_nodes import BlockLocator
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.documents.errors import FieldTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from opmkit.documents.json_value import JsonValue
 
@@ -71,3 +71,17 @@ def describe(value: JsonValue) -> str:
 def _wrong_type(value: JsonValue, where: str, wanted: str) -> FieldTypeError:
     quotes = " (put it in quotes)" if wanted == "a string" and isinstance(value, int | float) else ""
     return FieldTypeError(f"{where} is {describe(value)}, not {wanted}", hint=f"write {where} as {wanted}{quotes}")
+
+
+FieldPath: TypeAlias = tuple[str | int, ...]
+"""Keys and indexes that lead from the root of a document to a value."""
+
+
+def format_path(path: Iterable[str | int]) -> str:
+    """Return a path in the notation of Kubernetes.
+
+    >>> format_path(("spec", "links", 0, "url"))
+    'spec.links[0].url'
+    """
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")

@@ -13,7 +13,7 @@ import yaml
 from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.spec.digests import is_digest
+from opmkit.imagetools.spec.descriptor import is_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from opmkit.imagetools.errors import DigestMismatch, NotFound, TagMoved
-from opmkit.imagetools.spec.digests import new_hash
+from opmkit.imagetools.spec.descriptor import new_hash
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

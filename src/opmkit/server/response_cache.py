@@ -9,14 +9,14 @@ import struct
 import tempfile
 import threading
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from opmkit.server.errors import ServerError
-from opmkit.server.length_prefixed import Span, read_messages, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
+
 
 _SLOT = struct.Struct("<QQ")
 _CHUNK_SIZE = 1 << 20
@@ -138,3 +138,45 @@ def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield bytes(buffer)
             buffer.clear()
     yield bytes(buffer)
+
+
+_LENGTH = struct.Struct("<I")
+_READ_SIZE = 1 << 15
+
+
+class Span(NamedTuple):
+    """The position and size of a record in a file, in bytes."""
+
+    offset: int
+    length: int
+
+
+def read_record(descriptor: int, span: Span) -> bytes:
+    """Return a complete record."""
+    return os.pread(descriptor, span.length, span.offset)
+
+
+def read_messages(descriptor: int, span: Span) -> Iterator[bytes]:
+    """Yield the messages of a record that consists of the pieces of `prefix_messages`, with bounded memory."""
+    offset, end = span.offset, span.offset + span.length
+    while offset < end:
+        data = os.pread(descriptor, min(_READ_SIZE, end - offset), offset)
+        position = 0
+        while position + _LENGTH.size <= len(data):
+            (length,) = _LENGTH.unpack_from(data, position)
+            start = position + _LENGTH.size
+            if start + length > len(data):
+                break
+            yield data[start : start + length]
+            position = start + length
+        if not position:  # the message is larger than the buffer
+            (length,) = _LENGTH.unpack_from(data)
+            yield os.pread(descriptor, length, offset + _LENGTH.size)
+            position = _LENGTH.size + length
+        offset += position
+
+
+def prefix_messages(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each message with its length before it."""
+    for message in messages:
+        yield _LENGTH.pack(len(message)) + message

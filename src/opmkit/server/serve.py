@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
-from opmkit.server.ports import ReservedPort
+from opmkit.server.acceptor import ReservedPort
 from opmkit.server.response_cache import ResponseCache
 from opmkit.server.supervisor import run_workers
 
@@ -104,7 +104,7 @@ def serve_catalog(
         api = None
         if http and http_port:
             from opmkit.server.http_api.api import CatalogApi
-            from opmkit.server.http_api.stored import open_content
+            from opmkit.server.http_api.content import open_content
 
             content = stack.enter_context(open_content(root, json_cache, readable_cache))
             api = http_port.number, CatalogApi(content, http.catalog)
@@ -131,7 +131,7 @@ def build_cache(root: Path, cache: Path | None, *, enforce: bool, http: bool = F
 
     with _opened_cache(root, cache, enforce=enforce) as json_cache:
         if http:
-            from opmkit.server.http_api.stored import open_content
+            from opmkit.server.http_api.content import open_content
 
             with open_content(root, json_cache, cache, must_store=cache is not None):
                 pass

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from opmkit.core.files import read_limited
+from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import ALL_METHODS, METHODS
-from opmkit.server.acceptor import Acceptor
+from opmkit.index.hint_terms import IndexSetting
+from opmkit.server.acceptor import Acceptor, bind_shared
+from opmkit.server.errors import ServerError
 from opmkit.server.grpc_calls import GrpcDispatcher
 from opmkit.server.http2.connection import Connection
 from opmkit.server.http2.sender import BlockedStreams
-from opmkit.server.ports import bind_shared
-from opmkit.server.reflection import reflection_handlers
+from opmkit.server.rpc import MethodHandler, RpcError, StatusCode
 from opmkit.server.service import HEALTH_SERVICE, method_handlers
-from opmkit.server.tls import tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +36,13 @@ if TYPE_CHECKING:
     from opmkit.server.supervisor import WorkerContext
 
     OpenBackend = Callable[[], AbstractContextManager[LoadedBackend]]
+    from collections.abc import Callable, Sequence
+
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
+
+    from opmkit.server.settings import TlsFiles
+
 
 _TIMEOUT_INTERVAL = 5.0
 """Seconds between two checks for idle connections."""
@@ -164,3 +174,85 @@ def _prepare_bundle_list(backend: QueryBackend) -> None:
         reply = backend.list_bundles()
         if callable(reply):
             reply()
+
+
+def tls_context(files: TlsFiles, protocol: str = "h2") -> ssl.SSLContext:
+    """Return the TLS context of a server for a protocol; raises ServerError for files that cannot be used together."""
+    for path in (files.certificate, files.key):
+        try:
+            read_limited(path)
+        except OSError as error:  # errors of OpenSSL do not name the file
+            raise ServerError(
+                f"{path}: {error.strerror}",
+                hint=Hint("check {} and {}: both are PEM files", IndexSetting.TLS_CERT, IndexSetting.TLS_KEY),
+            ) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols([protocol])
+    try:
+        context.load_cert_chain(files.certificate, files.key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise ServerError(
+            f"{files.certificate}, {files.key}: invalid certificate or key: {error}",
+            hint="give a PEM certificate with its chain, and its private key without a password",
+        ) from error
+    return context
+
+
+V1ALPHA, V1 = "grpc.reflection.v1alpha", "grpc.reflection.v1"
+_METHOD = "ServerReflection/ServerReflectionInfo"
+
+
+def reflection_handlers(services: Sequence[str]) -> dict[str, MethodHandler]:
+    """Return the handlers of both versions by path, which describe ``services`` and reflection itself."""
+    names = [*services, *(f"{package}.ServerReflection" for package in (V1ALPHA, V1))]
+    servicer = cache(partial(_create_servicer, names))
+
+    def handle(request: bytes) -> Callable[[], list[bytes]]:
+        return lambda: _reflect(servicer(), request)
+
+    return {f"/{package}.{_METHOD}": MethodHandler(handle, client_streaming=True) for package in (V1ALPHA, V1)}
+
+
+def _reflect(servicer: ReflectionServicer, request: bytes) -> list[bytes]:
+    from google.protobuf.message import DecodeError
+    from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+
+    try:
+        parsed = ServerReflectionRequest.FromString(request)
+    except DecodeError as error:
+        raise RpcError(StatusCode.INTERNAL, "grpc: error unmarshalling request") from error
+    responses = servicer.ServerReflectionInfo(iter([parsed]), None)  # type: ignore[arg-type]
+    return [response.SerializeToString() for response in responses]
+
+
+def _create_servicer(services: list[str]) -> ReflectionServicer:
+    """Create the servicer, which takes long enough to wait for the first request."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from grpc_health.v1 import health_pb2
+    from grpc_reflection.v1alpha import reflection_pb2
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
+
+    from opmkit.index.grpc_api import file_descriptor, struct_file
+
+    pool = DescriptorPool()
+    alpha = FileDescriptorProto.FromString(reflection_pb2.DESCRIPTOR.serialized_pb)
+    health = FileDescriptorProto.FromString(health_pb2.DESCRIPTOR.serialized_pb)
+    for file in (struct_file(), file_descriptor(), health, alpha, _v1_file(alpha)):
+        pool.Add(file)
+    return ReflectionServicer(services, pool)
+
+
+def _v1_file(alpha: FileDescriptorProto) -> FileDescriptorProto:
+    """Return the descriptor of v1, which differs from v1alpha only in the package."""
+    file = type(alpha)()
+    file.CopyFrom(alpha)
+    file.ClearField("options")
+    file.name, file.package = "grpc/reflection/v1/reflection.proto", V1
+    for message in file.message_type:
+        for field in filter(lambda field: field.type_name, message.field):
+            field.type_name = field.type_name.replace(V1ALPHA, V1)
+    for method in file.service[0].method:
+        method.input_type = method.input_type.replace(V1ALPHA, V1)
+        method.output_type = method.output_type.replace(V1ALPHA, V1)
+    return file

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kit.olm_release import add_controllers
 
-from opmkit.author.install.install import install_release
+from opmkit.author.install.install import PACKAGES_API, install_release, uninstall_release
 from opmkit.author.install.status import find_installed_version, inspect
-from opmkit.author.install.uninstall import PACKAGES_API, uninstall_release
 from opmkit.author.run.errors import AlreadyInstalled, OlmError, OlmNotInstalled, ReleaseFailed
 from opmkit.author.run.waiting import NO_REPORTS, Deadline, NullReporter
 

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from opmkit.author.pin.image_use import ImageUse, InvalidField, UnpinnableUse
-from opmkit.author.pin.object_images import find_in_annotations, find_object_images
+from opmkit.author.pin.object_images import (
+    ImageUse,
+    InvalidField,
+    UnpinnableUse,
+    find_in_annotations,
+    find_object_images,
+)
 
 POD: dict[str, Any] = {
     "containers": [

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.author.run.objects import catalog_name, operator_name, subscription_name
-from opmkit.author.run.partition import Part, Partition, partition
 from opmkit.author.run.registry_pod import (
     CATALOG_DIRECTORY,
+    Part,
+    Partition,
     PodOptions,
     SecurityContext,
     build_config_maps,
     build_pod,
     format_address,
+    partition,
 )
 from opmkit.author.run.resources import InjectedBundles, build_catalog_source, build_operator_group, serve_patch
 from opmkit.core.errors import LimitExceeded

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.api_types import decode
-from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_struct
-from opmkit.bundle.api_types.scalars import SCALARS, DecodeMode
+from opmkit.bundle.api_types.decode import SCALARS, Decoded, DecodeMode, TypeMismatch, decode_struct
 from opmkit.bundle.api_types.tables import Tables
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.typed_manifests import decode_csv
+from opmkit.bundle.validation.loading import decode_csv
 from opmkit.documents.content import Content
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 
 if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue

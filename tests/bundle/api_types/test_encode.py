@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opmkit.bundle.api_types.encode import Encoded, encode_struct
 from opmkit.documents import go_yaml
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 
 
 def encode(text: str, struct: str) -> Encoded:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.api_types.scalars import SCALARS
+from opmkit.bundle.api_types.decode import SCALARS
 from opmkit.bundle.api_types.tables import (
     CRDS,
     CSV,

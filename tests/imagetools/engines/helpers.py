@@ -12,7 +12,7 @@ from opmkit.imagetools.image import Image, load_image
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools import open_engine as open_engine_module
+from opmkit.imagetools.tools import engine as open_engine_module
 from tests.kit.requirements import require
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.engines.buildah_archive import resolve_in_root
+from opmkit.imagetools.engines.buildah import resolve_in_root
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.engines.podman_service import PodmanService
+from opmkit.imagetools.engines.podman import PodmanService
 from opmkit.imagetools.errors import EngineError, EngineUnavailable, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryOptions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.imagetools.auth import Credentials, Keychain
+from opmkit.imagetools.credentials import Credentials, Keychain
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy, transport

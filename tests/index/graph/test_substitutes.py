@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges
 from opmkit.index.operations.add.options import AddOptions

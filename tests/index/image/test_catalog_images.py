@@ -15,7 +15,7 @@ from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import ImageStore, LayoutRepository
-from opmkit.imagetools.tools.open_engine import open_engine
+from opmkit.imagetools.tools.engine import open_engine
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.bundle import Bundle
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
 
 
 @pytest.fixture

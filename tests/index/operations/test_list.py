@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
 from opmkit.index.fbc.model import Catalog, Channel, Package

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_bundles
 from opmkit.index.sqlite import open_database, replace_database

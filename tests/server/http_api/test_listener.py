@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.server.acceptor import ReservedPort
 from opmkit.server.http_api.api import CatalogApi
 from opmkit.server.http_api.content import CatalogContent
 from opmkit.server.http_api.listener import MAX_HEAD
-from opmkit.server.ports import ReservedPort
 from opmkit.server.service import LoadedBackend
 from opmkit.server.settings import ConnectionLimits, ServerSettings
 from opmkit.server.supervisor import WorkerContext

@@ -16,8 +16,7 @@ from opmkit.supply.mirror.copy import MirrorCopy
 from opmkit.supply.mirror.description import MirroredImage
 from opmkit.supply.mirror.layout_source import open_layout_source
 from opmkit.supply.mirror.model import MirrorRequest
-from opmkit.supply.mirror.plan import plan_mirror
-from opmkit.supply.mirror.spool import ManifestSpool
+from opmkit.supply.mirror.plan import ManifestSpool, plan_mirror
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,10 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform, media_types, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.supply.mirror.copy import MAX_TARGET_FAILURES, CopyOptions, MirrorCopy
-from opmkit.supply.mirror.directory_target import DirectoryTarget
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed
+from opmkit.supply.mirror.locations import DirectoryTarget, RegistryTarget
 from opmkit.supply.mirror.model import MirrorPlan, MirrorReport, MirrorRequest
-from opmkit.supply.mirror.plan import PlanOptions, plan_mirror
-from opmkit.supply.mirror.registry_target import RegistryTarget
-from opmkit.supply.mirror.spool import ManifestSpool
+from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions, plan_mirror
 from opmkit.supply.mirror.target import RegistryLocation
 
 if TYPE_CHECKING:

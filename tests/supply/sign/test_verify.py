@@ -24,6 +24,8 @@ from opmkit.supply.sign.attachments import (
     SIMPLE_SIGNING_LAYER,
     attach_bundle,
     attach_layer,
+    open_for_signing,
+    open_for_verification,
 )
 from opmkit.supply.sign.documents import (
     BUNDLE_V03,
@@ -39,7 +41,6 @@ from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.identity import repository_matcher
 from opmkit.supply.sign.key_files import load_public_key
 from opmkit.supply.sign.sign import Signer, images_of
-from opmkit.supply.sign.target import open_for_signing, open_for_verification
 from opmkit.supply.sign.verify import (
     Attestation,
     Signature,

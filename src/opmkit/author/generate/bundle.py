@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.author.generate import manifests
-from opmkit.author.generate.manifests import Manifests
+from opmkit.author.generate.manifests import Manifests, file_name
 from opmkit.author.generate.metadata import object_annotations
-from opmkit.author.generate.names import file_name
 from opmkit.author.generate.rbac import divide_rbac
 from opmkit.author.generate.service_version import fill_service_version
 from opmkit.author.project.base import new_base
@@ -193,8 +192,8 @@ def _without_namespace(item: InputObject, *, typed: bool = False) -> dict[str, A
 
 
 def _is_supported(item: InputObject) -> bool:
+    from opmkit.bundle.kinds import supported_kinds
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.bundle.validation.kinds import supported_kinds
 
     return item.kind in supported_kinds(Compat.NEWEST)
 

@@ -12,7 +12,7 @@ from opmkit.core.files import disk_errors
 from opmkit.documents.content import Content
 from opmkit.documents.document_stream import BOM, read_documents
 from opmkit.documents.errors import InvalidDocument
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.go_yaml import MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.documents.document_stream import Document
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 STDIN = "standard input"

@@ -6,17 +6,26 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from opmkit.author.pin.image_use import EmbeddedFile, Role, UnpinnableUse, mapping, members, text, use_at
-from opmkit.author.pin.object_images import find_in_annotations, find_object_images
-from opmkit.documents.field_path import format_path
+from opmkit.author.pin.object_images import (
+    EmbeddedFile,
+    Role,
+    UnpinnableUse,
+    find_in_annotations,
+    find_object_images,
+    mapping,
+    members,
+    text,
+    use_at,
+)
+from opmkit.documents.fields import format_path
 from opmkit.index.fbc.blobs import BUNDLE, BUNDLE_OBJECT, CSV_METADATA
 from opmkit.index.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.author.pin.image_use import Finding
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.author.pin.object_images import Finding
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 _ARCHETYPES = ("candidate", "fast", "stable")

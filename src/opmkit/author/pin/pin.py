@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from opmkit.author.pin.object_images import RELATED_IMAGES, find_object_images
+import yaml
+
+from opmkit.author.pin.object_images import RELATED_IMAGE_PREFIX, RELATED_IMAGES, ImageUse, Role, find_object_images
 from opmkit.author.pin.pinnable_file import PinnableFile
-from opmkit.author.pin.related_images import missing_images
 from opmkit.author.pin.related_images_mode import RelatedImagesMode
-from opmkit.author.pin.related_images_text import add_related_images
+from opmkit.documents.source_nodes import find_node
+from opmkit.documents.text_edits import fill_collection, insert_items, insert_member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.author.pin.pinnable_file import LocatedUse, PinnableDocument
-    from opmkit.author.pin.related_images import RelatedImage
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.documents.text_edits import TextEdit
+
 
 MANIFEST_EXTENSIONS = (".yaml", ".yml", ".json")
 
@@ -132,3 +137,92 @@ def changed_images(uses: Iterable[LocatedUse], images: Mapping[str, str]) -> tup
         if images[use.image] != use.image:
             places.setdefault(use.image, []).append(use)
     return tuple(PinnedImage(image, images[image], tuple(found)) for image, found in places.items())
+
+
+_SPEC, _KEY = RELATED_IMAGES
+
+
+def add_related_images(
+    text: str, root: yaml.Node, value: JsonValue, entries: Sequence[RelatedImage]
+) -> tuple[TextEdit, JsonValue] | None:
+    """Return the edit of the text that adds entries, and the new value; None if the document has no spec.
+
+    Args:
+        text: The text of the ClusterServiceVersion.
+        root: The root of its node graph.
+        value: Its value.
+        entries: The entries to add, at least one.
+    """
+    spec, section = find_node(root, (_SPEC,)), find_node(root, RELATED_IMAGES)
+    if not (isinstance(spec, yaml.MappingNode) and spec.value and isinstance(value, dict)):
+        return None
+    old_spec: Any = value[_SPEC]
+    added: list[JsonValue] = [entry.as_dict() for entry in entries]
+    new_value: JsonValue = {**value, _SPEC: {**old_spec, _KEY: [*(old_spec.get(_KEY) or []), *added]}}
+    if isinstance(section, yaml.SequenceNode) and section.value:
+        edit = insert_items(text, root, section, len(section.value), added)
+    elif section is not None:
+        edit = fill_collection(text, spec, spec, section, added)
+    else:
+        edit = insert_member(text, root, spec, _KEY, added)
+    return edit, new_value
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedImage:
+    """An entry of the section."""
+
+    name: str
+    image: str
+
+    def as_dict(self) -> dict[str, JsonValue]:
+        """Return the entry in JSON types."""
+        return {"name": self.name, "image": self.image}
+
+
+def missing_images(
+    uses: Iterable[ImageUse], images: Mapping[str, str], mode: RelatedImagesMode
+) -> tuple[RelatedImage, ...]:
+    """Return the entries to add to the section, for images with a digest.
+
+    An entry has the name of a container, the name of a ``RELATED_IMAGE_`` variable in lower case without the prefix, or
+    ``REPOSITORY-DIGEST-annotation``. If another image has the name, the name of the deployment or a number is added.
+
+    Args:
+        uses: All images of the bundle.
+        images: Their replacements.
+        mode: Which entries to add.
+    """
+    uses = list(uses)
+    listed = {_new_image(use, images): use.name for use in uses if use.role is Role.RELATED_IMAGE}
+    if mode is RelatedImagesMode.KEEP or (mode is RelatedImagesMode.CREATE and listed):
+        return ()
+    entries: dict[str, str] = {}
+    taken = {use.name: _new_image(use, images) for use in uses if use.role is Role.RELATED_IMAGE}
+    others = [use for use in uses if use.role not in (Role.RELATED_IMAGE, Role.VALUE)]
+    for use in sorted(others, key=lambda use: use.role is Role.ANNOTATION):
+        image = _new_image(use, images)
+        if "@" not in image or image in listed or (use.role is Role.ANNOTATION and image in entries.values()):
+            continue
+        name = next(name for name in _names(use, image) if taken.get(name, image) == image)
+        taken[name] = entries[name] = image
+    return tuple(RelatedImage(name, image) for name, image in entries.items())
+
+
+def _new_image(use: ImageUse, images: Mapping[str, str]) -> str:
+    return images.get(use.image, use.image)
+
+
+def _names(use: ImageUse, image: str) -> Iterator[str]:
+    """Yield names for an entry, the best one first."""
+    name = use.name
+    if use.role is Role.ENVIRONMENT:
+        name = name.removeprefix(RELATED_IMAGE_PREFIX).lower()
+    elif use.role is Role.ANNOTATION:
+        repository, _, digest = image.rpartition("/")[2].partition("@")
+        name = f"{repository.partition(':')[0]}-{digest.partition(':')[2] or 'latest'}-annotation"
+    name = name or "image"
+    yield name
+    if use.owner:
+        yield f"{use.owner}-{name}"
+    yield from (f"{name}-{number}" for number in count(2))

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.author.pin.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
-from opmkit.author.pin.object_images import find_object_images
+from opmkit.author.pin.object_images import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse, find_object_images
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.documents.errors import DocumentError, FieldTypeError, InvalidDocument
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.source_nodes import compose_document, find_node, nearest_node
 from opmkit.documents.text_edits import TextEdit, apply_edits, replace_in_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.author.pin.image_use import ImageFinder
+    from opmkit.author.pin.object_images import ImageFinder
     from opmkit.documents.document_stream import Document
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 

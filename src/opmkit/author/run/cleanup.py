@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 from opmkit.author.run.cleanup_plan import Target, is_in_progress, plan_cleanup
 from opmkit.author.run.errors import CleanupFailed
 from opmkit.author.run.hint_terms import OlmSetting
-from opmkit.author.run.objects import condition, strings, text
-from opmkit.author.run.operator_object import remove_operator_object
+from opmkit.author.run.objects import condition, items, operator_name, strings, text
 from opmkit.author.run.waiting import Deadline, Pending, TimedOut, wait_until
 from opmkit.core.hints import Hint
+from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import OPERATOR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from opmkit.author.run.waiting import Reporter
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
+
 
 MAX_INSTALLATION = 15.0
 """Seconds in which OLM should have created the objects of an InstallPlan."""
@@ -161,3 +162,49 @@ def _failure(cluster: Cluster, targets: Sequence[Target], error: TimedOut) -> Cl
             "remove the finalizers of objects whose controller does not run any more",
         ),
     )
+
+
+MAX_WAIT = 15.0
+"""Seconds in which OLM should notice that the components are gone."""
+
+
+def remove_operator_object(
+    cluster: Cluster, package: str, namespace: str, retained: Collection[str], deadline: Deadline, reporter: Reporter
+) -> str:
+    """Delete the Operator object of a package after OLM has noticed that its components are gone.
+
+    It is not deleted if components are retained, or if it may not be read or deleted.
+
+    Args:
+        retained: names of components that are not removed.
+
+    Returns:
+        Name of the deleted object, "" if none was deleted.
+    """
+    name = operator_name(package, namespace)
+    try:
+        wait = Deadline(min(MAX_WAIT, deadline.remaining))
+        if not wait_until(lambda: _is_unused(cluster, name, retained), wait, reporter):
+            return ""
+    except TimedOut:  # OLM lists objects that do not exist any more
+        pass
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return ""
+    try:
+        return name if cluster.delete(OPERATOR, name) else ""
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return ""
+
+
+def _is_unused(cluster: Cluster, name: str, retained: Collection[str]) -> bool | Pending:
+    """Return whether the Operator object has no components; False if only retained ones are left."""
+    components = items(cluster.find(OPERATOR, name), "status", "components", "refs")
+    remaining = [each for each in components if text(each, "name") not in retained]
+    if remaining:
+        described = f"{text(remaining[0], 'kind')} {text(remaining[0], 'name')}"
+        return Pending(f"OLM to notice that the components of Operator {name} are gone", described)
+    return not components

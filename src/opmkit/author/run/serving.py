@@ -9,8 +9,7 @@ from opmkit.author.run.diagnosis import READY, pod_problems
 from opmkit.author.run.errors import InstallationFailed
 from opmkit.author.run.hint_terms import OlmSetting
 from opmkit.author.run.objects import condition, is_owned_by, items, name_of, namespace_of, subject, text
-from opmkit.author.run.partition import partition
-from opmkit.author.run.registry_pod import build_config_maps, build_pod, format_address
+from opmkit.author.run.registry_pod import build_config_maps, build_pod, format_address, partition
 from opmkit.author.run.resources import serve_patch
 from opmkit.author.run.waiting import Pending, wait_until
 from opmkit.core.hints import Hint

@@ -9,8 +9,7 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.finding import Finding
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import Finding, TargetResult
 
 
 def lines(results: Sequence[TargetResult]) -> Iterator[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from binascii import a2b_base64, b2a_base64
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from opmkit.bundle.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import TargetResult
     from opmkit.bundle.validation.result import ValidationResult
+
 
 VERSION = 1
 """Version of the format, incremented by incompatible changes."""
@@ -36,3 +41,51 @@ def json_alpha1(result: TargetResult) -> dict[str, Any]:
     failure = [{"type": "error", "message": result.error}] if result.error else []
     outputs = [{"type": finding.severity.value, "message": finding.message} for finding in result.findings]
     return {"passed": result.passes(Severity.ERROR), "outputs": failure + outputs or None}
+
+
+SHARD_KEY = "shard"
+"""Member of a JSON report with the data."""
+_SARIF_PROPERTY = "opmkit/shard"
+_INSTRUCTION = "opmkit-shard"
+_JUNIT = rb"<\?opmkit-shard ([A-Za-z0-9+/=]+)\?>"
+_JUNIT_ROOT = r"(<testsuites\b[^>]*?)(/?)>"
+
+
+def add_to_sarif(log: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a SARIF log with the data in the property bag of its run."""
+    (run,) = log["runs"]
+    return {**log, "runs": [{**run, "properties": {_SARIF_PROPERTY: data}}]}
+
+
+def add_to_junit(document: str, data: Mapping[str, Any]) -> str:
+    """Return a JUnit document with the data in a processing instruction, which other readers ignore."""
+    encoded = b2a_base64(orjson.dumps(data), newline=False).decode()
+
+    def insert(root: re.Match[str]) -> str:
+        instruction = f"<?{_INSTRUCTION} {encoded}?>"
+        return f"{root[1]}>\n  {instruction}" + ("\n</testsuites>" if root[2] else "")
+
+    return re.sub(_JUNIT_ROOT, insert, document, count=1)
+
+
+def extract(raw: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Return the format of a report (``json``, ``sarif`` or ``junit``) and the data, None if there is none."""
+    if raw.lstrip().startswith(b"<"):
+        match = re.search(_JUNIT, raw)
+        return ("junit", _mapping(a2b_base64(match[1]))) if match else None
+    value = _mapping(raw)
+    data: Any = value.get(SHARD_KEY)
+    if isinstance(data, dict):
+        return "json", data
+    runs = value.get("runs")
+    if isinstance(runs, list) and runs and isinstance(runs[0], dict):
+        data = (runs[0].get("properties") or {}).get(_SARIF_PROPERTY)
+    return ("sarif", data) if isinstance(data, dict) else None
+
+
+def _mapping(raw: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(raw)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -11,8 +11,7 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.finding import Finding, Severity
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import Finding, Severity, TargetResult
 
 
 def report(results: Sequence[TargetResult], fail_on: Severity, *, name: str = "bundle validation") -> str:

@@ -10,8 +10,7 @@ from opmkit.core.escape import code, table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.finding import Finding, Severity
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import Finding, Severity, TargetResult
 
 MAX_ROWS = 100
 """Maximum number of rows of a table: comments on GitHub have up to 65536 characters."""

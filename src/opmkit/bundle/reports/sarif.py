@@ -14,8 +14,7 @@ from opmkit.imagetools.reference import Reference
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opmkit.bundle.finding import Finding, Severity
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import Finding, Severity, TargetResult
     from opmkit.imagetools.reference import ImageReference
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -6,14 +6,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.tags import SkippedTags
+from opmkit.bundle.validation.sources import SkippedTags
 from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from opmkit.bundle.finding import Finding
-    from opmkit.bundle.result import TargetResult
+    from opmkit.bundle.finding import Finding, TargetResult
 
     _FindingKey: TypeAlias = tuple[Severity, str, str, str]
     _Occurrence: TypeAlias = tuple[str, Finding]

@@ -19,7 +19,7 @@ from opmkit.documents.lenient import mapping, scalar_text, text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.api_types.scalars import DecodeMode
+    from opmkit.bundle.api_types.decode import DecodeMode
     from opmkit.bundle.validation.platforms import Inspect
 
 

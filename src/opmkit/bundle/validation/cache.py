@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import BundleSummary
-from opmkit.bundle.validation.extensions import extension_versions
+from opmkit.bundle.validation.dependencies import compiler_version
 from opmkit.bundle.validation.result import ValidationResult
+from opmkit.bundle.validation.rule_registry import extension_versions
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.rule import Check
+
+    FileCheck: TypeAlias = Callable[[Manifest], Iterable[Finding]]
+    FileSelector: TypeAlias = Callable[[BundleView], Iterable[Manifest]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +82,28 @@ def _summary(value: Mapping[str, Any], target: str) -> BundleSummary:
 
 def _finding(value: Mapping[str, Any]) -> Finding:
     return Finding(**{**value, "path": tuple(value["path"]), "severity": Severity(value["severity"])})
+
+
+def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:
+    """Return a decorator that turns a check of a file into one of a bundle's files.
+
+    The check must depend only on the content of the file. ``file`` of its findings is filled in here.
+    """
+
+    def decorate(check_file: FileCheck) -> Check:
+        @wraps(check_file)
+        def check(bundle: BundleView) -> Iterator[Finding]:
+            for manifest in select(bundle):
+                for finding in _findings(manifest, check_file):
+                    yield replace(finding, file=manifest.path)
+
+        return cast("Check", check)
+
+    return decorate
+
+
+def _findings(manifest: Manifest, check_file: FileCheck) -> tuple[Finding, ...]:
+    memo = manifest.content.memo
+    if check_file not in memo:
+        memo[check_file] = tuple(check_file(manifest))
+    return cast("tuple[Finding, ...]", memo[check_file])

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import Gvk, crd_group
-from opmkit.bundle.validation.typed_manifests import decode_csv
+from opmkit.bundle.validation.loading import decode_csv
 from opmkit.documents.lenient import mapping, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.api_types.decode import Decoded
-    from opmkit.bundle.api_types.scalars import DecodeMode
+    from opmkit.bundle.api_types.decode import Decoded, DecodeMode
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Check
     from opmkit.documents.content import Content
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
     Entry: TypeAlias = tuple[FieldPath, Mapping[str, Any]]
     """A mapping in a list of the ClusterServiceVersion, with its path."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from opmkit.bundle.validation.csv_view import Csv
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 METADATA = "alm-examples-metadata"

@@ -11,20 +11,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.api_types.tables import CRDS
+from opmkit.bundle.api_types.decode import Decoded, DecodeMode, decode_cached
+from opmkit.bundle.api_types.tables import CRDS, CSV, OBJECT, Tables
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_as_go, decode_finding
-from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.api_types.decode import Decoded, TypeMismatch
+    from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.documents.content import Content
+
 
 NO_FILES = "FMT-EMPTY-MANIFESTS"
 NO_CSV = "LOAD-NO-CSV"
@@ -219,3 +220,26 @@ def _no_files(path: str) -> Finding:
 
 def _no_csv(path: str) -> Finding:
     return Finding(f"no file in {path or 'the directory'} is a ClusterServiceVersion", rule=NO_CSV)
+
+
+def decode_csv(content: Content, compat: Compat, mode: DecodeMode | None = None) -> Decoded:
+    """Decode a ClusterServiceVersion; by default as the loader of the Go release does."""
+    if mode is None:
+        mode = DecodeMode.JSON if content.is_json and compat is Compat.OPM_1_26 else DecodeMode.YAML
+    return decode_cached(content.memo, content.value, CSV, mode, _tables(compat))
+
+
+def decode_crd(file: Manifest, compat: Compat, mode: DecodeMode) -> Decoded:
+    """Decode a CustomResourceDefinition; one with an unknown apiVersion has no fields and no mismatches."""
+    struct = CRDS.get(file.api_version)
+    content = file.content
+    return decode_cached(content.memo, content.value, struct, mode, _tables(compat)) if struct else Decoded({})
+
+
+def decode_object(file: Manifest, mode: DecodeMode) -> Decoded:
+    """Decode what all objects have: kind, apiVersion and metadata."""
+    return decode_cached(file.content.memo, file.content.value, OBJECT, mode)
+
+
+def _tables(compat: Compat) -> Tables:
+    return Tables.OPM_1_26 if compat is Compat.OPM_1_26 else Tables.NEWEST

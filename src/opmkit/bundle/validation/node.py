@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding
 from opmkit.documents import fields
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 MAX_ANNOTATIONS = 256 * 1024
 """Maximum size of all keys and values of an object's annotations in bytes."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
     OsArch: TypeAlias = tuple[str, str]
     """An operating system and an architecture."""

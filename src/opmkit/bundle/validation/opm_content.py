@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND, supported_kinds
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_finding
-from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import is_loaded, version_finding
+from opmkit.bundle.validation.loading import decode_crd, decode_csv, is_loaded, version_finding
 from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
-from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
+from opmkit.bundle.kubernetes_names import label_value, qualified_name
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.profiles import OPTIONAL, OptionalValidator
-from opmkit.bundle.validation.selectors import InvalidSelector, Selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opmkit.bundle.validation.compat import Compat
+
 
 CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
 """Environment variable with the path of a file of categories."""
@@ -59,3 +63,118 @@ def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
             raise InvalidOption(message, hint=f"choose one of {', '.join(OPTION_NAMES)}")
         values[OPTION_NAMES[name]] = value
     return Options(**values, categories_file=categories_file)
+
+
+_KEY = r"[^\s,=!()<>]+"
+_REQUIREMENT = re.compile(
+    rf"""\s*(?:
+        (?P<absent>!)\s*(?P<absent_key>{_KEY})
+      | (?P<key>{_KEY})\s*(?:
+            (?P<operator>==|!=|=)\s*(?P<value>[^\s,=!()<>]*)
+          | (?P<order>[<>])\s*(?P<bound>[0-9]+)
+          | (?<=\s)(?P<set>in|notin)\s*\((?P<values>[^()]*)\)
+        )?
+    )\s*(?:,|$)""",
+    re.VERBOSE,
+)
+
+
+class InvalidSelector(BundleError):
+    """The label selector is invalid or selects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A requirement on one label.
+
+    Attributes:
+        key: Name of the label.
+        values: Values of which the label must have one; None for any value.
+        negated: The label must be absent or have none of the values.
+        bound: ``>`` or ``<``, and the number to which the value is compared.
+    """
+
+    key: str
+    values: frozenset[str] | None = None
+    negated: bool = False
+    bound: tuple[str, int] | None = None
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether labels meet the requirement."""
+        value = labels.get(self.key)
+        if value is None:
+            return self.negated
+        if self.bound is not None:
+            order, number = self.bound
+            return value.isdecimal() and (int(value) > number if order == ">" else int(value) < number)
+        return (self.values is None or value in self.values) is not self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A list of requirements, all of which must be met."""
+
+    requirements: tuple[Requirement, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Selector:
+        """Parse a selector.
+
+        Raises:
+            InvalidSelector: with the location, for an invalid selector.
+        """
+        requirements: list[Requirement] = []
+        position, more = 0, bool(text.strip())
+        while more:
+            match = _REQUIREMENT.match(text, position)
+            if match is None:
+                rest = text[position:].strip()
+                raise _invalid(text, f"at {rest!r}" if rest else "after the last comma")
+            requirements.append(_requirement(match, text))
+            position, more = match.end(), match.group().endswith(",")
+        return cls(tuple(requirements))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether labels meet all requirements."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def _requirement(match: re.Match[str], text: str) -> Requirement:
+    key = match["key"] or match["absent_key"]
+    if match["operator"] is not None:
+        values = frozenset({match["value"]})
+    elif match["set"]:
+        values = frozenset(value.strip() for value in match["values"].split(","))
+    else:
+        values = None
+    problems = qualified_name(key) + [problem for value in values or () for problem in label_value(value)]
+    if problems:
+        raise _invalid(text, f"for {problems[0]}")
+    bound = (match["order"], int(match["bound"])) if match["order"] else None
+    return Requirement(
+        key, values, bool(match["absent"]) or match["operator"] == "!=" or match["set"] == "notin", bound
+    )
+
+
+def _invalid(text: str, where: str) -> InvalidSelector:
+    return InvalidSelector(
+        f"invalid label selector {text!r} {where}",
+        hint="Write name=NAME, suite=operatorframework, or 'name in (NAME, NAME)', with commas between requirements.",
+    )
+
+
+MAX_BYTES = 1024 * 1024
+"""Maximum size of such a file."""
+
+
+def read_option_file(path: str) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        OSError: if the file cannot be read, is not a regular file or is larger than `MAX_BYTES`.
+    """
+    with Path(path).open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise OSError(f"larger than {MAX_BYTES} bytes")
+    return content

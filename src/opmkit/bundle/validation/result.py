@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.result import TargetResult
+from opmkit.bundle.finding import Severity, TargetResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

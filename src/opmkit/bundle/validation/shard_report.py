@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -10,17 +11,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opmkit._version import __version__
 from opmkit.bundle.errors import BundleError
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.policy import Ignore, Policy
 from opmkit.bundle.source import parse_location
 from opmkit.bundle.validation.cache import decode_result, encode_result
-from opmkit.bundle.validation.report_settings import ReportSettings
-from opmkit.bundle.validation.sources import Source
-from opmkit.bundle.validation.tags import SkippedTags
+from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
 from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from opmkit.bundle.validation.baseline import Baseline
     from opmkit.bundle.validation.result import ValidationResult
 
 
@@ -172,3 +174,48 @@ def _decode_placed(value: Mapping[str, Any]) -> PlacedResult:
     source = Source(target, location, of_operator=value["of_operator"])
     hint = Hint(value["hint"]) if value["hint"] else Hint()
     return PlacedResult(value["position"], source, decode_result(value, target, error=value["error"], hint=hint))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """Settings that a report depends on in addition to the results.
+
+    Attributes:
+        profile: Name of the profile, which has the cross-bundle rules.
+        compat: Value of the compatibility mode.
+        fail_on: Lowest severity that makes the command fail.
+        policy: Severities and ignored findings.
+        known: Findings of the baseline, None without one.
+    """
+
+    profile: str
+    compat: str
+    fail_on: Severity
+    policy: Policy
+    known: Baseline | None = None
+
+    def encode(self) -> dict[str, Any]:
+        """Return the settings in JSON types."""
+        return {
+            "profile": self.profile,
+            "compat": self.compat,
+            "fail_on": self.fail_on.value,
+            "severities": [[rule, severity and severity.value] for rule, severity in self.policy.severities],
+            "ignores": [
+                {name: getattr(ignore, name) for name in Ignore.__dataclass_fields__} for ignore in self.policy.ignores
+            ],
+            "known": None if self.known is None else [[*key, count] for key, count in sorted(self.known.items())],
+        }
+
+    @classmethod
+    def decode(cls, value: Mapping[str, Any]) -> Self:
+        """Return the settings that `encode` wrote."""
+        known = value["known"]
+        severities = tuple((rule, Severity(name) if name else None) for rule, name in value["severities"])
+        return cls(
+            value["profile"],
+            value["compat"],
+            Severity(value["fail_on"]),
+            Policy(severities=severities, ignores=tuple(Ignore(**ignore) for ignore in value["ignores"])),
+            None if known is None else Counter({(a, b, c, d): count for a, b, c, d, count in known}),
+        )

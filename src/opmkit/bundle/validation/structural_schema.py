@@ -17,7 +17,7 @@ from opmkit.documents.lenient import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
 

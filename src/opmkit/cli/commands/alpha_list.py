@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value, waiting
-from opmkit.cli.fbc_output import CompatOption
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value, waiting
+from opmkit.cli.output.fbc import CompatOption
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import ValueFormat, print_line, print_value, progress
-from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
-from opmkit.cli.dockerfile_flags import DockerfileFlags
-from opmkit.cli.errors import conflicting_flags, print_warning
-from opmkit.cli.generation_flags import GenerationFlags
-from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_output import print_unpushed
-from opmkit.cli.registry_flags import CA_FILE_HELP, REGISTRY_PANEL, RegistryFlags
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
+from opmkit.cli.flags.dockerfile import DockerfileFlags
+from opmkit.cli.flags.generation import GenerationFlags
+from opmkit.cli.flags.registry import CA_FILE_HELP, REGISTRY_PANEL, RegistryFlags
+from opmkit.cli.output.console import ValueFormat, print_line, print_value, progress
+from opmkit.cli.output.errors import conflicting_flags, print_warning
+from opmkit.cli.output.index import print_unpushed
+from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:

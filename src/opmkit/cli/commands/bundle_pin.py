@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import OutputFormat, progress
-from opmkit.cli.container_tools import PUSH_HELP, ContainerTools
-from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.index_output import build_and_print, print_unpushed
-from opmkit.cli.pin_flags import PinFlags
-from opmkit.cli.pin_output import PinnedTarget, check_pinned, print_pinned
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.target_flags import OutputFlags
+from opmkit.cli.flags.container_tools import PUSH_HELP, ContainerTools
+from opmkit.cli.flags.pin import PinFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.target import OutputFlags
+from opmkit.cli.output.console import OutputFormat, progress
+from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.index import build_and_print, print_unpushed
+from opmkit.cli.output.pin import PinnedTarget, check_pinned, print_pinned
 from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _build_image(
     tool: RegistryTool, source: IndexSource, target: PinnedTarget, destination: DestinationFlags
 ) -> PinnedTarget:
     """Build the image of a bundle with pinned manifests; return the target with the name of the image."""
-    from opmkit.author.pin.image import build_with_files
+    from opmkit.author.pin.sources import build_with_files
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.transports import pin_reference
 

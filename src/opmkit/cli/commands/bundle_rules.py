@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_table, print_text
-from opmkit.cli.errors import UsageError
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table, print_text
+from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Rule

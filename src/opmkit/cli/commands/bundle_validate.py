@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_line, print_table
-from opmkit.cli.container_tools import PULL_TOOL_HELP
-from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.executor_flags import ExecutorFlags
-from opmkit.cli.go_commands import runs_as_operator_sdk
-from opmkit.cli.help_flags import COMPATIBILITY_PANEL
-from opmkit.cli.logs import configure_logs
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.scale_flags import ShardOption
-from opmkit.cli.streams import printing_result
-from opmkit.cli.validation_flags import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
+from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
+from opmkit.cli.flags.executors import ExecutorFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.scale import ShardOption
+from opmkit.cli.flags.validation import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
+from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.output.console import print_line, print_table
+from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.logs import configure_logs
+from opmkit.cli.output.streams import printing_result
+from opmkit.cli.output.validation import OPERATOR_SDK, print_operator_sdk_log, print_results
+from opmkit.cli.parser.go_commands import runs_as_operator_sdk
 from opmkit.cli.validation_plan import ValidationPlan, parse_compat
-from opmkit.cli.validation_report import OPERATOR_SDK, print_operator_sdk_log, print_results
 from opmkit.cli.validation_run import ValidationRun, combine_results
 from opmkit.core.lazy import call_once
 from opmkit.core.shard import Shard
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.bundle.validation.report_settings import ReportSettings
     from opmkit.bundle.validation.result import ValidationResult
-    from opmkit.bundle.validation.sources import Source
-    from opmkit.bundle.validation.tags import SkippedTags
+    from opmkit.bundle.validation.shard_report import ReportSettings
+    from opmkit.bundle.validation.sources import SkippedTags, Source
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
@@ -216,8 +215,7 @@ class _Part:
 
 def _select(names: Sequence[str], registry: Callable[[], RegistryTool], tag_flags: TagFlags) -> _Selection:
     """Return the bundles that the targets name; raises NoMatchingTag and the errors of ``expand_targets``."""
-    from opmkit.bundle.validation.sources import expand_targets
-    from opmkit.bundle.validation.tags import TagSelector
+    from opmkit.bundle.validation.sources import TagSelector, expand_targets
 
     selector = TagSelector(
         lambda repository: registry().tags(repository), tag_flags.tags or (), tag_flags.exclude_tags or ()

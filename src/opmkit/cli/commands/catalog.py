@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalog_output import print_bundle, print_bundles, print_package, print_updates
-from opmkit.cli.console import (
+from opmkit.cli.flags.progress import PROGRESS_HELP
+from opmkit.cli.output.catalog import print_bundle, print_bundles, print_package, print_updates
+from opmkit.cli.output.console import (
     ProgressFormat,
     ValueFormat,
     ValueOutput,
@@ -23,8 +24,7 @@ from opmkit.cli.console import (
     set_progress_format,
     waiting,
 )
-from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.progress_flags import PROGRESS_HELP
+from opmkit.cli.output.errors import UsageError, conflicting_flags
 
 if TYPE_CHECKING:
     from opmkit.client import CatalogClient

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.cluster_flags import ClusterFlags
-from opmkit.cli.console import Output, OutputFormat, print_json, print_table
-from opmkit.cli.errors import print_warning
-from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
-from opmkit.cli.progress_flags import ProgressFlags
-from opmkit.cli.status_lines import report_status
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.cluster import ClusterFlags
+from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, start_deadline
+from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table
+from opmkit.cli.output.errors import print_warning
+from opmkit.cli.output.status_lines import report_status
+from opmkit.cli.output.streams import printing_result
 
 
 def cleanup(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import print_bytes, print_line
-from opmkit.cli.errors import UsageError, print_hint, print_warning
+from opmkit.cli.output.console import print_bytes, print_line
+from opmkit.cli.output.errors import UsageError, print_hint, print_warning
 
 
 def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
@@ -84,7 +84,7 @@ def completion(
 
     [bold]Example:[/] source <(opm completion bash)
     """
-    from opmkit.cli.completion import SCRIPTS, completion_script
+    from opmkit.cli.help.completion import SCRIPTS, completion_script
 
     if shell not in SCRIPTS:
         raise UsageError(f'unknown shell "{shell}": one of bash, zsh, fish, powershell', "opm completion")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.errors import conflicting_flags, print_warning
-from opmkit.cli.fbc_output import CompatOption, unsupported_flag
+from opmkit.cli.output.errors import conflicting_flags, print_warning
+from opmkit.cli.output.fbc import CompatOption, unsupported_flag
 from opmkit.index.fbc.compat import Change, Compat
 
 

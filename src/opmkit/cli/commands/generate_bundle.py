@@ -19,11 +19,11 @@ from opmkit.cli.bundle_generation import (
     read_base,
     read_objects,
 )
-from opmkit.cli.console import progress
-from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
-from opmkit.cli.generation_flags import ACCOUNTS_HELP
-from opmkit.cli.go_commands import given_flags, runs_as_operator_sdk
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.generation import ACCOUNTS_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import progress
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
+from opmkit.cli.parser.go_commands import given_flags, runs_as_operator_sdk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

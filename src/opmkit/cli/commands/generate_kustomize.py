@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_line, print_prompt
-from opmkit.cli.errors import UsageError, print_warning
+from opmkit.cli.output.console import print_line, print_prompt
+from opmkit.cli.output.errors import UsageError, print_warning
 
 if TYPE_CHECKING:
     from opmkit.author.project.base import Maintainer, UserInterfaceMetadata

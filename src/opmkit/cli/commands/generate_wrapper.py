@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import print_line
-from opmkit.cli.errors import UsageError
+from opmkit.cli.output.console import print_line
+from opmkit.cli.output.errors import UsageError
 from opmkit.cli.version import COMPAT_VARIABLE, OPERATOR_SDK_VARIABLE, parse_release
 
 _COMMAND = "opm generate wrapper"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import print_bytes, waiting
-from opmkit.cli.errors import UsageError
-from opmkit.cli.fbc_output import CompatOption, encode_mermaid
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.fbc import CompatOption, encode_mermaid
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 

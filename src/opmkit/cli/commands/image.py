@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import (
+from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import (
     Output,
     OutputFormat,
     format_size,
@@ -18,10 +20,8 @@ from opmkit.cli.console import (
     progress,
     waiting,
 )
-from opmkit.cli.errors import conflicting_flags
-from opmkit.cli.progress_flags import ProgressFlags
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.streams import printing_result
+from opmkit.cli.output.errors import conflicting_flags
+from opmkit.cli.output.streams import printing_result
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 

@@ -7,16 +7,11 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_line
-from opmkit.cli.errors import UsageError
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.signing_flags import (
-    SignedImage,
-    SignedImages,
-    SignerFlags,
-    SigningFlags,
-)
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.signing import SignedImage, SignedImages, SignerFlags, SigningFlags
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.streams import printing_result
 
 TYPE_HELP = "cyclonedx, link, openvex, slsaprovenance1, spdxjson, vuln, or a URI"
 
@@ -55,9 +50,8 @@ def attest(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.supply.sign.documents import Statement
-    from opmkit.supply.sign.predicates import PREDICATE_TYPES, predicate_type, read_predicate
-    from opmkit.supply.sign.target import open_for_signing
+    from opmkit.supply.sign.attachments import open_for_signing
+    from opmkit.supply.sign.documents import PREDICATE_TYPES, Statement, predicate_type, read_predicate
 
     if (predicate is None) != (not type_):
         raise UsageError("--predicate and --type require each other", ctx.command_path)
@@ -97,8 +91,8 @@ def verify_attestation(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.supply.sign.predicates import predicate_type
-    from opmkit.supply.sign.target import open_for_verification
+    from opmkit.supply.sign.attachments import open_for_verification
+    from opmkit.supply.sign.documents import predicate_type
     from opmkit.supply.sign.verify import verify_attestations
 
     uri = predicate_type(type_) if type_ else ""

@@ -7,17 +7,11 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_line
-from opmkit.cli.errors import print_to_stderr
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.signing_flags import (
-    SignedImages,
-    SignerFlags,
-    SigningFlags,
-    parse_annotations,
-    read_new_password,
-)
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.signing import SignedImages, SignerFlags, SigningFlags, parse_annotations, read_new_password
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.output.streams import printing_result
 
 
 def sign(
@@ -52,8 +46,8 @@ def sign(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.supply.sign.attachments import open_for_signing
     from opmkit.supply.sign.sign import images_of
-    from opmkit.supply.sign.target import open_for_signing
 
     signed_annotations = parse_annotations(annotations or (), ctx.command_path)
     references = [parse_image_reference(image) for image in images]
@@ -103,7 +97,7 @@ def verify(
     """
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.supply.sign.target import open_for_verification
+    from opmkit.supply.sign.attachments import open_for_verification
     from opmkit.supply.sign.verify import verify_signatures
 
     signed_annotations = parse_annotations(annotations or (), ctx.command_path)

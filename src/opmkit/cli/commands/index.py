@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import progress
-from opmkit.cli.container_tools import PullTool, SeparateToolFlags, ToolFlags
-from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_flags import (
+from opmkit.cli.flags.container_tools import PullTool, SeparateToolFlags, ToolFlags
+from opmkit.cli.flags.index import (
     INDEX_HELP,
     AddFlags,
     AllowPackageRemoval,
@@ -22,10 +19,13 @@ from opmkit.cli.index_flags import (
     Permissive,
     PlacementFlags,
 )
-from opmkit.cli.index_output import build_and_print, fatal_if_not_removed, print_built
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.signing_flags import index_verifier, require_signatures
-from opmkit.cli.target_flags import OutputFlags, TargetFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.signing import index_verifier, require_signatures
+from opmkit.cli.flags.target import OutputFlags, TargetFlags
+from opmkit.cli.output.console import progress
+from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.index import build_and_print, fatal_if_not_removed, print_built
+from opmkit.cli.parser.go_commands import given_flags, require_flags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

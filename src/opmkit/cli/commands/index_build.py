@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import waiting
-from opmkit.cli.container_tools import ToolFlags
-from opmkit.cli.errors import UsageError
-from opmkit.cli.index_flags import INDEX_HELP, AlsoTag
-from opmkit.cli.index_output import build_and_print
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.target_flags import CATALOG_PANEL, NamedTargetFlags, OutputFlags
+from opmkit.cli.flags.container_tools import ToolFlags
+from opmkit.cli.flags.index import INDEX_HELP, AlsoTag
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.target import CATALOG_PANEL, NamedTargetFlags, OutputFlags
+from opmkit.cli.output.console import waiting
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.index import build_and_print
 
 if TYPE_CHECKING:
     from opmkit.index.image.source import IndexSource

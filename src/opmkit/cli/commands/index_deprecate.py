@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.container_tools import ToolFlags
-from opmkit.cli.errors import UsageError
-from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_flags import FromIndex
-from opmkit.cli.index_output import build_and_print
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.target_flags import OutputFlags, TargetFlags
+from opmkit.cli.flags.container_tools import ToolFlags
+from opmkit.cli.flags.index import FromIndex
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.target import OutputFlags, TargetFlags
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.index import build_and_print
+from opmkit.cli.parser.go_commands import given_flags, require_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

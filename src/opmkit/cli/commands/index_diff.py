@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import format_count, print_bytes, print_json, print_report, print_text, waiting
-from opmkit.cli.container_tools import PullTool
-from opmkit.cli.errors import UsageError, print_to_stderr
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.container_tools import PullTool
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text, waiting
+from opmkit.cli.output.errors import UsageError, print_to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.diff.differences import Difference
     from opmkit.index.diff.model import IndexDiff
 

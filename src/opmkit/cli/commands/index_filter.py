@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.container_tools import ToolFlags
-from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import DefaultChannels, FromIndex, Permissive, parse_default_channels
-from opmkit.cli.index_output import build_and_print
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.target_flags import OutputFlags, TargetFlags
+from opmkit.cli.flags.container_tools import ToolFlags
+from opmkit.cli.flags.index import DefaultChannels, FromIndex, Permissive, parse_default_channels
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.target import OutputFlags, TargetFlags
+from opmkit.cli.output.index import build_and_print
+from opmkit.cli.parser.go_commands import require_flags
 
 
 def filter_index(

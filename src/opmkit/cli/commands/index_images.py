@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import print_json, print_line, print_table, progress
-from opmkit.cli.container_tools import PullTool
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.container_tools import PullTool
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import print_json, print_line, print_table, progress
 
 
 class ImageSelection(StrEnum):

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import print_json, print_yaml, waiting
-from opmkit.cli.container_tools import PullTool
-from opmkit.cli.errors import UsageError, print_warning
-from opmkit.cli.go_commands import given_flags
-from opmkit.cli.help_flags import ADVANCED_PANEL
-from opmkit.cli.olm_v1_flags import OlmV1Flags, OlmVersion
-from opmkit.cli.pod_flags import PodFlags
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.container_tools import PullTool
+from opmkit.cli.flags.olm_v1 import OlmV1Flags, OlmVersion
+from opmkit.cli.flags.pod import PodFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.help.flags import ADVANCED_PANEL
+from opmkit.cli.output.console import print_json, print_yaml, waiting
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.parser.go_commands import given_flags
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
-    from opmkit.index.operations.manifests.catalog_source import CatalogSource
     from opmkit.index.operations.manifests.installation import Installation
     from opmkit.index.operations.manifests.pod_config import PodConfig
+    from opmkit.index.operations.manifests.resources import CatalogSource
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Package installation"
@@ -89,8 +89,8 @@ class CatalogSourceFlags:
     def source(self, reference: str, pod: PodConfig) -> CatalogSource:
         """Return the source for the index ``reference``, or for the catalog served at the address."""
         from opmkit.index.address import parse_address
-        from opmkit.index.operations.manifests.catalog_source import CatalogSource
         from opmkit.index.operations.manifests.names import as_label
+        from opmkit.index.operations.manifests.resources import CatalogSource
 
         address, image = None, None
         if self.address:
@@ -258,8 +258,7 @@ def _olm_v0_objects(
     """Return the objects for OLM v0, and print warnings."""
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.tools import NO_ENGINE
-    from opmkit.index.operations.manifests.image_server import with_server
-    from opmkit.index.operations.manifests.resources import build_manifests, is_available
+    from opmkit.index.operations.manifests.resources import build_manifests, is_available, with_server
 
     try:
         if installation and reference:

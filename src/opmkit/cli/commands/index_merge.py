@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import progress
-from opmkit.cli.container_tools import ToolFlags
-from opmkit.cli.errors import UsageError, conflicting_flags
-from opmkit.cli.go_commands import given_flags
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.index_output import print_built
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.target_flags import RESULT_PANEL, NamedTargetFlags, OutputFlags, TargetFlags
+from opmkit.cli.flags.container_tools import ToolFlags
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.target import RESULT_PANEL, NamedTargetFlags, OutputFlags, TargetFlags
+from opmkit.cli.output.console import progress
+from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.index import print_built
+from opmkit.cli.parser.go_commands import given_flags
 from opmkit.index.modes import OnConflict
 
 _IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")

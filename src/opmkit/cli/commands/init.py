@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.errors import print_warning
-from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, print_blobs
+from opmkit.cli.output.errors import print_warning
+from opmkit.cli.output.fbc import CatalogFormat, CatalogOutput, print_blobs
 
 
 def init(
@@ -34,7 +34,7 @@ def init(
     """
     from opmkit.bundle.kubernetes_names import dns1123_label
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.new_package import create_package
+    from opmkit.index.fbc.packages import create_package
 
     blob = create_package(package, default_channel, description, icon)
     for problem in dns1123_label(package):

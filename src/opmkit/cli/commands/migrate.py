@@ -7,18 +7,11 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import progress, waiting
-from opmkit.cli.errors import print_warning
-from opmkit.cli.fbc_output import (
-    CatalogFormat,
-    CatalogOutput,
-    CompatOption,
-    MigrateLevel,
-    blob_encoder,
-    parse_level,
-)
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import progress, waiting
+from opmkit.cli.output.errors import print_warning
+from opmkit.cli.output.fbc import CatalogFormat, CatalogOutput, CompatOption, MigrateLevel, blob_encoder, parse_level
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 

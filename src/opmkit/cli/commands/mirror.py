@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, progress, waiting
-from opmkit.cli.errors import UsageError, print_warning
-from opmkit.cli.executor_flags import ExecutorFlags
-from opmkit.cli.go_commands import given_flags
-from opmkit.cli.help_flags import ADVANCED_PANEL
-from opmkit.cli.index_flags import INDEX_HELP, DefaultChannels, parse_default_channels
+from opmkit.cli.flags.executors import ExecutorFlags
+from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.scale import ShardOption
+from opmkit.cli.help.flags import ADVANCED_PANEL
 from opmkit.cli.mirror_archive import ArchiveFlags, commit, open_target
 from opmkit.cli.mirror_manifests import MirrorManifestFlags
-from opmkit.cli.mirror_output import print_mirror, run_mirror
 from opmkit.cli.mirror_workers import check_scale_flags, mirror_distribution
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.scale_flags import ShardOption
+from opmkit.cli.output.console import Output, OutputFormat, progress, waiting
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.mirror import print_mirror, run_mirror
+from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.cli.executor_flags import CommandExecutor
+    from opmkit.cli.flags.executors import CommandExecutor
     from opmkit.core.progress import Progress
     from opmkit.core.shard import Shard
     from opmkit.imagetools.tools.registry import RegistryTool

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.cluster_flags import ConnectionFlags
-from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_table, waiting
-from opmkit.cli.errors import print_error
-from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.status_lines import report_status
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.cluster import ConnectionFlags
+from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, start_deadline
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_table, waiting
+from opmkit.cli.output.errors import print_error
+from opmkit.cli.output.status_lines import report_status
+from opmkit.cli.output.streams import printing_result
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def uninstall(
 
     [bold]Example:[/] opm olm uninstall --timeout 5m
     """
-    from opmkit.author.install.uninstall import uninstall_release
+    from opmkit.author.install.install import uninstall_release
 
     deadline, cluster = start_deadline(timeout), connection_flags.connect()
     with waiting(f"Waiting for {cluster.host}"):
@@ -138,7 +138,7 @@ def uninstall(
 
 def _read(registry_flags: RegistryFlags, source: str, version: str) -> Release:
     """Read a release from its source, or download it."""
-    from opmkit.author.install.source import ReleaseReader
+    from opmkit.author.install.release import ReleaseReader
 
     reader = ReleaseReader(registry_flags.options(), call_once(registry_flags.tool))
     return reader.read(source) if source else reader.download(version)
@@ -148,7 +148,7 @@ def _installed_release(
     cluster: Cluster, registry_flags: RegistryFlags, source: str, version: str, namespace: str
 ) -> Release:
     """Return the installed release, or the given one if it cannot be detected; raises OlmError if they differ."""
-    from opmkit.author.install.source import tag_of
+    from opmkit.author.install.release import tag_of
     from opmkit.author.install.status import find_installed_version
     from opmkit.author.run.errors import OlmError, OlmNotInstalled
 

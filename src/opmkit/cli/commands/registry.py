@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import progress, waiting
-from opmkit.cli.container_tools import PullTool
-from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
-from opmkit.cli.index_output import fatal_if_not_removed, print_database_change
-from opmkit.cli.progress_flags import ProgressFlags
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
-from opmkit.cli.signing_flags import require_signatures
-from opmkit.cli.target_flags import OutputFlags
+from opmkit.cli.flags.container_tools import PullTool
+from opmkit.cli.flags.index import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
+from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
+from opmkit.cli.flags.signing import require_signatures
+from opmkit.cli.flags.target import OutputFlags
+from opmkit.cli.output.console import progress, waiting
+from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
+from opmkit.cli.parser.go_commands import require_flags
 
 if TYPE_CHECKING:
     from opmkit.index.change import AppliedChange, Change

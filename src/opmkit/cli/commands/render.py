@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import progress
-from opmkit.cli.errors import conflicting_flags, print_warning
-from opmkit.cli.executor_flags import CommandExecutor, ExecutorFlags
-from opmkit.cli.fbc_output import (
+from opmkit.cli.flags.executors import CommandExecutor, ExecutorFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.scale import ShardOption, expand_references
+from opmkit.cli.output.console import progress
+from opmkit.cli.output.errors import conflicting_flags, print_warning
+from opmkit.cli.output.fbc import (
     CatalogFormat,
     CatalogOutput,
     CompatOption,
@@ -21,8 +23,6 @@ from opmkit.cli.fbc_output import (
     render_cache,
     unsupported_flag,
 )
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.scale_flags import ShardOption, expand_references
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Change, Compat
 

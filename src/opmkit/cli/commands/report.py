@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageError
+from opmkit.cli.flags.validation import ReportFormat
+from opmkit.cli.output.errors import UsageError
 from opmkit.cli.policy_file import REPORT_PANEL
-from opmkit.cli.validation_flags import ReportFormat
 
 COMMAND = "opm report merge"
 MAX_REPORT = 1 << 30
@@ -42,7 +42,7 @@ def merge(
       opm report merge reports/*.sarif --output sarif > validation.sarif
     """
     from opmkit.bundle.validation.shard_report import decode_reports, merge_shards
-    from opmkit.cli.validation_report import print_results
+    from opmkit.cli.output.validation import print_results
     from opmkit.cli.validation_run import combine_results
 
     formats = [name for name in ReportFormat if name is not ReportFormat.JSON_ALPHA1]
@@ -61,12 +61,12 @@ def merge(
 
 def _read(path: Path) -> tuple[str, dict[str, object]]:
     """Return the format of a report and the data of its shard; raise InvalidReport if it has none."""
-    from opmkit.bundle.reports import embedded
+    from opmkit.bundle.reports import json
     from opmkit.bundle.validation.shard_report import InvalidReport
     from opmkit.core.files import disk_errors, read_limited
 
     with disk_errors(path):
-        found = embedded.extract(read_limited(path, MAX_REPORT))
+        found = json.extract(read_limited(path, MAX_REPORT))
     if found is None:
         raise InvalidReport(
             f"{path}: not the report of a shard",

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.cluster_flags import ClusterFlags
-from opmkit.cli.console import Output, OutputFormat, print_json, print_line, progress
-from opmkit.cli.errors import print_hint, print_warning
-from opmkit.cli.fbc_output import render_cache
-from opmkit.cli.olm_flags import (
+from opmkit.cli.flags.cluster import ClusterFlags
+from opmkit.cli.flags.olm import (
     DEFAULT_TIMEOUT,
     AddModeOption,
     CaSecretOption,
@@ -26,10 +23,13 @@ from opmkit.cli.olm_flags import (
     start_deadline,
     warn_of_add_mode,
 )
-from opmkit.cli.progress_flags import ProgressFlags
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.status_lines import report_status
-from opmkit.cli.streams import printing_result
+from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line, progress
+from opmkit.cli.output.errors import print_hint, print_warning
+from opmkit.cli.output.fbc import render_cache
+from opmkit.cli.output.status_lines import report_status
+from opmkit.cli.output.streams import printing_result
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _registry_tool(
 def _load_bundle(tool: Callable[[], RegistryTool], text: str) -> Bundle:
     """Pull a bundle that clusters can pull as well, or that the catalog can contain."""
     from opmkit.author.run.operator_version import check_bundle
-    from opmkit.bundle.pull import pull_bundles
+    from opmkit.bundle.load import pull_bundles
 
     with progress() as bars:
         (bundle,) = pull_bundles(tool(), [text], warn=print_warning, progress=bars)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import waiting
-from opmkit.cli.errors import UsageError
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.server_flags import MAX_PORT, ServerFlags, parse_number
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.server import MAX_PORT, ServerFlags, parse_number
+from opmkit.cli.output.console import waiting
+from opmkit.cli.output.errors import UsageError
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.bundle_rendering import image_renderer, render_bundle
-from opmkit.cli.errors import UsageError, print_warning
-from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.template_flags import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
-from opmkit.cli.template_output import edit_files
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.template import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.template import edit_files
+from opmkit.cli.parser.go_commands import given_flags, require_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

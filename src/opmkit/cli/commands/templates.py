@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.bundle_rendering import image_renderer
-from opmkit.cli.console import print_bytes, waiting
-from opmkit.cli.errors import UsageError, print_warning
-from opmkit.cli.fbc_output import (
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.fbc import (
     CatalogFormat,
     CatalogOutput,
     CompatOption,
@@ -23,8 +24,7 @@ from opmkit.cli.fbc_output import (
     parse_level,
     print_blobs,
 )
-from opmkit.cli.go_commands import given_flags
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.parser.go_commands import given_flags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

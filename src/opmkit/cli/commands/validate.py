@@ -13,10 +13,10 @@ from opmkit.cli.catalog_validation import (
     apply_policy,
     print_catalog_report,
 )
-from opmkit.cli.console import waiting
-from opmkit.cli.fbc_output import CompatOption
-from opmkit.cli.index_flags import INDEX_HELP
-from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.console import waiting
+from opmkit.cli.output.fbc import CompatOption
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import Compat
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from contextlib import contextmanager
 from functools import cached_property
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
-from opmkit.imagetools.engines import buildah_archive
-from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage
-from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error
-from opmkit.imagetools.engines.streams import stream_chunks
+from opmkit.imagetools.engines.engine import (
+    CONTAINERS_INSECURE_HINT,
+    ArchiveOpener,
+    EngineImage,
+    build_error,
+    engine_error,
+    stream_chunks,
+)
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
 from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
@@ -29,9 +34,10 @@ from opmkit.imagetools.spec import ImageConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opmkit.imagetools.auth import Credentials
     from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.credentials import Credentials
     from opmkit.imagetools.layer import Layer
+
 
 NO_CERTIFICATES = Certificates()
 _CHUNK = 1 << 18
@@ -148,7 +154,7 @@ class BuildahEngine:
     def _archive(self, name: str, container: str, path: str) -> Iterator[bytes]:
         """Yield a tar archive of a path in a container, nothing if the path does not exist."""
         unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
-        command = [*unshare, sys.executable, "-m", buildah_archive.__name__, self._program, container, path]
+        command = [*unshare, sys.executable, "-m", __name__, self._program, container, path]
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=self._environ) as process,
@@ -157,7 +163,7 @@ class BuildahEngine:
             try:
                 while data := process.stdout.read(_CHUNK):
                     yield data
-                if process.wait() not in {0, buildah_archive.EXIT_NOT_FOUND}:
+                if process.wait() not in {0, EXIT_NOT_FOUND}:
                     errors.seek(0)
                     raise self._error(name, errors.read().decode(errors="replace"))
             finally:
@@ -202,3 +208,51 @@ def _last_line(stderr: str) -> str:
     """Return the error message, which buildah prints after steps and warnings."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix("Error: ") if lines else ""
+
+
+EXIT_NOT_FOUND = 44
+"""Exit status if the path does not exist in the container."""
+_MAX_LINKS = 40
+
+
+def main(buildah: str, container: str, path: str) -> int:
+    """Write the archive, with entries named from the last component of the path, and return the exit status."""
+    mount = subprocess.run([buildah, "mount", container], stdout=subprocess.PIPE, text=True, check=False)
+    if mount.returncode:
+        return mount.returncode
+    file = resolve_in_root(Path(mount.stdout.strip()), path)
+    if file is None:
+        return EXIT_NOT_FOUND
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(file, arcname=path.rpartition("/")[2])
+    return 0
+
+
+def resolve_in_root(root: Path, path: str) -> Path | None:
+    """Resolve a path as a process whose root directory is ``root`` does, except for a link at the path itself.
+
+    Return None if the path does not exist or has too many levels of links.
+    """
+    pending = path.split("/")[::-1]
+    resolved: list[str] = []
+    links = 0
+    while pending:
+        part = pending.pop()
+        file = root.joinpath(*resolved, part)
+        if part == "..":
+            resolved = resolved[:-1]
+        elif part not in {"", "."}:
+            if not any(pending) or not file.is_symlink():
+                resolved.append(part)
+            elif (links := links + 1) <= _MAX_LINKS:
+                target = file.readlink()
+                resolved = [] if target.is_absolute() else resolved
+                pending += str(target).split("/")[::-1]
+            else:
+                return None
+    file = root.joinpath(*resolved)
+    return file if file.exists() or file.is_symlink() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:4]))

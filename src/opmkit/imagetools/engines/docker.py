@@ -17,17 +17,24 @@ from docker.errors import NotFound as DockerNotFound
 from docker.utils import kwargs_from_env
 
 from opmkit.core.hints import Hint
-from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
-from opmkit.imagetools.engines.errors import build_error, engine_error, root_cause, single_line
-from opmkit.imagetools.engines.streams import stream_chunks
+from opmkit.imagetools.engines.engine import (
+    ArchiveOpener,
+    EngineImage,
+    auth_config,
+    build_error,
+    engine_error,
+    root_cause,
+    single_line,
+    stream_chunks,
+)
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.imagetools.auth import Credentials
     from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.credentials import Credentials
     from opmkit.imagetools.layer import Layer
 
 _CONNECT_TIMEOUT = 10

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import contextmanager
+import socket
+import subprocess
+import time
+import weakref
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,10 +22,18 @@ from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
 from opmkit.core.hints import Hint
-from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
-from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error, root_cause
-from opmkit.imagetools.engines.podman_service import PodmanService
-from opmkit.imagetools.engines.streams import stream_chunks
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.imagetools.engines.engine import (
+    CONTAINERS_INSECURE_HINT,
+    ArchiveOpener,
+    EngineImage,
+    auth_config,
+    build_error,
+    engine_error,
+    root_cause,
+    single_line,
+    stream_chunks,
+)
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.hint_terms import ImageSetting
 
@@ -30,10 +42,11 @@ if TYPE_CHECKING:
 
     from podman.api.client import APIResponse
 
-    from opmkit.imagetools.auth import Credentials
     from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.credentials import Credentials
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.layer import Layer
+
 
 _CHUNK = 1 << 18
 
@@ -236,3 +249,62 @@ def _messages(response: APIResponse) -> Iterator[dict[str, Any]]:
     for line in response.iter_lines():
         if line.strip():
             yield json.loads(line)
+
+
+_START_TIMEOUT = 30
+_IDLE_TIMEOUT = 1800
+_STOP_TIMEOUT = 10
+
+
+class PodmanService:
+    """A ``podman system service`` at a socket that only its user can open.
+
+    It is stopped together with this object or at exit of the process. If the process is killed, the service exits
+    after a period without requests.
+    """
+
+    def __init__(self, program: str, environ: Mapping[str, str]) -> None:
+        """Start the service and wait until it listens; raise EngineUnavailable with its output on failure."""
+        scratch = ScratchDirectory("opm-podman-")
+        path = Path(scratch.name, "podman.sock")
+        self.url = f"unix://{path}"
+        log = Path(scratch.name, "log")
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [program, "system", "service", f"--time={_IDLE_TIMEOUT}", self.url],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=dict(environ),
+                start_new_session=True,  # not interrupted by Ctrl-C, since containers must be removed before it stops
+            )
+        self.stop = weakref.finalize(self, _stop, self._process, scratch)
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not _is_listening(path):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                message = single_line(log.read_text(errors="replace"))
+                self.stop()
+                raise EngineUnavailable(
+                    f"podman: the service did not start: {message}",
+                    hint=Hint.any_of(
+                        "check `podman info`", Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none"))
+                    ),
+                )
+            time.sleep(0.02)
+
+
+def _is_listening(path: Path) -> bool:
+    """Return whether a process listens at a socket, which exists some time before that."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def _stop(process: subprocess.Popen[bytes], scratch: ScratchDirectory) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with suppress(OSError):
+        scratch.cleanup()

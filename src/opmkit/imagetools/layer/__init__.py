@@ -9,12 +9,10 @@ from opmkit.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from opmkit.imagetools.layer.compression import Compression
     from opmkit.imagetools.layer.extract import extract_tree
-    from opmkit.imagetools.layer.find import FoundFile, find_file
+    from opmkit.imagetools.layer.find import FoundFile, find_file, find_program
     from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
-    from opmkit.imagetools.layer.program import find_program
     from opmkit.imagetools.layer.reader import read_tar
-    from opmkit.imagetools.layer.scan import scan_layer
-    from opmkit.imagetools.layer.tree import FileTree, read_tree
+    from opmkit.imagetools.layer.tree import FileTree, read_tree, scan_layer
     from opmkit.imagetools.layer.types import LayerSource
     from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
@@ -47,6 +45,7 @@ __getattr__ = lazy_exports(
         "find": (
             "FoundFile",
             "find_file",
+            "find_program",
         ),
         "limits": (
             "DISK_LIMITS",
@@ -54,12 +53,11 @@ __getattr__ = lazy_exports(
             "Limits",
             "LimitTracker",
         ),
-        "program": ("find_program",),
         "reader": ("read_tar",),
-        "scan": ("scan_layer",),
         "tree": (
             "FileTree",
             "read_tree",
+            "scan_layer",
         ),
         "types": ("LayerSource",),
         "write": (

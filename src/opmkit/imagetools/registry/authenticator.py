@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,17 +12,17 @@ from urllib.parse import urlencode, urlsplit
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import AuthenticationFailed
 from opmkit.imagetools.hint_terms import ImageSetting
-from opmkit.imagetools.registry.challenge import Challenge
 from opmkit.imagetools.registry.messages import Request, Response, http_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opmkit.imagetools.auth import Credentials, Keychain
+    from opmkit.imagetools.credentials import Credentials, Keychain
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.retry import Deadline
 
     Send = Callable[[Request, Deadline], Response]
+
 
 _CLIENT_ID = "opmkit"
 _TOKEN_STATUSES = (200, 400, 401, 403)
@@ -163,3 +164,38 @@ class Authenticator:
 def _other_scopes(challenge: Challenge) -> list[str]:
     """Return the scopes of the challenge that are not of type ``repository``, such as ``aws`` of Amazon ECR."""
     return [scope for scope in challenge.scope.split() if not scope.startswith("repository:")]
+
+
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PART = re.compile(
+    rf'[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s,"]+))|(?P<scheme>{_WORD}))'
+)
+_SCHEMES = ("bearer", "basic")
+"""The supported schemes, in order of preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A challenge with a supported scheme, ``bearer`` or ``basic``, and its parameters."""
+
+    scheme: str
+    realm: str = ""
+    service: str = ""
+    scope: str = ""
+
+    @classmethod
+    def parse(cls, header: str) -> Challenge | None:
+        """Return the preferred challenge of a header that may contain several, or None if none is supported."""
+        challenges: dict[str, dict[str, str]] = {}
+        parameters: dict[str, str] = {}
+        for part in _PART.finditer(header):
+            if part["scheme"]:
+                parameters = challenges.setdefault(part["scheme"].lower(), {})
+            else:
+                value = part["bare"] or re.sub(r"\\(.)", r"\1", part["quoted"] or "")
+                parameters.setdefault(part["name"].lower(), value)
+        for scheme in _SCHEMES:
+            if scheme in challenges:
+                values = challenges[scheme]
+                return cls(scheme, *(values.get(name, "") for name in ("realm", "service", "scope")))
+        return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.imagetools.auth import Keychain
+from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.messages import Request, http_url

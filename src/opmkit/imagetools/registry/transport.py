@@ -11,28 +11,26 @@ from urllib.parse import urlsplit
 import urllib3
 
 from opmkit.core import interrupts
-from opmkit.core.errors import LimitExceeded
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, RegistryUnavailable
+from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport, RegistryUnavailable
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.connections import body_deadline
-from opmkit.imagetools.registry.endpoint import Endpoint, registry_host
 from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response
-from opmkit.imagetools.registry.messages import Request, Response, content_length, http_url
+from opmkit.imagetools.registry.messages import Endpoint, Request, Response, content_length, http_url, registry_host
 from opmkit.imagetools.registry.retry import TransientError
-from opmkit.imagetools.registry.scheme_probe import SchemeProbe
-from opmkit.imagetools.registry.sessions import SessionPool, environment_proxy
-from opmkit.imagetools.registry.tls import TLSConfig
+from opmkit.imagetools.registry.sessions import SessionPool, TLSConfig, environment_proxy
 from opmkit.imagetools.registry.transfer_stats import TransferCounter
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from opmkit.imagetools.auth import Keychain
+    from opmkit.imagetools.credentials import Keychain
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.retry import Deadline, RetryPolicy
     from opmkit.imagetools.registry.sessions import OpenResponse
     from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
+
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
 """Seconds for a connection, and for the next bytes of a response."""
@@ -281,3 +279,55 @@ def _timed_out(request: Request) -> TransientError:
 def _origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
+
+
+_HTTP, _HTTPS = "http", "https"
+
+
+class SchemeProbe:
+    """The schemes that hosts support, detected by the first request to each.
+
+    HTTPS is tried first: a host without it gets nothing but a TLS handshake. Then the same request is sent over HTTP,
+    without a separate probe, and the scheme that works is remembered. HTTP is only used for insecure registries, or
+    for all of them with ``plain_http``.
+    """
+
+    def __init__(self, *, plain_http: bool) -> None:
+        """Create a probe."""
+        self.default = _HTTP if plain_http else _HTTPS
+        self._detected: dict[str, str] = {}
+
+    def scheme(self, host: str, location: RepositoryLocation) -> str:
+        """Return the scheme detected for the host of a location, else the default."""
+        return self._detected.get(host, self.default) if location.insecure else self.default
+
+    def send(self, url: str, location: RepositoryLocation, send: Callable[[str], OpenResponse]) -> OpenResponse:
+        """Call ``send`` with the URL under the right scheme. URLs on other hosts than the registry's are unchanged."""
+        parts = urlsplit(url)
+        host = parts.netloc
+        is_registry = host == registry_host(location.registry)
+        if not location.insecure or parts.scheme != _HTTPS or self.default == _HTTP or not is_registry:
+            return send(url)
+        http_url = parts._replace(scheme=_HTTP).geturl()
+        if detected := self._detected.get(host):
+            return send(url if detected == _HTTPS else http_url)
+        try:
+            response = send(url)
+        except (InsecureTransport, TransientError) as error:
+            return self._fall_back(host, http_url, send, error)
+        self._detected[host] = _HTTPS
+        return response
+
+    def _fall_back(
+        self, host: str, http_url: str, send: Callable[[str], OpenResponse], https_error: ImageToolsError
+    ) -> OpenResponse:
+        """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS."""
+        try:
+            response = send(http_url)
+        except (ImageToolsError, LimitExceeded, DiskError):
+            raise https_error from None
+        if response.status == 400:
+            response.close()
+            raise https_error
+        self._detected[host] = _HTTP
+        return response

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from opmkit.imagetools.registry.access import Access
-    from opmkit.imagetools.registry.endpoint import Endpoint
+    from opmkit.imagetools.registry.messages import Endpoint
     from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.transfer_stats import TransferCounter
     from opmkit.imagetools.registry.transport import Transport

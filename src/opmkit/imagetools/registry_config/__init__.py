@@ -8,7 +8,7 @@ from opmkit.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry_config.certificates import Certificates
-    from opmkit.imagetools.registry_config.location import RepositoryLocation
+    from opmkit.imagetools.registry_config.mirror_rules import RepositoryLocation
     from opmkit.imagetools.registry_config.settings import AUTH_FILES_HELPER, RegistrySettings
 
 __all__ = ["AUTH_FILES_HELPER", "Certificates", "RegistrySettings", "RepositoryLocation"]
@@ -17,7 +17,10 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "certificates": ("Certificates",),
-        "location": ("RepositoryLocation",),
-        "settings": ("AUTH_FILES_HELPER", "RegistrySettings"),
+        "mirror_rules": ("RepositoryLocation",),
+        "settings": (
+            "AUTH_FILES_HELPER",
+            "RegistrySettings",
+        ),
     },
 )

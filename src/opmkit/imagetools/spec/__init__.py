@@ -12,8 +12,7 @@ from opmkit.imagetools.spec import media_types
 
 if TYPE_CHECKING:
     from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig
-    from opmkit.imagetools.spec.descriptor import Descriptor, Platform
-    from opmkit.imagetools.spec.digests import check_digest, is_digest, new_hash, sha256_digest
+    from opmkit.imagetools.spec.descriptor import Descriptor, Platform, check_digest, is_digest, new_hash, sha256_digest
     from opmkit.imagetools.spec.manifest import MAX_MANIFEST_SIZE, IndexManifest, Manifest, parse_manifest
 
 __all__ = [
@@ -48,8 +47,6 @@ __getattr__ = lazy_exports(
         "descriptor": (
             "Descriptor",
             "Platform",
-        ),
-        "digests": (
             "check_digest",
             "is_digest",
             "new_hash",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.spec import media_types
-from opmkit.imagetools.spec.descriptor import Descriptor, Platform
-from opmkit.imagetools.spec.digests import sha256_digest
+from opmkit.imagetools.spec.descriptor import Descriptor, Platform, sha256_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
 
 if TYPE_CHECKING:

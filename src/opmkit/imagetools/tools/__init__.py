@@ -29,80 +29,6 @@ NO_ENGINE = ("none", "registry")
 ENGINES = ("docker", "podman", "buildah")
 
 
-class InspectedImage(Protocol):
-    """The metadata of an image, which every tool can read without reading its files."""
-
-    @property
-    def config(self) -> ImageConfig:
-        """The image configuration."""
-        ...
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The labels of the configuration."""
-        ...
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The annotations of the manifest, empty if an engine does not report them."""
-        ...
-
-
-class ContainerTool(Protocol):
-    """A tool that reads, builds and pushes images. All methods are thread-safe and raise ImageToolsErrors.
-
-    A reference to an image index stands for the image of the tool's platform. ``limits`` are by default MEMORY_LIMITS
-    or DISK_LIMITS of :mod:`opmkit.imagetools.layer`.
-    """
-
-    name: str
-
-    @property
-    def storage(self) -> str:
-        """A description of the storage of images that were built but not pushed."""
-        ...
-
-    def digest(self, reference: ImageReference) -> str:
-        """Return a digest that is equal for all names of the same image; raise NotFound."""
-        ...
-
-    def inspect(self, reference: ImageReference) -> InspectedImage:
-        """Return the metadata of an image."""
-        ...
-
-    def read_tree(
-        self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
-    ) -> dict[str, bytes]:
-        """Return the contents of the files at or below the prefixes, by path."""
-        ...
-
-    def extract(
-        self, source: ImageReference, destination: Path, prefixes: Sequence[str] = ("",), limits: Limits | None = None
-    ) -> None:
-        """Extract the files at or below the prefixes into ``destination``."""
-        ...
-
-    def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
-        """Copy one file to ``destination``; return whether it exists in the image."""
-        ...
-
-    def build(
-        self,
-        spec: BuildSpec,
-        base: ImageReference | None,
-        references: Sequence[ImageReference],
-        *,
-        push: bool = False,
-        progress: Progress = NO_PROGRESS,
-    ) -> str:
-        """Build an image on ``base``, or from scratch, and store it with these names, or push it to their registries.
-
-        Returns:
-            The digest of the image, "" if it is only known once the image has been pushed.
-        """
-        ...
-
-
 def open_tool(
     name: str, *, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None, workers: int = 4
 ) -> RegistryTool | EngineTool:
@@ -127,7 +53,7 @@ def open_tool(
             RegistryClient(options), store, image_format=image_format or ImageFormat.OCI, workers=workers
         )
     if name in ENGINES:
-        from opmkit.imagetools.tools.open_engine import open_engine
+        from opmkit.imagetools.tools.engine import open_engine
 
         return open_engine(name, options, store, image_format)
     raise ImageToolsError(

@@ -16,23 +16,30 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.build_spec import SCRATCH
+from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.reader import WHITEOUT_PREFIX
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient
+from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.spec import Descriptor, Manifest, media_types, sha256_digest
+from opmkit.imagetools.tools.registry import RegistryTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.auth import Credentials, Keychain
     from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.credentials import Credentials
     from opmkit.imagetools.engines.engine import Engine, EngineImage
     from opmkit.imagetools.layer import LayerSource
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.registry import RegistryOptions
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
+
 
 _log = logging.getLogger(__name__)
 
@@ -265,3 +272,71 @@ def _whiteout_layer(paths: Sequence[str]) -> LayerSource:
             whiteouts.addfile(tarfile.TarInfo(str(path.with_name(f"{WHITEOUT_PREFIX}{path.name}"))))
     content = archive.getvalue()
     return Descriptor(media_types.OCI_LAYER, sha256_digest(content), len(content)), lambda: io.BytesIO(content)
+
+
+def open_engine(
+    name: str, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None
+) -> EngineTool:
+    """Return the tool called ``docker``, ``podman`` or ``buildah``; its first call connects to the engine.
+
+    Raises:
+        ImageToolsError: The engine does not support the image format, or certificates from ``options``.
+    """
+    settings = RegistrySettings()
+    keychain = Keychain(options.authfile, helpers=settings.credential_helpers)
+    engine = _FACTORIES[name](options, image_format)
+    registries = RegistryClient(options, settings=settings)
+    return EngineTool(engine, keychain, registries, RegistryTool(registries, store))
+
+
+def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.engines.docker import DockerEngine
+
+    if image_format is ImageFormat.OCI:
+        raise ImageToolsError(
+            "docker: unsupported image format oci",
+            hint=Hint.any_of(
+                Hint("use {}", ImageSetting.IMAGE_FORMAT.with_value("v2s2")),
+                Hint("build OCI images with {}, podman or buildah", ImageSetting.CONTAINER_TOOL.with_value("none")),
+            ),
+        )
+    _check_no_certificates("docker", options, "/etc/docker/certs.d/HOST")
+    if options.plain_http or not options.verify_tls:
+        _log.warning(
+            "docker: ignoring the TLS options; to allow plain HTTP or untrusted certificates, add the registry to "
+            "insecure-registries in the daemon.json of the daemon"
+        )
+    return DockerEngine()
+
+
+def _podman(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.engines.podman import PodmanEngine
+
+    _check_no_certificates("podman", options, "/etc/containers/certs.d/HOST")
+    return PodmanEngine(image_format or ImageFormat.OCI, verify_tls=_verify_tls(options))
+
+
+def _buildah(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.engines.buildah import BuildahEngine
+
+    image_format = image_format or ImageFormat.OCI
+    return BuildahEngine(image_format, verify_tls=_verify_tls(options), certificates=options.certificates())
+
+
+_FACTORIES = {"docker": _docker, "podman": _podman, "buildah": _buildah}
+
+
+def _verify_tls(options: RegistryOptions) -> bool:
+    """Return whether podman and buildah require TLS; they have no separate option for plain HTTP."""
+    return options.verify_tls and not options.plain_http
+
+
+def _check_no_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
+    if options.ca_file is not None or options.cert_dir is not None:
+        raise ImageToolsError(
+            f"{engine}: unsupported option: certificates are configured in the engine",
+            hint=Hint.any_of(
+                f"put them in {directory} where {engine} runs",
+                Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
+            ),
+        )

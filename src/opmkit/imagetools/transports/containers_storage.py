@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.archive import new_archive, write_oci_archive
-from opmkit.imagetools.engines.errors import engine_error
+from opmkit.imagetools.engines.engine import engine_error
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
 from opmkit.imagetools.layer.compression import MAGIC_SIZE, detect_compression, layer_media_type
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, parse_manifest

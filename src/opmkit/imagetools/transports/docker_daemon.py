@@ -16,7 +16,7 @@ from opmkit.core.files import disk_errors
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
 from opmkit.imagetools.engines.docker import connect
-from opmkit.imagetools.engines.errors import single_line
+from opmkit.imagetools.engines.engine import single_line
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import DISK_LIMITS, LimitTracker
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from semver import Version
 
-    from opmkit.index.sqlite.summary import BundleSummary
+    from opmkit.index.sqlite.rows import BundleSummary
 
 
 _NO_VERSION = strict_version("0.0.0-0")

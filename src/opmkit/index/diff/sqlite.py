@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from opmkit.index.diff.model import ChannelState, IndexState, PackageState
-from opmkit.index.sqlite.summary import bundle_summaries, channel_edges, channel_summaries, skip_ranges
+from opmkit.index.sqlite.rows import bundle_summaries, channel_edges, channel_summaries, skip_ranges
 
 if TYPE_CHECKING:
     from opmkit.index.sqlite import IndexDatabase

@@ -5,6 +5,8 @@ As in Go's ``encoding/json``, names match case-insensitively, null is the zero v
 
 from __future__ import annotations
 
+import base64
+import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.documents.json_value import JsonValue
+
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
@@ -93,3 +96,19 @@ class FieldReader:
 
     def _report_type(self, name: str, value: JsonValue, expected: str, *index: int) -> None:
         self.report((*self.path, name, *index), f"is {describe(value)}, not {expected}")
+
+
+def decode_base64(text: str) -> bytes | None:
+    """Decode base64 text, which may contain line breaks; return None if it is invalid."""
+    if "\n" in text or "\r" in text:
+        text = text.replace("\n", "").replace("\r", "")
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return None
+
+
+def normalize_base64(text: str) -> str:
+    """Return base64 text without line breaks, as Go writes it; return invalid text unchanged."""
+    data = decode_base64(text)
+    return text if data is None else base64.b64encode(data).decode()

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import count, takewhile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from opmkit.core.files import disk_errors
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
+from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.load import read_file
-from opmkit.index.fbc.new_files import encode_like, new_package_files, sibling_file
-from opmkit.index.fbc.source_file import read_source
-from opmkit.index.fbc.walk import IGNORE_FILE
-from opmkit.index.fbc.write import canonical_json
+from opmkit.index.fbc.directory import package_directory_name
+from opmkit.index.fbc.load import load_documents, read_file
+from opmkit.index.fbc.walk import IGNORE_FILE, is_ignored
+from opmkit.index.fbc.write import canonical_json, to_json, to_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blob, Blobs
 
@@ -180,3 +183,178 @@ def _path_in_root(root: Path, name: str) -> Path:
         f"{path}: refusing to write outside the catalog: a symbolic link leads out of {root}",
         hint="Replace the link with the directory.",
     )
+
+
+_SNIFF_SIZE = 512
+"""Bytes of a file that are read to detect JSON."""
+
+
+def sibling_file(root: Path, sibling: Blob, blob: Blob) -> str:
+    """Return the path of a new file for a blob if ``sibling`` has a file named after it, otherwise "".
+
+    The path is relative to the root. It is "" as well if the file exists, would be ignored, or has an invalid name.
+    """
+    path = PurePosixPath(sibling.location.file)
+    if sibling.schema != blob.schema or path.stem != sibling.name or not blob.name or {"/", "\0"} & set(blob.name):
+        return ""
+    name = str(path.with_name(f"{blob.name}{path.suffix}"))
+    return "" if os.path.lexists(root / name) or is_ignored(root, name) else name
+
+
+def encode_like(path: Path, blob: Blob) -> bytes:
+    """Encode a blob in the format of another file.
+
+    Raises:
+        DiskError: The file can't be read.
+    """
+    return (to_json if _starts_as_json(path) else to_yaml)([blob])
+
+
+def new_package_files(
+    root: Path, blobs: Sequence[Blob], files: Iterable[str], reserved: Collection[str] = ()
+) -> dict[str, bytes]:
+    """Return files with the blobs of packages that are new in the catalog, by path relative to the root.
+
+    Args:
+        root: The root of the catalog.
+        blobs: The blobs.
+        files: The files of the catalog; the format is that of the majority.
+        reserved: Paths that must not be used, in addition to existing files.
+
+    Raises:
+        CatalogError: The name of a package is not a valid directory name, or its file would be ignored.
+        DiskError: A file can't be read.
+    """
+    if not blobs:
+        return {}
+    formats = Counter(_starts_as_json(root / name) for name in files)
+    encode, extension = (to_json, "json") if formats[True] >= formats[False] else (to_yaml, "yaml")
+    contents: dict[str, bytes] = {}
+    for package in sorted({blob.package for blob in blobs}):
+        names = _candidate_names(root, package, extension)
+        name = next(name for name in names if not (name in (*reserved, *contents) or os.path.lexists(root / name)))
+        if is_ignored(root, name):
+            message = f"{name}: new file for package {package} would be excluded by an {IGNORE_FILE} file"
+            raise CatalogError(
+                message, hint=f"Change the {IGNORE_FILE} file, or create a file of the package yourself."
+            )
+        contents[name] = encode(blob for blob in blobs if blob.package == package)
+    return contents
+
+
+def _starts_as_json(path: Path) -> bool:
+    with disk_errors(path), path.open("rb") as file:
+        return is_json(file.read(_SNIFF_SIZE))
+
+
+def _candidate_names(root: Path, package: str, extension: str) -> Iterator[str]:
+    """Yield paths for the file of a package; it is not in a directory if something else has the directory's name."""
+    stem = "catalog"
+    if package:
+        directory = root / package_directory_name(package)
+        usable = not os.path.lexists(directory) or (directory.is_dir() and not directory.is_symlink())
+        stem = f"{package}/catalog" if usable else f"{package}-catalog"
+    yield f"{stem}.{extension}"
+    yield from (f"{stem}-{number}.{extension}" for number in count(2))
+
+
+_START = b"---\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """A document of a file: its blob, and the text up to the next document."""
+
+    blob: Blob
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a catalog: its documents in order, and the byte order mark at its start, if any."""
+
+    documents: tuple[SourceDocument, ...]
+    json: bool
+    byte_order_mark: bytes = b""
+
+    def new_document(self, blob: Blob) -> SourceDocument:
+        """Encode a blob in the format of the file."""
+        return SourceDocument(blob, _encode(blob, json=self.json))
+
+    def replace_blob(self, document: SourceDocument, blob: Blob) -> SourceDocument:
+        """Return a document with another blob, and with the comments and separators before and after its content."""
+        text = document.text
+        if self.json:
+            before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+            return SourceDocument(blob, before + _encode(blob, json=True).rstrip() + after)
+        content = _encode(blob, json=False).removeprefix(_START)
+        return SourceDocument(blob, leading_lines(text) + content + _trailing_comments(text))
+
+    def join(self, documents: Sequence[SourceDocument]) -> bytes:
+        """Return the content of the file with these documents."""
+        terminated = [self._terminate(document) for document in documents[:-1]]
+        return self.byte_order_mark + b"".join(document.text for document in (*terminated, *documents[-1:]))
+
+    def _terminate(self, document: SourceDocument) -> SourceDocument:
+        """End the last line of a document that another one follows; JSON documents may share a line."""
+        if document.text.endswith(b"\n"):
+            return document
+        if self.json:
+            separated = document.text[-1:].isspace()
+            return document if separated else SourceDocument(document.blob, document.text + b"\n")
+        # Encode it again: an added line break could become part of a block scalar.
+        terminated = self.replace_blob(document, document.blob)
+        return terminated if terminated.text.endswith(b"\n") else SourceDocument(document.blob, terminated.text + b"\n")
+
+
+def _encode(blob: Blob, *, json: bool) -> bytes:
+    return to_json([blob]) if json else to_yaml([blob])
+
+
+def _trailing_comments(text: bytes) -> bytes:
+    """Return the comments after the content of a YAML document, with the blank lines between them."""
+    lines = text.splitlines(keepends=True)
+    trailing = list(takewhile(_is_comment_or_blank, reversed(lines)))[::-1]
+    blank_lines = len(list(takewhile(bytes.isspace, trailing)))
+    return b"".join(trailing[blank_lines:])
+
+
+def _is_comment_or_blank(line: bytes) -> bool:
+    return line.startswith(b"#") or line.isspace()
+
+
+def read_source(name: str, raw: bytes, expected: Iterable[Blob]) -> SourceFile:
+    """Parse a file that is known to contain the ``expected`` blobs.
+
+    Args:
+        name: The name of the file for messages.
+        raw: Its content.
+        expected: Its blobs; the documents of the result refer to the same objects.
+
+    Raises:
+        CatalogError: The file contains other blobs.
+    """
+    unmatched: defaultdict[tuple[int, str, str, str], deque[Blob]] = defaultdict(deque)
+    for blob in expected:
+        unmatched[_key(blob)].append(blob)
+    documents = []
+    body = raw.removeprefix(BOM)
+    for document in read_documents(raw, include_empty=True):
+        if isinstance(document, InvalidDocument):
+            raise _concurrent_change(name)
+        for loaded in load_documents(name, [document]).blobs:
+            candidates = unmatched[_key(loaded)]
+            if not candidates or candidates[0] != loaded:
+                raise _concurrent_change(name)
+            documents.append(SourceDocument(candidates.popleft(), body[document.start : document.end]))
+    if any(unmatched.values()):
+        raise _concurrent_change(name)
+    return SourceFile(tuple(documents), is_json(body), raw[: len(raw) - len(body)])
+
+
+def _key(blob: Blob) -> tuple[int, str, str, str]:
+    return blob.location.line, blob.schema, blob.package, blob.name
+
+
+def _concurrent_change(name: str) -> CatalogError:
+    return CatalogError(f"{name}: changed by another program since it was read", hint="Run the command again.")

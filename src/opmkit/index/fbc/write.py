@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.documents.json_value import UINT64, go_float
-from opmkit.index.fbc.base64text import normalize_base64
 from opmkit.index.fbc.blobs import (
     Blob,
     BlobProperty,
@@ -21,6 +20,7 @@ from opmkit.index.fbc.blobs import (
     OtherBlob,
     PackageBlob,
 )
+from opmkit.index.fbc.fields import normalize_base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

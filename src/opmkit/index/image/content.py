@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.tools import InspectedImage
+    from opmkit.imagetools.tools.tool import InspectedImage
     from opmkit.index.change import AppliedChange, Change
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.tools import ContainerTool, InspectedImage
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.model import Catalog
@@ -218,7 +218,7 @@ class IndexSource:
             from opmkit.index.fbc.model import Catalog
 
             return Catalog.from_blobs(self.blobs(), compat)
-        from opmkit.index.convert.database_catalog import load_catalog
+        from opmkit.index.convert.database_blobs import load_catalog
         from opmkit.index.sqlite import open_database
 
         with self.open() as content, open_database(content.path) as database:

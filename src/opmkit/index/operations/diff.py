@@ -9,7 +9,7 @@ from opmkit.index.diff.sqlite import read_state
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.diff.model import IndexDiff, IndexState
 
 

@@ -18,14 +18,13 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.operations.package_manifest import PackageManifest
-from opmkit.index.sqlite.channels import ChannelBundle, channel_bundles, channel_heads
-from opmkit.index.sqlite.packages import default_channel
+from opmkit.index.sqlite.packages import ChannelBundle, channel_bundles, channel_heads, default_channel
 from opmkit.index.sqlite.removal import package_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.sqlite import IndexDatabase
 

@@ -27,7 +27,7 @@ from opmkit.index.suggestions import suggest_names, unknown_packages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blob
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.filter.package_filter import PackageFilter

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+import orjson
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.model import ApiKey, Bundle
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.sqlite.database import IndexDatabase
+
 
 _INSERT_BUNDLE = """
 INSERT INTO operatorbundle (name, csv, bundle, bundlepath, version, skiprange, replaces, skips, substitutesfor)
@@ -102,3 +107,33 @@ def delete_superseded_manifests(database: IndexDatabase) -> None:
         "AND (csv IS NOT NULL OR bundle IS NOT NULL) AND name NOT IN "
         "(SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)"
     )
+
+
+_BLANKS = b" \t\r\n"
+
+
+def split_manifests(documents: bytes) -> list[tuple[str, JsonValue]]:
+    """Return each document as text and as a value. Indexes usually have one document per line.
+
+    Raises:
+        ValueError: the text is not JSON.
+        RecursionError: the JSON is nested too deeply.
+    """
+    lines = [line for line in (line.strip(_BLANKS) for line in documents.split(b"\n")) if line]
+    try:
+        return [(_text(line), orjson.loads(line)) for line in lines]
+    except orjson.JSONDecodeError:
+        return list(_decode_all(_text(documents)))
+
+
+def _decode_all(documents: str) -> Iterator[tuple[str, JsonValue]]:
+    decode, blanks = json.JSONDecoder().raw_decode, _BLANKS.decode()
+    rest = documents.strip(blanks)
+    while rest:
+        value, end = decode(rest)
+        yield rest[:end], value
+        rest = rest[end:].lstrip(blanks)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

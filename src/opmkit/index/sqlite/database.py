@@ -14,8 +14,17 @@ from opmkit.core.epoch import source_date_epoch
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.sqlite.compaction import write_compact
-from opmkit.index.sqlite.connect import REBUILD_HINT, Budget, check_objects, connect, drop_triggers
-from opmkit.index.sqlite.errors import damaged, file_errors, schema_errors, sqlite_errors
+from opmkit.index.sqlite.connect import (
+    REBUILD_HINT,
+    Budget,
+    check_objects,
+    connect,
+    damaged,
+    drop_triggers,
+    file_errors,
+    schema_errors,
+    sqlite_errors,
+)
 from opmkit.index.sqlite.schema import COLUMN_TYPES, SCHEMA_VERSION, schema_version
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.documents.json_value import encode
 from opmkit.index.graph import ChannelNode, Member, Node
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.graph import ChannelGraph, PackageGraph
     from opmkit.index.sqlite.database import IndexDatabase
+
 
 # Bundles by name, and transitively the bundles that they replace.
 _NODES = """
@@ -216,3 +217,49 @@ def _insert_entries(database: IndexDatabase, package: str, channel: ChannelGraph
 
 def _entry_id(first: int, position: int | None) -> int | None:
     return None if position is None else first + position
+
+
+class ChannelHead(NamedTuple):
+    """The name and image of the head of a channel."""
+
+    channel: str
+    bundle: str
+    image: str
+
+
+class ChannelBundle(NamedTuple):
+    """A bundle in a channel. An absent version or image is ""."""
+
+    name: str
+    version: str
+    image: str
+
+
+def channel_bundles(database: IndexDatabase, package: str) -> list[ChannelBundle]:
+    """Return the bundles in the channels of a package, ordered by name."""
+    rows = database.connection.execute(
+        "SELECT name, coalesce(version, ''), coalesce(bundlepath, '') FROM operatorbundle WHERE name IN "
+        "(SELECT operatorbundle_name FROM channel_entry WHERE package_name = ?) ORDER BY name",
+        (package,),
+    )
+    return list(map(ChannelBundle._make, rows))
+
+
+def channel_heads(database: IndexDatabase, package: str) -> list[ChannelHead]:
+    """Return the heads of the channels of a package, ordered by channel."""
+    rows = database.connection.execute(
+        "SELECT channel.name, coalesce(head_operatorbundle_name, ''), coalesce(bundlepath, '') FROM channel "
+        "LEFT JOIN operatorbundle ON operatorbundle.name = head_operatorbundle_name "
+        "WHERE package_name = ? ORDER BY channel.name",
+        (package,),
+    )
+    return list(map(ChannelHead._make, rows))
+
+
+def default_heads(database: IndexDatabase) -> dict[str, str]:
+    """Map the head of each default channel to its package."""
+    rows = database.connection.execute(
+        "SELECT head_operatorbundle_name, package.name FROM package "
+        "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel"
+    )
+    return dict(rows.fetchall())

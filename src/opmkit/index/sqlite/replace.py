@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.files import sync_to_disk
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite.compaction import write_compact
+from opmkit.index.sqlite.connect import file_errors, sqlite_errors
 from opmkit.index.sqlite.database import (
     IndexDatabase,
     check_file,
@@ -19,7 +20,6 @@ from opmkit.index.sqlite.database import (
     migrate_copy,
     schema_timestamp,
 )
-from opmkit.index.sqlite.errors import file_errors, sqlite_errors
 from opmkit.index.sqlite.schema import create_schema, create_work_indexes, has_tables
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from opmkit.core.files import disk_errors
 from opmkit.documents.content import Content
 from opmkit.documents.document_stream import Document, is_nested_deeper, read_documents, sort_keys
 from opmkit.documents.errors import InvalidDocument
-from opmkit.documents.field_path import format_path
-from opmkit.documents.fields import describe, member
+from opmkit.documents.fields import describe, format_path, member
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings

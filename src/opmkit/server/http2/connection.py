@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from opmkit.server.acceptor import NEW_SECONDS, Use
-from opmkit.server.http2.budget import FrameBudget, PingGuard
 from opmkit.server.http2.closing import Activity, LingeringClose
 from opmkit.server.http2.frames import (
     MAX_FRAME_SIZE,
@@ -26,11 +25,16 @@ from opmkit.server.http2.frames import (
     settings_frame,
     window_update_frame,
 )
-from opmkit.server.http2.header_blocks import HeaderBlock, HeaderBlocks
-from opmkit.server.http2.headers import MAX_HEADER_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
-from opmkit.server.http2.inbound import InboundStreams
-from opmkit.server.http2.sender import BlockedStreams, OutgoingStream, Sender
-from opmkit.server.http2.write_buffer import WRITE_BUFFER_SIZE, WriteBuffer
+from opmkit.server.http2.headers import (
+    MAX_HEADER_BYTES,
+    HeaderBlock,
+    HeaderBlocks,
+    HeaderReader,
+    MalformedHeaders,
+    RequestHeaders,
+)
+from opmkit.server.http2.inbound import FrameBudget, InboundStreams, PingGuard
+from opmkit.server.http2.sender import WRITE_BUFFER_SIZE, BlockedStreams, OutgoingStream, Sender, WriteBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

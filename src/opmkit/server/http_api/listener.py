@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 
 from opmkit.server.acceptor import NEW_SECONDS, Acceptor, Use
 from opmkit.server.http2.connection import format_address
-from opmkit.server.http_api.api import RANGES, accepts_gzip, error_response
-from opmkit.server.http_api.request import HEAD_END, RequestError, parse_request
+from opmkit.server.http_api.api import HEAD_END, RANGES, RequestError, accepts_gzip, error_response, parse_request
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from opmkit.server.http_api.api import CatalogApi, Response
-    from opmkit.server.http_api.request import Request
+    from opmkit.server.http_api.api import CatalogApi, Request, Response
     from opmkit.server.settings import ServerSettings
 
     Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

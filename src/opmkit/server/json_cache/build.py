@@ -11,9 +11,9 @@ import orjson
 from opmkit.core.files import make_directory
 from opmkit.documents.json_value import escape_html
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
 from opmkit.index.fbc.check.catalog import group_by_package
+from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json

@@ -10,8 +10,8 @@ from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.json_value import encode, escape_html
 from opmkit.index.fbc import blobs as kinds
-from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.csv_metadata import csv_from_metadata
+from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.write import with_go_numbers
 from opmkit.index.grpc_api import message_class
 

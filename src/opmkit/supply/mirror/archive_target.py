@@ -14,8 +14,7 @@ from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest
 from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE
 from opmkit.imagetools.store.reader import REF_NAME, LayoutReader, read_manifest
-from opmkit.supply.mirror.carried import CarriedContent
-from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, MirrorDescription
+from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, CarriedContent, MirrorDescription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

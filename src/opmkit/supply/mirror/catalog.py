@@ -24,8 +24,7 @@ from opmkit.index.image.build import IndexPlan, build_image, prepare_index
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.operations.filter.change import FilterPackages
 from opmkit.index.operations.related_images import index_images
-from opmkit.supply.mirror.model import MirrorRequest
-from opmkit.supply.mirror.names import digest_tag
+from opmkit.supply.mirror.model import MirrorRequest, digest_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

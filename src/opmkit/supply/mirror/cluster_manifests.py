@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 from opmkit.imagetools.referrers import DIGEST_TAG
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope, mirror_rules
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.manifests.catalog_source import CatalogSource
-from opmkit.index.operations.manifests.image_server import with_server
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
-from opmkit.index.operations.manifests.resources import build_manifests
-from opmkit.supply.mirror.names import is_digest_tag
+from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests, with_server
+from opmkit.supply.mirror.model import is_digest_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,24 +7,27 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec
 
-from opmkit.core.errors import OpmkitError
+from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
-from opmkit.imagetools.errors import AuthenticationFailed, NotFound
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound
+from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.blob_stream import BlobTransfer, SourceFailed, Stopped, TransferMeter
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed, partial_copy_error
 from opmkit.supply.mirror.model import MirrorFailure, MirrorReport
-from opmkit.supply.mirror.mount_sources import find_mount_sources
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
+    from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.repository import ImageSource, Repository
-    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
+    from opmkit.imagetools.spec import Descriptor, Manifest
     from opmkit.supply.mirror.model import MirrorPlan, PlannedImage, PlannedManifest
-    from opmkit.supply.mirror.spool import ManifestSpool
+    from opmkit.supply.mirror.plan import ManifestSpool
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
+
 
 P = ParamSpec("P")
 
@@ -294,3 +297,34 @@ def _exists(repository: Repository, digest: str) -> bool:
         return repository.resolve(digest).digest == digest
     except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
         return False
+
+
+_MAX_MANIFESTS = 16
+"""Manifests of an index that are read."""
+
+
+def find_mount_sources(
+    present: Sequence[PlannedImage], target: MirrorTarget, wanted: Collection[str], pool: ThreadPoolExecutor
+) -> dict[str, Reference]:
+    """Return repositories of a target that have some of the ``wanted`` blobs, by digest, as names for the target.
+
+    Only one image of each repository is read, since images of a repository usually share layers; a blob that is not
+    found is transferred.
+    """
+    if not wanted:
+        return {}
+    chosen = {image.target: image for image in present}.values()
+    futures = [(each, pool.submit(_wanted_blobs, target, each, wanted)) for each in chosen]
+    return {digest: each.request.target_name for each, future in futures for digest in future.result()}
+
+
+def _wanted_blobs(target: MirrorTarget, image: PlannedImage, wanted: Collection[str]) -> frozenset[str]:
+    repository = target.repository(image.request.target_name)
+    try:
+        manifest = repository.get_manifest(image.digest)
+        manifests = [manifest]
+        if isinstance(manifest, IndexManifest):
+            manifests = [repository.get_manifest(child.digest) for child in manifest.images[:_MAX_MANIFESTS]]
+    except (ImageToolsError, LimitExceeded, DiskError):  # the images are only read to save transfers
+        return frozenset()
+    return frozenset(blob.digest for each in manifests for blob in each.children if blob.digest in wanted)

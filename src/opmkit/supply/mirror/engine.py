@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.supply.mirror.copy import CopyOptions
     from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, PlannedImage
-    from opmkit.supply.mirror.plan import PlanOptions
-    from opmkit.supply.mirror.spool import ManifestSpool
+    from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
 
 

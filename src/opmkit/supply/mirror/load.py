@@ -12,8 +12,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.supply.mirror.copy import CopyOptions, MirrorCopy
 from opmkit.supply.mirror.mirror import MirroredCatalog
 from opmkit.supply.mirror.model import MirrorPlan, MirrorReport, MirrorRequest
-from opmkit.supply.mirror.plan import DEFAULT_WORKERS, PlanOptions, plan_mirror
-from opmkit.supply.mirror.spool import ManifestSpool
+from opmkit.supply.mirror.plan import DEFAULT_WORKERS, ManifestSpool, PlanOptions, plan_mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import io
+import threading
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.core.files import read_limited, write_files
+from opmkit.imagetools.errors import InvalidReference, NotFound
+from opmkit.imagetools.reference import Reference, parse_image_reference
+from opmkit.imagetools.spec import is_digest
+from opmkit.imagetools.store import LayoutRepository
+from opmkit.imagetools.store.layout import Layout
+from opmkit.imagetools.store.reader import REF_NAME
 from opmkit.supply.mirror.archive_target import ArchiveTarget
-from opmkit.supply.mirror.carried import CarriedContent
-from opmkit.supply.mirror.directory_target import DirectoryTarget
+from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, CarriedContent, MirrorDescription
 from opmkit.supply.mirror.layout_source import open_layout_source
-from opmkit.supply.mirror.registry_target import RegistryTarget
+from opmkit.supply.mirror.model import repository_below
 from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.repository import BlobOpener, ImageSource, Repository
+    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
     from opmkit.supply.mirror.description import MirroredImage
     from opmkit.supply.mirror.layout_source import LayoutSource
     from opmkit.supply.mirror.target import MirrorTarget
@@ -74,3 +84,172 @@ def find_layout_source(text: str) -> LayoutSource | None:
     except InvalidReference:
         reference = None
     return open_layout_source(text, reference)
+
+
+_FLUSH_COUNT = 64
+"""Images after which a directory's index is written."""
+_STALE_SECONDS = 3600.0
+"""Time since the last write after which a temporary file is that of a process that was killed."""
+
+
+class DirectoryTarget:
+    """A directory with one OCI image layout for all images.
+
+    The ``org.opencontainers.image.ref.name`` of an image is its source with its tag in the target:
+    ``quay.io/org/name:tag``. ``skopeo`` reads it as ``oci:DIR:quay.io/org/name:tag``, and ``oras`` as ``DIR@DIGEST``.
+    The index of the layout is written after every 64 images, and at the end; the blobs of other images remain, so that
+    the next run does not read them again.
+    """
+
+    shares_blobs = True
+
+    def __init__(self, path: Path) -> None:
+        """Use the directory at ``path``, which the first write creates."""
+        self.path = path
+        self._layout = Layout(path)
+        self._lock = threading.Lock()
+        self._flush_lock = threading.Lock()
+        self._listed: dict[str, str] | None = None
+        self._pending: dict[str, Descriptor] = {}
+        self._unsynced: set[str] = set()
+        self._repositories: dict[str, _DirectoryRepository] = {}
+
+    def name(self, source: Reference) -> str:
+        """Return the name of the source's repository, with its registry."""
+        return source.name
+
+    def repository(self, source: Reference) -> Repository:
+        """Return the images with names that begin with that of the source's repository."""
+        with self._lock:
+            if source.name not in self._repositories:
+                self._repositories[source.name] = _DirectoryRepository(self, source.name)
+            return self._repositories[source.name]
+
+    def finish(self) -> None:
+        """Sync all blobs to disk, and add the images to the index of the layout; raise DiskError.
+
+        Files that a killed process was writing are removed after an hour.
+        """
+        with self._flush_lock:  # another thread may be syncing blobs of these images
+            with self._lock:
+                pending, unsynced = self._pending, self._unsynced
+                self._pending, self._unsynced = {}, set()
+            if pending:
+                self._list(pending, sorted(unsynced))
+                self._layout.remove_stale_files(_STALE_SECONDS)
+
+    def _list(self, pending: Mapping[str, Descriptor], unsynced: Sequence[str]) -> None:
+        def update(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
+            retained = [each for each in manifests if each.annotations.get(REF_NAME, "") not in pending]
+            return [*retained, *pending.values()]
+
+        self._layout.update_index(update, required=unsynced)
+
+    def commit(self, images: Iterable[MirroredImage]) -> bool:
+        """Add images to the description from which the directory is loaded; return whether it has changed."""
+        path = self.path / DESCRIPTION_FILE
+        with self._layout.lock():
+            raw = read_limited(path, MAX_DESCRIPTION_SIZE) if path.exists() else None
+            existing = MirrorDescription() if raw is None else MirrorDescription.parse(raw, str(path))
+            description = existing.merge(MirrorDescription({image.name: image for image in images})).dump()
+            if description != raw:
+                write_files(self.path, {DESCRIPTION_FILE: description})
+        return description != raw
+
+    def listed_digest(self, name: str) -> str | None:
+        """Return the digest of the image with a name in the index, None if there is none."""
+        with self._lock:
+            if self._listed is None:
+                self._listed = self._read_index()
+            return self._listed.get(name)
+
+    def add_blob(self, digest: str) -> None:
+        """Record that a blob must be synced to disk before an image that needs it is listed."""
+        with self._lock:
+            self._unsynced.add(digest)
+
+    def add_image(self, name: str, descriptor: Descriptor) -> None:
+        """List an image under a name in the next update of the index."""
+        self.listed_digest(name)
+        with self._lock:
+            self._pending[name] = replace(descriptor, annotations={REF_NAME: name})
+            if self._listed is not None:
+                self._listed[name] = descriptor.digest
+            is_full = len(self._pending) >= _FLUSH_COUNT
+        if is_full:
+            self.finish()
+
+    def _read_index(self) -> dict[str, str]:
+        try:
+            manifests = self._layout.read_index().manifests
+        except NotFound:
+            return {}
+        return {each.annotations.get(REF_NAME, ""): each.digest for each in manifests}
+
+
+class _DirectoryRepository(LayoutRepository):
+    """The images of one source in the layout of a `DirectoryTarget`."""
+
+    def __init__(self, target: DirectoryTarget, name: str) -> None:
+        super().__init__(target.path, name)
+        self._target = target
+        self._name = name
+
+    def resolve(self, identifier: str) -> Descriptor:
+        """Return the descriptor of an image by its tag, or of a manifest by its digest."""
+        digest = identifier if is_digest(identifier) else self._target.listed_digest(f"{self._name}:{identifier}")
+        if digest is None:
+            raise NotFound(f"{self.layout.path}: {self._name}: {identifier}: not found")
+        return super().resolve(digest)
+
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
+        """Store a blob unless an intact copy exists."""
+        super().put_blob(descriptor, opener, mount_from=mount_from)
+        self._target.add_blob(descriptor.digest)
+
+    def put_manifest(
+        self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
+    ) -> Descriptor:
+        """Store a manifest; with a tag list it in the next update of the index."""
+        descriptor = manifest.descriptor
+        self.put_blob(descriptor, partial(io.BytesIO, manifest.raw))
+        if tag:
+            self._target.add_image(f"{self._name}:{tag}", descriptor)
+        return descriptor
+
+
+class RegistryTarget:
+    """A registry, whose repositories have the paths of the sources, without their registries, below a prefix.
+
+    ``quay.io/org/name`` becomes ``REGISTRY/PREFIX/org/name``.
+    """
+
+    shares_blobs = False
+
+    def __init__(
+        self, client: RegistryClient, location: RegistryLocation, *, max_components: int | None = None
+    ) -> None:
+        """Create a target; for ``max_components`` see `repository_below`."""
+        self._client = client
+        self._location = location
+        self._max_components = max_components
+        self._repositories: dict[str, Repository] = {}
+        self._lock = threading.Lock()
+
+    def name(self, source: Reference) -> str:
+        """Return REGISTRY/PREFIX/PATH; raise InvalidReference if it is too long."""
+        return self._reference(source).name
+
+    def repository(self, source: Reference) -> Repository:
+        """Return the repository of the registry."""
+        reference = self._reference(source)
+        with self._lock:
+            if reference.name not in self._repositories:
+                self._repositories[reference.name] = self._client.target(reference)
+            return self._repositories[reference.name]
+
+    def finish(self) -> None:
+        """Do nothing: images are complete once they have been put."""
+
+    def _reference(self, source: Reference) -> Reference:
+        return Reference(self._location.registry, repository_below(self._location.prefix, source, self._max_components))

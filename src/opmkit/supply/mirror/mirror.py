@@ -15,10 +15,8 @@ from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog, open_c
 from opmkit.supply.mirror.description import MirroredImage
 from opmkit.supply.mirror.engine import LocalEngine
 from opmkit.supply.mirror.errors import MirrorFailed
-from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest
-from opmkit.supply.mirror.names import is_digest_tag
-from opmkit.supply.mirror.plan import PlanOptions
-from opmkit.supply.mirror.spool import ManifestSpool
+from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, is_digest_tag
+from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.spec import Descriptor
+    from opmkit.imagetools.spec import Descriptor, Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class MirrorRequest:
         name: The name that its repository in the target is derived from; None for that of the source.
         needed_by: Descriptions of what needs the image, for messages about failures.
         tag: Its tag in the target. By default that of a source without a digest, else one derived from the digest, see
-            `opmkit.supply.mirror.names.digest_tag`.
+            `opmkit.supply.mirror.model.digest_tag`.
         last: Whether it is only copied after all others, because it refers to them.
     """
 
@@ -154,3 +155,43 @@ def total_size(images: Iterable[PlannedImage]) -> int:
             sizes[manifest.digest] = manifest.size
             sizes.update((blob.digest, blob.size) for blob in manifest.blobs)
     return sum(sizes.values())
+
+
+_TAG_PREFIX = "mirrored-"
+_MAX_TAG_LENGTH = 128
+
+
+def digest_tag(digest: str, platforms: Sequence[Platform] = ()) -> str:
+    """Return a tag for an image by its digest, ``mirrored-sha256-<hex>``: registries delete manifests without tags.
+
+    It differs from ``sha256-<hex>``, with which OCI distribution-spec 1.1 tags lists of referrers and cosign begins the
+    tags of signatures. An index that is copied without some of its images has another tag, so that the tag of a
+    complete one implies that its images exist.
+
+    Args:
+        digest: The digest of the manifest or index.
+        platforms: The selected platforms; none if the image is complete.
+    """
+    selection = ",".join(sorted(map(str, platforms)))
+    part = f"{hashlib.sha256(selection.encode()).hexdigest()[:8]}-" if platforms else ""
+    return f"{_TAG_PREFIX}{part}{digest.replace(':', '-')}"[:_MAX_TAG_LENGTH]
+
+
+def is_digest_tag(tag: str) -> bool:
+    """Return whether a tag is one that `digest_tag` returns."""
+    return tag.startswith(_TAG_PREFIX)
+
+
+def repository_below(prefix: str, source: Reference, max_components: int | None = None) -> str:
+    """Return the repository for a source: its path without the registry, below ``prefix``, which may be "".
+
+    Args:
+        prefix: The first part of the repository's name.
+        source: The source.
+        max_components: The number of components that the target allows: further ones are joined by dashes.
+    """
+    components = [*prefix.split("/"), *source.repository.split("/")] if prefix else source.repository.split("/")
+    if max_components is None or len(components) <= max_components:
+        return "/".join(components)
+    kept, joined = components[: max_components - 1], components[max_components - 1 :]
+    return "/".join([*kept, "-".join(joined)])

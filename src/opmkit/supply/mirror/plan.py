@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
+from opmkit.core.files import disk_errors
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import (
@@ -16,9 +21,15 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
     UnsupportedImage,
 )
-from opmkit.imagetools.spec import Descriptor, IndexManifest, media_types
-from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, PlannedImage, PlannedManifest
-from opmkit.supply.mirror.names import digest_tag, is_digest_tag
+from opmkit.imagetools.spec import Descriptor, IndexManifest, media_types, parse_manifest
+from opmkit.supply.mirror.model import (
+    MirrorFailure,
+    MirrorPlan,
+    PlannedImage,
+    PlannedManifest,
+    digest_tag,
+    is_digest_tag,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +37,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import ImageSource, Repository
     from opmkit.imagetools.spec import Manifest, Platform
     from opmkit.supply.mirror.model import MirrorRequest
-    from opmkit.supply.mirror.spool import ManifestSpool
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
+
 
 DEFAULT_WORKERS = 8
 _MAX_DEPTH = 4
@@ -280,3 +291,47 @@ def _conflict(image: PlannedImage, other: PlannedImage) -> MirrorFailure:
         hint="refer to one of both images by digest",
     )
     return _failure(image.request, error)
+
+
+class ManifestSpool:
+    """Manifests by digest in an unnamed temporary file, because those of thousands of images need much memory.
+
+    Thread-safe; as a context manager it removes the file. Raises DiskError if the file cannot be written.
+    """
+
+    def __init__(self) -> None:
+        """Create the file."""
+        with disk_errors(Path(tempfile.gettempdir())):
+            self._file = tempfile.TemporaryFile(prefix="opm-manifests-", buffering=0)  # noqa: SIM115 - see close
+        self._entries: dict[str, tuple[int, int, str]] = {}
+        self._end = 0
+        self._lock = threading.Lock()
+
+    def add(self, manifest: Manifest | IndexManifest) -> None:
+        """Store a manifest, unless it is stored."""
+        digest = manifest.digest
+        with self._lock, disk_errors(Path(tempfile.gettempdir())):
+            if digest not in self._entries:
+                os.pwrite(self._file.fileno(), manifest.raw, self._end)
+                self._entries[digest] = (self._end, len(manifest.raw), manifest.media_type)
+                self._end += len(manifest.raw)
+
+    def get(self, digest: str) -> Manifest | IndexManifest | None:
+        """Return a manifest, None if it is not stored."""
+        entry = self._entries.get(digest)
+        if entry is None:
+            return None
+        offset, size, media_type = entry
+        return parse_manifest(os.pread(self._file.fileno(), size, offset), media_type)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Return the spool."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the file."""
+        self.close()

@@ -25,11 +25,11 @@ from opmkit.imagetools.reference import (
     is_registry_host,
 )
 from opmkit.imagetools.spec.fields import Fields
+from opmkit.supply.sign.attachments import open_for_verification
 from opmkit.supply.sign.errors import InvalidPolicy, VerificationFailed
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
 from opmkit.supply.sign.key_files import load_public_key, read_key_file
 from opmkit.supply.sign.keys import PublicKey
-from opmkit.supply.sign.target import open_for_verification
 from opmkit.supply.sign.verify import SignatureRequirements, verify_signatures
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import ImageSource
-    from opmkit.supply.sign.target import Target
+    from opmkit.supply.sign.attachments import Target
 
 _MAX_REQUIREMENTS = 100
 _HINT = "see containers-policy.json(5)"

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.pinning import pin, pinned_name
 
 from opmkit.author.pin.catalog_images import find_catalog_images
-from opmkit.author.pin.image_use import ImageUse
+from opmkit.author.pin.object_images import ImageUse
 from opmkit.bundle.errors import InvalidBundle
 
 IMAGE, PINNED = "quay.io/a/b:1", pinned_name("quay.io/a/b:1")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import CatalogError
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions

@@ -9,7 +9,7 @@ import pytest
 
 from opmkit.bundle import ApiKey
 from opmkit.bundle.model import BundleAnnotations
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import AddRejected, BundleExists, CatalogError, GraphError, InvalidCatalog
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.bundle.api_types.decode import decode_struct
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.manifests.catalog_source import CatalogSource
 from opmkit.index.operations.manifests.installation import Installation
 from opmkit.index.operations.manifests.pod_config import PodConfig, read_pod_config
-from opmkit.index.operations.manifests.resources import build_manifests
+from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests
 
 if TYPE_CHECKING:
     from pathlib import Path

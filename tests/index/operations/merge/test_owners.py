@@ -8,10 +8,10 @@ import pytest
 
 from opmkit.core.errors import OpmkitError
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.merge.fbc import merge_catalogs
+from opmkit.index.operations.merge.merge import merge_catalogs
 from opmkit.index.operations.merge.owners import Owners, OwnershipViolation, Violation, read_owners
 from opmkit.index.operations.merge.result import MergeConflict, MergeResult, NamedCatalog
-from tests.index.operations.merge.test_fbc import package, read
+from tests.index.operations.merge.test_merge import package, read
 
 if TYPE_CHECKING:
     from pathlib import Path

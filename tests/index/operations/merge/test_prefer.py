@@ -6,7 +6,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.merge.prefer import Preference, choose_source, parse_preferences
-from tests.index.operations.merge.test_fbc import merge, package, read
+from tests.index.operations.merge.test_merge import merge, package, read
 
 SOURCES = ("A", "B", "x=y")
 PACKAGES = ({"lagoon", "reef"}, {"lagoon", "reef"}, {"reef"})

@@ -12,8 +12,8 @@ import pytest
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
-from opmkit.index.pictures.page import data as page_data
 from opmkit.index.pictures.page import page
+from opmkit.index.pictures.page import page as page_data
 from opmkit.index.pictures.page.page import render_page
 from opmkit.index.pictures.problems import package_problems
 from opmkit.index.pictures.view import package_views

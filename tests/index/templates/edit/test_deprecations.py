@@ -13,7 +13,7 @@ from opmkit.index.templates.render import TemplateType
 from tests.index.templates.samples import render
 
 from .samples import BASIC, deprecated, failure
-from .test_channels import STREAM
+from .test_apply import STREAM
 from .test_semver import SEMVER
 
 

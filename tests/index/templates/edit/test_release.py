@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.templates.edit.bundles import TemplateBundle
-from opmkit.index.templates.edit.release import plan_release
-from opmkit.index.templates.edit.release_config import read_release_config
+from opmkit.index.templates.edit.release import plan_release, read_release_config
 from tests.index.templates.samples import bundle
 
 from .samples import BASIC, failure, no_render, result

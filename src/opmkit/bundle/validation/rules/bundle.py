@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.documents.content import Content
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "bundle"
 MAX_SIZE = 1024 * 1024

@@ -16,7 +16,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS
-from opmkit.bundle.validation.option_files import read_option_file
+from opmkit.bundle.validation.optional_validators import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import describe_removed, has_removed_in_1_22
 from opmkit.bundle.versions import tolerant_version
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "community"
 LABEL, PROPERTY = VERSIONS, MAX_VERSION

@@ -9,21 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND, supported_kinds
 from opmkit.bundle.validation import loading
 from opmkit.bundle.validation.compat import GO_ONLY, OPMKIT_ONLY, RECENT, Compat
 from opmkit.bundle.validation.decode import decode_as_go, decode_finding
 from opmkit.bundle.validation.gvk import Gvk, crd_group
-from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import is_loaded, type_findings, version_finding
+from opmkit.bundle.validation.loading import decode_crd, decode_object, is_loaded, type_findings, version_finding
 from opmkit.bundle.validation.media_type import NONE, REGISTRY, media_type
 from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
 from opmkit.bundle.validation.opm_content import OpmContent
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.typed_manifests import decode_crd, decode_object
 from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from opmkit.bundle.validation.crd_view import Crd, crd_check, known_crds
 from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.urls import parse_request_url
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import mapping, scalar_text
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from opmkit.bundle.validation.csv_view import OWNED_CRDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 _SHOWN = 5
 _NAME: FieldPath = ("metadata", "name")

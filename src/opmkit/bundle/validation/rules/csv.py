@@ -16,7 +16,7 @@ from opmkit.bundle.versions import strict_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "csv"
 NAME: FieldPath = ("metadata", "name")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import ALL, OPMKIT_ONLY, Compat
 from opmkit.bundle.validation.crd_view import V1BETA1
 from opmkit.bundle.validation.csv_view import Csv, csv_check
+from opmkit.bundle.validation.loading import decode_csv
 from opmkit.bundle.validation.rule import Rule, rule
-from opmkit.bundle.validation.typed_manifests import decode_csv
 from opmkit.bundle.versions import tolerant_version
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "alpha-deprecated-apis"
 CSV_API = "operators.coreos.com/v1alpha1"

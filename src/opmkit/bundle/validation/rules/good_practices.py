@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "good-practices"
 NAME: FieldPath = ("metadata", "name")

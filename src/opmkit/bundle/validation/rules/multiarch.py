@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.operator_images import OsArch
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "multiarch"
 CONTAINER_TOOLS = ("docker", "podman", "none")

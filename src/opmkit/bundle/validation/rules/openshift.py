@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "openshift"
 _ANNOTATION: FieldPath = ("annotations", VERSIONS)

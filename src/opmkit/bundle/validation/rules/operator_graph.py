@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.bundle.validation.operator_view import Operator, OperatorVersion
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "operator"
 _REPLACES: FieldPath = ("spec", "replaces")

@@ -15,7 +15,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import ALL, RECENT, Compat
 from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.mail_addresses import is_single_address
-from opmkit.bundle.validation.option_files import read_option_file
+from opmkit.bundle.validation.optional_validators import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules import csv as csv_rules
 from opmkit.bundle.validation.urls import parse_request_url
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "operatorhubv2"
 PROVIDER: FieldPath = ("spec", "provider", "name")

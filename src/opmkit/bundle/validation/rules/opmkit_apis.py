@@ -11,7 +11,7 @@ from opmkit.bundle.validation.crd_view import Crd, known_crds
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
 from opmkit.bundle.validation.examples import METADATA, Examples, ExamplesMetadata
 from opmkit.bundle.validation.rule import rule
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csv_view import Entry
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "opmkit"
 

@@ -12,14 +12,14 @@ from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from semver import Version
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "opmkit"
 SKIPS: FieldPath = ("spec", "skips")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.cache import each_file
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.per_file import each_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import InvalidDocument

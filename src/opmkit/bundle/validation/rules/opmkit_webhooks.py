@@ -13,7 +13,7 @@ from opmkit.bundle.validation.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "opmkit"
 WEBHOOKS: FieldPath = ("spec", "webhookdefinitions")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.api_types.decode import decode_struct
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.api_types.tables import PACKAGE_MANIFEST
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.decode import read_finding
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "packagemanifest"
 

@@ -19,14 +19,14 @@ from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
 from opmkit.bundle.validation.rules.operator_hub import CAPABILITIES, CATEGORIES, MEDIA_TYPES
 from opmkit.bundle.versions import strict_version, tolerant_version
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR, COMMUNITY = "pipeline", "community-pipeline"
 _ANNOTATIONS: FieldPath = ("metadata", "annotations")

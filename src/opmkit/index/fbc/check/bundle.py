@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle.api_types.decode import decode_struct
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.versions import strict_version
 from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import InvalidDocument
-from opmkit.documents.field_path import format_path
-from opmkit.documents.fields import member
+from opmkit.documents.fields import format_path, member
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
-from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, PACKAGE
+from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.versions import VersionRange
-from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
 from opmkit.index.fbc.check.bundle import bundle_version, check_bundle, version_with_release
 from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.result import TargetResult
+from opmkit.bundle.finding import Severity, TargetResult
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
 from opmkit.index.fbc.check.warnings import find_warnings

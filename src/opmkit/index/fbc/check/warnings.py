@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.versions import VersionRange, strict_version
-from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import check_graph
+from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:

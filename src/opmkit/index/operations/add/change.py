@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.pull import pull_bundles
+from opmkit.bundle.load import pull_bundles
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.documents.errors import DocumentError
@@ -16,14 +16,14 @@ from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.errors import UnwantedDifference
 from opmkit.index.operations.add.options import AddOptions
-from opmkit.index.sqlite.summary import channel_bundle_image
+from opmkit.index.sqlite.rows import channel_bundle_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.bundle.model import Bundle
     from opmkit.core.errors import OpmkitError
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.diff.model import IndexDiff
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.sqlite import IndexDatabase

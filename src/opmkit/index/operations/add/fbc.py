@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.core.hints import Hint
 from opmkit.index.change import EditResult
-from opmkit.index.errors import CatalogError, combine_errors
+from opmkit.index.errors import CatalogError, GraphError, combine_errors
+from opmkit.index.fbc.blobs import Blobs, PackageBlob
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
+from opmkit.index.graph import precedence
+from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc_checks import check_bundles
-from opmkit.index.operations.add.fbc_packages import default_channel, set_default_channel
 from opmkit.index.operations.add.fbc_replaces import insert_bundle
 from opmkit.index.operations.add.fbc_semver import insert_bundles_by_version
 from opmkit.index.operations.add.fbc_substitutes import Substitution
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.graph.version import Precedence
     from opmkit.index.operations.add.new_bundle import NewBundle
 
 
@@ -165,3 +171,57 @@ def _missing_replaces(blobs: Blobs, added: Sequence[NewBundle], mode: UpdateMode
             and (bundle.package, bundle.replaces) not in names
         ):
             yield f"bundle {bundle.name} replaces {bundle.replaces}, which package {bundle.package} does not have"
+
+
+_FLOOR = precedence("0.0.0")
+
+
+def default_channel(before: Blobs, after: Blobs, bundles: Sequence[NewBundle]) -> str:
+    """Return the default channel of a package: the one named by its highest version, else the current one.
+
+    As in an index database, only a bundle with at least the highest version so far changes it. A new package with a
+    single channel needs no named default.
+
+    Raises:
+        GraphError: no default channel is named, or the package does not have it.
+    """
+    named = next((package.default_channel for package in before.packages), "")
+    highest = max([_FLOOR, *(_precedence_or_lowest(bundle_version(bundle)) for bundle in before.bundles)])
+    for bundle in bundles:
+        version = _precedence_or_lowest(bundle.version)
+        if version >= highest:
+            highest, named = version, bundle.default_channel or named
+    channels = sorted(channel.name for channel in after.channels)
+    if named in channels:
+        return named
+    if not named and len(channels) == 1:
+        return channels[0]
+    reason = f"its bundles name {named}, which it does not have" if named else "its bundles name none"
+    raise GraphError(
+        f"package {bundles[0].package} has no default channel: {reason}; its channels are: {', '.join(channels)}",
+        hint=Hint.any_of(
+            Hint("pass one of them with {}", IndexSetting.DEFAULT_CHANNEL), "set one in the annotations of the bundle"
+        ),
+    )
+
+
+def set_default_channel(package: Blobs, channel: str, bundles: Sequence[NewBundle]) -> Blobs:
+    """Return the package with this default channel; a new one gets the icon and description of the bundle at its head.
+
+    Of several heads the first among ``bundles`` counts.
+    """
+    if package.packages:
+        if package.packages[0].default_channel == channel:
+            return package
+        return replace(package, packages=tuple(replace(blob, default_channel=channel) for blob in package.packages))
+    heads = {head for blob in package.channels if blob.name == channel for head in channel_heads(blob.entries)}
+    head = next((bundle for bundle in bundles if bundle.name in heads), bundles[-1])
+    return replace(package, packages=(PackageBlob(head.package, channel, head.icon, head.description),))
+
+
+def _precedence_or_lowest(version: str) -> Precedence:
+    """Return the precedence of a version, the lowest for an invalid one, which other checks report."""
+    try:
+        return precedence(version)
+    except GraphError:
+        return precedence("")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
-from opmkit.index.convert.database_catalog import load_catalog
+from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.display_name import csv_specs
 from opmkit.index.fbc.model import Catalog

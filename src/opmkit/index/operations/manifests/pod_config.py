@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import decode_struct
-from opmkit.bundle.api_types.quantity import canonical_quantity
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
+from opmkit.bundle.api_types.encode import canonical_quantity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value, qualified_name
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.documents.content import Content
-from opmkit.documents.field_path import format_path
+from opmkit.documents.fields import format_path
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import check_name
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
 CATALOG_DIRECTORY = "/configs"

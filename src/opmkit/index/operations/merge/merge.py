@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.index.change import AppliedChange, CatalogChange, EditResult
 from opmkit.index.diff.fbc import diff_blobs
-from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.errors import InvalidCatalog
+from opmkit.index.fbc.blobs import Blobs, OtherBlob
+from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.directory import require_empty, write_catalog
+from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
-from opmkit.index.fbc.write import to_json
+from opmkit.index.fbc.write import sort_blobs, to_json
 from opmkit.index.image.source import IndexSource
-from opmkit.index.operations.merge.fbc import merge_catalogs
-from opmkit.index.operations.merge.result import NamedCatalog
+from opmkit.index.operations.merge.differences import document_key, fingerprint, package_differences
+from opmkit.index.operations.merge.prefer import choose_source, parse_preferences
+from opmkit.index.operations.merge.result import (
+    MergeConflict,
+    MergeResult,
+    NamedCatalog,
+    PackageConflict,
+    PackageOrigin,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from opmkit.core.progress import Progress
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.tool import ContainerTool
+    from opmkit.index.fbc.blobs import Blob
     from opmkit.index.operations.merge.owners import Owners
+    from opmkit.index.operations.merge.prefer import Preference
 
 
 @dataclass(frozen=True, slots=True)
 class MergeIndexes(CatalogChange):
     """Fill a new file-based catalog with the packages of several indexes.
 
-    See :func:`opmkit.index.operations.merge.fbc.merge_catalogs`. Databases are converted, and bundles are migrated to
+    See :func:`opmkit.index.operations.merge.merge.merge_catalogs`. Databases are converted, and bundles are migrated to
     ``level`` before packages are compared.
     """
 
@@ -68,3 +81,123 @@ class MergeIndexes(CatalogChange):
         if not dry_run:
             write_catalog(edit.blobs, directory, "json", to_json)
         return AppliedChange.from_result(diff_blobs(Blobs(), edit.blobs), edit)
+
+
+def merge_catalogs(
+    catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = (), owners: Owners | None = None
+) -> MergeResult:
+    """Copy each package with all its documents from the catalog that has it.
+
+    A package with equal content in several catalogs is copied from the first of them. Documents without a package are
+    copied from all catalogs, equal ones once. Only the packages that are copied must be valid.
+
+    Args:
+        catalogs: the catalogs.
+        prefer: for packages with different content: names of catalogs, ``first`` or ``last``, optionally after
+            ``PACKAGE=``; the first of these that has the package applies, those for the package before others.
+        owners: owners of packages. The version of the only owner is preferred to all others.
+
+    Raises:
+        OwnershipViolation: a catalog has, or changes, a package that it does not own.
+        MergeConflict: a package has different content in several catalogs, and no preference applies.
+        CatalogError: a preferred catalog is not among ``catalogs``, or does not have the package.
+        InvalidCatalog: a package is invalid.
+    """
+    packages = [_packages(catalog.blobs) for catalog in catalogs]
+    preferences = parse_preferences(prefer, [catalog.name for catalog in catalogs], packages)
+    if owners:
+        packages = owners.check(catalogs, packages)
+        preferences = (*owners.preferences(catalogs, packages), *preferences)
+    chosen: list[list[str]] = [[] for _ in catalogs]
+    origins: list[PackageOrigin] = []
+    conflicts: list[PackageConflict] = []
+    for name in sorted({name for by_name in packages for name in by_name}):
+        groups = _equal_groups(name, packages)
+        preferred = _choose(name, groups, catalogs, preferences)
+        if preferred is None:
+            conflicts += _conflicts(name, groups, catalogs, packages)
+            continue
+        group = next(group for group in groups if preferred in group)
+        chosen[preferred].append(name)
+        origins.append(
+            PackageOrigin(
+                name,
+                catalogs[preferred].name,
+                tuple(catalogs[index].name for index in group if index != preferred),
+                tuple(catalogs[index].name for other in groups if other is not group for index in other),
+            )
+        )
+    if conflicts:
+        raise MergeConflict(conflicts)
+    copied: list[Blob] = []
+    for catalog, by_name, names in zip(catalogs, packages, chosen, strict=True):
+        selected = [blob for name in names for blob in by_name[name]]
+        _validate(catalog, selected)
+        copied += selected
+    return MergeResult(
+        Blobs.from_blobs(sort_blobs(Blobs.from_blobs([*copied, *_without_package(catalogs)]))), tuple(origins)
+    )
+
+
+def _packages(blobs: Blobs) -> dict[str, Blobs]:
+    """Return the blobs of each package."""
+    by_name: defaultdict[str, list[Blob]] = defaultdict(list)
+    for blob in blobs:
+        if blob.package:
+            by_name[blob.package].append(blob)
+    return {name: Blobs.from_blobs(members) for name, members in by_name.items()}
+
+
+def _equal_groups(name: str, packages: Sequence[dict[str, Blobs]]) -> list[list[int]]:
+    """Return groups of indices of the catalogs that have a package, each with equal content."""
+    indices = [index for index, by_name in enumerate(packages) if name in by_name]
+    if len(indices) == 1:
+        return [indices]
+    groups: defaultdict[tuple[bytes, ...], list[int]] = defaultdict(list)
+    for index in indices:
+        groups[fingerprint(packages[index][name])].append(index)
+    return list(groups.values())
+
+
+def _choose(
+    package: str, groups: Sequence[Sequence[int]], catalogs: Sequence[NamedCatalog], preferences: Iterable[Preference]
+) -> int | None:
+    """Return the index of the catalog to copy a package from, None if it is not determined."""
+    if len(groups) == 1:
+        return groups[0][0]
+    indices = sorted(index for group in groups for index in group)
+    names = [catalogs[index].name for index in indices]
+    name = choose_source(package, names, preferences)
+    return None if name is None else indices[names.index(name)]
+
+
+def _conflicts(
+    name: str, groups: Sequence[Sequence[int]], catalogs: Sequence[NamedCatalog], packages: Sequence[dict[str, Blobs]]
+) -> Iterator[PackageConflict]:
+    """Yield a conflict of the first group with each other one."""
+    first, *others = groups
+    for other in others:
+        yield PackageConflict(
+            name,
+            tuple(catalogs[index].name for index in first),
+            tuple(catalogs[index].name for index in other),
+            package_differences(packages[first[0]][name], packages[other[0]][name]),
+        )
+
+
+def _validate(catalog: NamedCatalog, selected: Iterable[Blob]) -> None:
+    """Raise InvalidCatalog if a copied package is invalid, or a document of OLM's schemas has no package."""
+    unnamed = [blob for blob in catalog.blobs if not blob.package and not isinstance(blob, OtherBlob)]
+    try:
+        raise_findings(check_blobs(Blobs.from_blobs([*selected, *unnamed])))
+    except InvalidCatalog as error:
+        first, *others = error.lines
+        raise InvalidCatalog(f"{catalog.name}: invalid catalog: {first}", details=others, hint=error.hint) from error
+
+
+def _without_package(catalogs: Iterable[NamedCatalog]) -> Iterable[Blob]:
+    documents = (blob for catalog in catalogs for blob in catalog.blobs.others if not blob.package)
+    unique: dict[bytes, Blob] = {}
+    for blob in documents:
+        unique.setdefault(document_key(blob), blob)
+    return unique.values()

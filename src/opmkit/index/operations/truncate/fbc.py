@@ -24,7 +24,7 @@ from opmkit.index.operations.truncate.rules import (
     removed_twice,
     tail_of,
 )
-from opmkit.index.sqlite.deprecation import Edge
+from opmkit.index.sqlite.removal import Edge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ from opmkit.index.hint_terms import IndexOperation, IndexSetting
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.index.sqlite.deprecation import Edge
+    from opmkit.index.sqlite.removal import Edge
 
 
 class DefaultChannelRemoval(GraphError):

@@ -16,16 +16,17 @@ from opmkit.index.operations.truncate.rules import (
     removed_twice,
     tail_of,
 )
-from opmkit.index.sqlite.channels import channel_heads, default_heads
-from opmkit.index.sqlite.deprecation import (
+from opmkit.index.sqlite.packages import channel_heads, default_heads, nodes
+from opmkit.index.sqlite.removal import (
     default_heads_around,
     edges_around,
     images_in_channels,
     mark_deprecated,
+    remove_bundle,
     remove_from_shared_channels,
+    remove_orphans,
+    remove_package,
 )
-from opmkit.index.sqlite.packages import nodes
-from opmkit.index.sqlite.removal import remove_bundle, remove_orphans, remove_package
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

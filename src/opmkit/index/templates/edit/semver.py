@@ -15,8 +15,7 @@ from opmkit.index.suggestions import suggest_names
 from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.edit.result import TemplateChange, TemplateEdit
 from opmkit.index.templates.edit.template import actual_key
-from opmkit.index.templates.semver import render_semver
-from opmkit.index.templates.semver_channels import ARCHETYPES
+from opmkit.index.templates.semver import ARCHETYPES, render_semver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.render import TemplateType, template_type
 
 if TYPE_CHECKING:
-    from opmkit.documents.field_path import FieldPath
+    from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blob, ChannelBlob
 

@@ -15,7 +15,7 @@ from opmkit.core.files import disk_errors, read_limited, write_files
 from opmkit.core.locks import locked_directory
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.spec.digests import is_digest
+from opmkit.imagetools.spec.descriptor import is_digest
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.templates.document import TemplateFile
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.api_types.decode import decode_struct
-from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.kinds import CRD_KIND
 
 if TYPE_CHECKING:

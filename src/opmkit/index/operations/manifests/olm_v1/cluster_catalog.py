@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.manifests.durations import check_interval
 from opmkit.index.operations.manifests.names import check_name
+from opmkit.index.operations.manifests.resources import check_interval
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference

@@ -1,7 +1,0 @@
-"""The operations of the public API."""
-
-from __future__ import annotations
-
-from opmkit._api.client import Opm
-
-__all__ = ["Opm"]

@@ -1,0 +1,35 @@
+"""The client class of the public API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opmkit.api.bundles import BundleOperations
+from opmkit.api.contents import ContentOperations
+from opmkit.api.indexes import IndexOperations
+from opmkit.api.inspection import InspectionOperations
+from opmkit.api.mirroring import MirrorOperations
+from opmkit.api.signing import SigningOperations
+from opmkit.api.templates import TemplateOperations
+
+
+@dataclass(frozen=True)
+class Opm(
+    BundleOperations,
+    IndexOperations,
+    ContentOperations,
+    InspectionOperations,
+    MirrorOperations,
+    SigningOperations,
+    TemplateOperations,
+):
+    """Operations on bundles, indexes and images.
+
+    Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
+    archives; no container engine is required. Threads can share an instance. Instances share nothing, unless they have
+    the same store, which processes can share as well.
+
+    Attributes:
+        registries: Settings for registries.
+        store: Directory of the embedded image store, by default that of the command line (``OPM_STORE``).
+    """

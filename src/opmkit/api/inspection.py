@@ -1,0 +1,111 @@
+"""Operations that read indexes: validation, comparison and lists of images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from opmkit.api.session import Session
+from opmkit.core.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.core.progress import Progress
+    from opmkit.index.diff.differences import IndexComparison
+    from opmkit.index.fbc.check.result import CatalogResult
+    from opmkit.index.operations.gate import IndexRequirements
+    from opmkit.index.operations.related_images import UsedImage
+
+
+class InspectionOperations(Session):
+    """Operations that read indexes."""
+
+    def validate_index(self, index: str, requirements: IndexRequirements | None = None) -> CatalogResult:
+        """Validate an index, also against a published one if the requirements name it.
+
+        Results equal those of the command ``opm validate`` without a policy file.
+
+        Args:
+            index: Index image, catalog directory or database file.
+            requirements: Requirements in addition to validity.
+
+        Raises:
+            CatalogError: An index does not exist, or is not an index.
+            ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
+            ValueError: The requirements name a fragment, but no published index.
+        """
+        from opmkit.index.fbc.check.result import validate
+        from opmkit.index.fbc.compat import Compat
+        from opmkit.index.image.source import IndexSource
+        from opmkit.index.operations.gate import IndexRequirements, with_published
+        from opmkit.supply.sign.bundle_images import with_signatures
+
+        required = requirements or IndexRequirements()
+        if required.fragment and not required.against:
+            raise ValueError("a fragment requires the published index")
+        policy, notices = with_published(
+            required.policy(), required.against, lambda: self._tool, fragment=required.fragment
+        )
+        loaded = IndexSource.resolve(lambda: self._tool, index).load()
+        if required.require_signature:
+            policy = with_signatures(policy, required.require_signature, loaded, self._client)
+        return replace(validate(loaded, Compat.NEWEST, policy, target=index), notices=notices)
+
+    def compare_indexes(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> IndexComparison:
+        """Compare the packages, channels, heads, default channels and bundles of two indexes, which may be invalid.
+
+        Args:
+            before: Index image, catalog directory or database file.
+            after: The index to compare with it.
+            fail_on: Kinds of differences that fail the gate: ``added``, ``removed``, ``changed``, or with an object,
+                such as ``removed-bundle``.
+
+        Raises:
+            CatalogError: An index does not exist, or cannot be read.
+            ImageToolsError: An image cannot be read.
+            ValueError: A kind is unknown.
+        """
+        from opmkit.index.diff.differences import IndexComparison, find_unknown_kind, select_differences
+        from opmkit.index.operations.diff import compare_indexes
+
+        if unknown := find_unknown_kind(fail_on):
+            raise ValueError(unknown)
+        diff = compare_indexes(self._tool, before, after)
+        return IndexComparison(diff, tuple(fail_on), select_differences(diff, fail_on))
+
+    def list_images(
+        self,
+        index: str,
+        filters: Sequence[str] = (),
+        *,
+        only: Literal["all", "bundle", "related"] = "all",
+        recursive: bool = False,
+        progress: Progress = NO_PROGRESS,
+    ) -> list[UsedImage]:
+        """List the bundle images and related images of an index with the bundles that need them.
+
+        Args:
+            index: Index image, catalog directory or database file; or a bundle.
+            filters: Packages, channels and versions: ``PACKAGE[:CHANNEL,...][@RANGE]``; by default all bundles.
+            only: Images to list.
+            recursive: Follow related images that are bundles; this reads all related images.
+            progress: Receiver of progress reports.
+
+        Returns:
+            Each image once, sorted by name.
+
+        Raises:
+            CatalogError: The index cannot be read, or a package or channel does not exist.
+            BundleError: A bundle is invalid.
+            ImageToolsError: An image cannot be read.
+        """
+        from opmkit.index.image.source import IndexSource
+        from opmkit.index.operations.filter.package_filter import PackageFilter
+        from opmkit.index.operations.related_images import follow_bundles, group_by_image, index_images
+
+        parsed = list(map(PackageFilter.parse, filters))
+        uses = index_images(IndexSource.find(lambda: self._tool, index, build_context=True), parsed)
+        if recursive:
+            uses = follow_bundles(self._tool, uses, progress=progress)
+        return group_by_image(use for use in uses if only in ("all", use.kind.value))

@@ -1,0 +1,225 @@
+"""Operations on signatures and attestations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.api.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
+    from opmkit.supply.sign.sign import (
+        AttestedImage,
+        KeyPair,
+        SignedImage,
+        Signer,
+        SigningKey,
+        VerifiedAttestations,
+        VerifiedImage,
+    )
+    from opmkit.supply.sign.verify import SignatureRequirements
+
+
+class SigningOperations(Session):
+    """Operations on signatures and attestations."""
+
+    def generate_key_pair(self, prefix: Path, password: str) -> KeyPair:
+        """Generate a key pair in cosign's format: ``PREFIX.key``, which only the user can read, and ``PREFIX.pub``.
+
+        Args:
+            prefix: Path of the files, without ``.key`` and ``.pub``.
+            password: Password that the private key is encrypted with.
+
+        Raises:
+            ImageToolsError: A file exists already, or cannot be written.
+        """
+        from opmkit.supply.sign.key_files import write_key_pair
+        from opmkit.supply.sign.sign import KeyPair
+
+        return KeyPair(*write_key_pair(Path(prefix), lambda: password))
+
+    def sign_image(
+        self,
+        image: str,
+        signer: SigningKey | KeylessSigner,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        recursive: bool = False,
+        identity: str = "",
+    ) -> tuple[SignedImage, ...]:
+        """Sign an image, so that cosign, podman and clusters can verify it.
+
+        A tag is resolved to its digest, which is signed. Signatures by others are retained, and nothing changes if the
+        key has signed the image already.
+
+        Args:
+            image: Image in a registry or an OCI layout.
+            signer: Private key, or an identity for keyless signing.
+            annotations: Annotations to sign with the digest.
+            recursive: Sign the image of each platform as well as the index.
+            identity: Name that the signature contains, by default the repository of the image.
+
+        Returns:
+            The signed image, followed by those of its platforms if ``recursive`` is set.
+
+        Raises:
+            ImageToolsError: The image does not exist, its place stores no signatures, or the key cannot be used.
+        """
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.supply.sign.attachments import open_for_signing
+        from opmkit.supply.sign.sign import SignedImage, images_of
+
+        target = open_for_signing(parse_image_reference(image), self._client)
+        opened, signed = _open(signer), dict(annotations or {})
+        images = images_of(target.source, target.image) if recursive else [target.image]
+        for each in images:
+            opened.sign(target.source, each, identity or target.repository, signed)
+        return tuple(SignedImage(target.name_of(each), each.digest, signed) for each in images)
+
+    def verify_image(
+        self,
+        image: str,
+        *,
+        keys: Sequence[Path | str] = (),
+        certificate: CertificateIdentity | None = None,
+        annotations: Mapping[str, str] | None = None,
+        repositories: Sequence[str] = (),
+    ) -> VerifiedImage:
+        """Verify the signatures of an image with public keys, or keyless ones.
+
+        Args:
+            image: Image in a registry, an OCI layout or an archive of one.
+            keys: Files with public keys, of which one must have signed.
+            certificate: Identity in the certificate of a keyless signature, instead of keys.
+            annotations: Annotations that the signature must contain.
+            repositories: Repositories of which the signature must name one, by default any.
+
+        Raises:
+            ImageToolsError: The image or a valid signature does not exist, or a key cannot be read.
+            ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
+        """
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.supply.sign.attachments import open_for_verification
+        from opmkit.supply.sign.sign import VerifiedImage
+        from opmkit.supply.sign.verify import verify_signatures
+
+        requirements = _requirements(keys, certificate, annotations or {}, repositories)
+        target = open_for_verification(parse_image_reference(image), self._client)
+        signatures = verify_signatures(target.source, target.image.digest, target.name, requirements)
+        return VerifiedImage(target.name, tuple(signatures))
+
+    def attest_image(
+        self,
+        image: str,
+        signer: SigningKey | KeylessSigner,
+        *,
+        predicates: Mapping[str, Mapping[str, object]] | None = None,
+        sbom: bool = False,
+        provenance: bool = False,
+        builder_id: str = "",
+    ) -> AttestedImage:
+        """Attach signed statements about an image to it, as in-toto attestations in the format of cosign.
+
+        Args:
+            image: Image in a registry or an OCI layout.
+            signer: Private key, or an identity for keyless signing.
+            predicates: Content of statements by type: a URI, or cosign's name such as ``spdxjson``.
+            sbom: Attest the operators and images of a bundle or index, in CycloneDX.
+            provenance: Attest the bundles and the base image of a bundle or index, in SLSA.
+            builder_id: URI of the platform that ran the build, for the provenance; by default this version of opmkit.
+
+        Raises:
+            ImageToolsError: The image does not exist, its place stores no attestations, or the key cannot be used.
+            BundleError, CatalogError: The SBOM or provenance cannot be created, because the content is invalid.
+            ValueError: There is nothing to attest.
+        """
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.supply.sign.attachments import open_for_signing
+        from opmkit.supply.sign.documents import Statement, predicate_type
+        from opmkit.supply.sign.sign import AttestedImage
+
+        if not (predicates or sbom or provenance):
+            raise ValueError("nothing to attest: pass predicates, sbom or provenance")
+        contents = {predicate_type(name): content for name, content in (predicates or {}).items()}
+        target = open_for_signing(parse_image_reference(image), self._client)
+        contents |= self._described(target.name, sbom=sbom, provenance=provenance, builder_id=builder_id)
+        opened, digest = _open(signer), target.image.digest
+        for uri, content in contents.items():
+            opened.attest(target.source, target.image, Statement(digest, uri, content, target.repository))
+        return AttestedImage(target.name, digest, tuple(contents))
+
+    def verify_attestations(
+        self,
+        image: str,
+        *,
+        predicate_type: str = "",
+        keys: Sequence[Path | str] = (),
+        certificate: CertificateIdentity | None = None,
+    ) -> VerifiedAttestations:
+        """Verify the attestations of an image with public keys, or keyless ones.
+
+        Args:
+            image: Image in a registry, an OCI layout or an archive of one.
+            predicate_type: Required type of the statements: a URI, or cosign's name such as ``spdxjson``; "" for any.
+            keys: Files with public keys, of which one must have signed.
+            certificate: Identity in the certificate of a keyless attestation, instead of keys.
+
+        Raises:
+            ImageToolsError: The image or a valid attestation does not exist, or a key cannot be read.
+            ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
+        """
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.supply.sign import documents
+        from opmkit.supply.sign.attachments import open_for_verification
+        from opmkit.supply.sign.sign import VerifiedAttestations
+        from opmkit.supply.sign.verify import verify_attestations
+
+        uri = documents.predicate_type(predicate_type) if predicate_type else ""
+        requirements = _requirements(keys, certificate, {}, ())
+        target = open_for_verification(parse_image_reference(image), self._client)
+        verified = verify_attestations(target.source, target.image.digest, target.name, requirements, uri)
+        return VerifiedAttestations(target.name, tuple(verified))
+
+    def _described(self, image: str, *, sbom: bool, provenance: bool, builder_id: str) -> dict[str, dict[str, object]]:
+        """Return predicates about the content of a bundle or index, by the URIs of their types."""
+        if not (sbom or provenance):
+            return {}
+        from opmkit.supply.attest.contents import read_contents
+        from opmkit.supply.attest.provenance import provenance as provenance_of
+        from opmkit.supply.attest.sbom import sbom as sbom_of
+        from opmkit.supply.sign.documents import PREDICATE_TYPES
+
+        contents = read_contents(self._tool, image)
+        described = {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
+        return described | (
+            {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}
+        )
+
+
+def _open(signer: SigningKey | KeylessSigner) -> Signer | KeylessSigner:
+    """Return the signer of a key, with the key loaded."""
+    from opmkit.supply.sign.sign import SigningKey
+
+    return signer.signer if isinstance(signer, SigningKey) else signer
+
+
+def _requirements(
+    keys: Sequence[Path | str],
+    certificate: CertificateIdentity | None,
+    annotations: Mapping[str, str],
+    repositories: Sequence[str],
+) -> SignatureRequirements:
+    """Return the requirements on signatures, with the keys or the trusted root loaded."""
+    from opmkit.supply.sign.identity import any_identity, repository_matcher
+    from opmkit.supply.sign.key_files import load_public_key
+    from opmkit.supply.sign.verify import SignatureRequirements
+
+    if bool(keys) == bool(certificate):
+        raise ValueError("pass either keys or a certificate")
+    if certificate:
+        certificate.load()
+    identity = repository_matcher(*repositories) if repositories else any_identity
+    return SignatureRequirements([load_public_key(str(key)) for key in keys], annotations, identity, certificate)

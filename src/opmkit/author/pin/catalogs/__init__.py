@@ -1,1 +1,0 @@
-"""Replacement of image tags by digests in catalogs."""

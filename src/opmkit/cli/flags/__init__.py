@@ -1,0 +1,1 @@
+"""REHOUSE: say what this package is for."""

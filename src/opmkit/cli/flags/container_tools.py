@@ -1,0 +1,110 @@
+"""Flags for container tools, which pull and build images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.output.errors import UsageError
+from opmkit.imagetools.image_format import ImageFormat
+
+if TYPE_CHECKING:
+    from opmkit.cli.flags.registry import RegistryFlags
+    from opmkit.imagetools.tools.engine import EngineTool
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.imagetools.tools.tool import ContainerTool
+
+TOOLS = "none, docker, podman or buildah"
+PULL_TOOL_HELP = f"Tool to pull images: {TOOLS}"
+PUSH_HELP = "Push to the registry of --tag instead of the embedded image store"
+BUILD_TOOL_HELP = f"Tool to build images: {TOOLS}"
+TOOLS_PANEL = "Container tools"
+
+PullTool = Annotated[
+    str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+]
+PullToolWithoutShorthand = Annotated[
+    str, typer.Option("--container-tool", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+]
+FormatOption = Annotated[
+    ImageFormat | None,
+    typer.Option(
+        "--format",
+        help="Image format: oci, or v2s2 for Docker; default: oci, with docker v2s2",
+        rich_help_panel=TOOLS_PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerTools:
+    """Tools that pull and build the images of one run."""
+
+    pull: ContainerTool
+    build: RegistryTool | EngineTool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFlags:
+    """Flags of commands that pull and build with the same tool."""
+
+    container_tool: Annotated[
+        str,
+        typer.Option(
+            "--container-tool",
+            "-c",
+            metavar="TOOL",
+            help=f"Tool to pull and build images: {TOOLS}",
+            rich_help_panel=TOOLS_PANEL,
+        ),
+    ] = "none"
+    image_format: FormatOption = None
+
+    def open(self, registry_flags: RegistryFlags) -> ContainerTools:
+        """Return the tool; raises ImageToolsError if it is unknown or does not support other flags."""
+        tool = registry_flags.tool_named(self.container_tool, self.image_format)
+        return ContainerTools(tool, tool)
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateToolFlags:
+    """Flags of commands that can pull with another tool than they build with."""
+
+    container_tool: Annotated[
+        str | None,
+        typer.Option(
+            "--container-tool",
+            "-c",
+            metavar="TOOL",
+            help=f"Tool to pull and build images: {TOOLS}",
+            rich_help_panel=TOOLS_PANEL,
+        ),
+    ] = None
+    build_tool: Annotated[
+        str | None,
+        typer.Option("--build-tool", "-u", metavar="TOOL", help=BUILD_TOOL_HELP, rich_help_panel=TOOLS_PANEL),
+    ] = None
+    pull_tool: Annotated[
+        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
+    ] = None
+    image_format: FormatOption = None
+
+    def open(self, registry_flags: RegistryFlags, command: str) -> ContainerTools:
+        """Return the tools.
+
+        Args:
+            registry_flags: how the tools access registries.
+            command: path of the command, for errors.
+
+        Raises:
+            UsageError: the flags conflict.
+            ImageToolsError: a tool is unknown or does not support other flags.
+        """
+        if self.container_tool and (self.build_tool or self.pull_tool):
+            raise UsageError("container-tool cannot be set alongside pull-tool or build-tool", command)
+        name = self.container_tool or self.build_tool or "none"
+        build = registry_flags.tool_named(name, self.image_format)
+        pull_name = self.container_tool or self.pull_tool or "none"
+        return ContainerTools(build if pull_name == name else registry_flags.tool_named(pull_name), build)

@@ -1,0 +1,99 @@
+"""Flags for building bundles from a Dockerfile."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
+from opmkit.cli.parser.go_commands import given_flags, require_flags
+from opmkit.core.epoch import source_date_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opmkit.bundle.dockerfile.build import DockerfileBuild
+
+DOCKERFILE_PANEL = "Build from a Dockerfile"
+_MANIFEST_FLAGS = ("directory", "package", "channels", "default", "output-dir", "base-image", "overwrite")
+_DOCKERFILE_FLAGS = ("label", "build-arg")
+
+
+@dataclass(frozen=True, slots=True)
+class DockerfileFlags:
+    """Flags for a Dockerfile, with the names that they have in ``docker build``."""
+
+    context: Annotated[
+        str,
+        typer.Argument(
+            metavar="[CONTEXT]", help="With --file, directory to copy files from; default: the working directory"
+        ),
+    ] = ""
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Dockerfile to build from", rich_help_panel=DOCKERFILE_PANEL),
+    ] = None
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label to set; can be repeated", rich_help_panel=DOCKERFILE_PANEL),
+    ] = None
+    build_arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Value of an ARG, by default that of the environment variable; can be repeated",
+            rich_help_panel=DOCKERFILE_PANEL,
+        ),
+    ] = None
+
+    def check_flags(self, ctx: typer.Context) -> None:
+        """Raise UsageError if a flag is missing, or only valid with or without a Dockerfile."""
+        given = given_flags(ctx)
+        if self.file is None:
+            unused = [f"--{name}" for name in _DOCKERFILE_FLAGS if name in given] + ["CONTEXT"] * bool(self.context)
+            if unused:
+                raise UsageError(f"{unused[0]} requires --file", ctx.command_path)
+            hint = "pass --directory for a directory of manifests, or --file for a Dockerfile, and --tag"
+            require_flags(ctx, "directory", "tag", hint=hint)
+            return
+        for name in _MANIFEST_FLAGS:
+            if name in given:
+                raise conflicting_flags("--file", f"--{name}", ctx.command_path)
+        require_flags(ctx, "tag")
+
+    def build_spec(self) -> DockerfileBuild:
+        """Return the build spec of the Dockerfile, and print warnings about it."""
+        from opmkit.bundle.dockerfile.build import dockerfile_build_spec
+
+        built = dockerfile_build_spec(
+            self.file or Path(),
+            Path(self.context),
+            arguments=_parse_arguments(self.build_arg or ()),
+            labels=_parse_labels(self.label or ()),
+            created=source_date_epoch(),
+        )
+        for warning in built.warnings:
+            print_warning(warning)
+        return built
+
+
+def _parse_arguments(texts: Iterable[str]) -> dict[str, str]:
+    """Parse ``NAME=VALUE``; an argument without a value is that of the environment, if there is one."""
+    arguments = {}
+    for text in texts:
+        name, has_value, value = text.partition("=")
+        if has_value or name in os.environ:
+            arguments[name] = value if has_value else os.environ[name]
+    return arguments
+
+
+def _parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Parse ``KEY=VALUE``; a label without a value is empty."""
+    labels = {name: value for name, _, value in (text.partition("=") for text in texts)}
+    if "" in labels:
+        raise UsageError("--label: empty name", hint="write KEY=VALUE")
+    return labels

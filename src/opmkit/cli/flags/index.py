@@ -1,0 +1,191 @@
+"""Flags of commands that change an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.flags.signing import RequireSignature
+from opmkit.cli.flags.target import CATALOG_PANEL
+from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.go_commands import given_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.operations.add.options import AddOptions, Placement
+
+INDEX_HELP = "Index image, database file or catalog directory"
+
+Permissive = Annotated[
+    bool,
+    typer.Option(
+        "--permissive", help="Report failures as warnings and exit with code 0", rich_help_panel=COMPATIBILITY_PANEL
+    ),
+]
+DefaultChannels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--default-channel",
+        metavar="PACKAGE=CHANNEL,...",
+        help="Default channels to set for packages whose default channel is removed",
+    ),
+]
+Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file")]
+FromIndex = Annotated[
+    str | None,
+    typer.Option(
+        "--from-index",
+        "-f",
+        metavar="INDEX",
+        help="Index to start from: an image, or a database file or catalog directory, which is changed in place unless "
+        "--tag is given",
+    ),
+]
+BundleImages = Annotated[
+    list[str] | None,
+    typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images, or bundle directories as ./DIR"),
+]
+Packages = Annotated[
+    list[str] | None, typer.Option("--packages", "-p", metavar="NAME,...", help="Packages to keep (required)")
+]
+AlsoTag = Annotated[
+    list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
+]
+AllowPackageRemoval = Annotated[
+    bool,
+    typer.Option("--allow-package-removal", help="Remove a package if the heads of all its channels are deprecated"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFlags:
+    """Flags for adding bundles."""
+
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="How to create the update graph: replaces, semver or semver-skippatch")
+    ] = "replaces"
+    permissive: Permissive = False
+    overwrite_latest: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-latest",
+            help="Replace the head of a channel by a bundle of the same name",
+            rich_help_panel=COMPATIBILITY_PANEL,
+        ),
+    ] = False
+    enable_alpha: Annotated[
+        bool,
+        typer.Option("--enable-alpha", help="Support olm.substitutesFor", rich_help_panel=COMPATIBILITY_PANEL),
+    ] = False
+    skip_present: Annotated[
+        bool,
+        typer.Option("--skip-present", help="Skip bundles that the index contains, by digest"),
+    ] = False
+    require_signature: RequireSignature = ""
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="KIND,...",
+            help="Reject a change that strands installed versions (stranded), or with a kind of 'opm index diff'",
+        ),
+    ] = None
+
+    def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
+        """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
+        from opmkit.index.diff.differences import find_unknown_kind
+        from opmkit.index.modes import UpdateMode
+        from opmkit.index.operations.add.options import AddOptions
+
+        kinds = tuple(filter(None, self.fail_on or ()))
+        if unknown := find_unknown_kind(kinds):
+            raise UsageError(f"invalid value of --fail-on: {unknown}")
+
+        return AddOptions(
+            UpdateMode.parse(self.mode),
+            self.permissive,
+            self.overwrite_latest,
+            self.enable_alpha,
+            self.skip_present,
+            placement,
+            level,
+            kinds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFlags:
+    """Flags for the channels and update edges of a bundle in a file-based catalog."""
+
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--channel",
+            metavar="NAME,...",
+            help="Channels to add the bundles to; default: the channels in their annotations",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    default_channel: Annotated[
+        str | None,
+        typer.Option(
+            "--default-channel",
+            metavar="NAME",
+            help="Default channel to set for the package",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    replaces: Annotated[
+        str | None,
+        typer.Option(
+            "--replaces",
+            metavar="BUNDLE",
+            help='Bundle to replace, "" for none; default: as in the ClusterServiceVersion',
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    skips: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--skips",
+            metavar="BUNDLE,...",
+            help="Bundles to skip; default: as in the ClusterServiceVersion",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    skip_range: Annotated[
+        str | None,
+        typer.Option(
+            "--skip-range",
+            metavar="RANGE",
+            help="Range of versions to skip; default: as in the ClusterServiceVersion",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+
+    def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
+        """Return the placement, or None if no flag is given; raises UsageError for edges of several bundles."""
+        from opmkit.index.operations.add.options import Placement
+
+        given = given_flags(ctx)
+        if len(bundles) > 1 and given & {"replaces", "skips", "skip-range"}:
+            raise UsageError("--replaces, --skips and --skip-range require exactly one bundle", ctx.command_path)
+        channels = tuple(self.channel or ()) if "channel" in given else None
+        skips = tuple(self.skips or ()) if "skips" in given else None
+        placement = Placement(channels, self.replaces, skips, self.skip_range, self.default_channel)
+        return None if placement == Placement() else placement
+
+
+def parse_default_channels(texts: Sequence[str], command: str) -> Iterator[tuple[str, str]]:
+    """Yield package and channel of each ``PACKAGE=CHANNEL``; raise UsageError for the command."""
+    for text in texts:
+        package, equals, channel = text.partition("=")
+        if not equals:
+            raise UsageError(f"--default-channel {text}: invalid: must be PACKAGE=CHANNEL", command)
+        yield package, channel

@@ -1,0 +1,93 @@
+"""Flags for manifests for OLM v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.go_commands import given_flags
+
+V1_PANEL = "OLM v1"
+_V0_FLAGS = frozenset(
+    {
+        *("address", "namespace", "display-name", "publisher", "pull-secret", "starting-csv", "approval"),
+        *("security-context", "memory-target", "extract-content", "extract-catalog-dir", "extract-cache-dir"),
+        *("node-selector", "toleration", "priority-class", "pod-config"),
+    }
+)
+_V1_FLAGS = frozenset({"version", "availability", "service-account", "installer-permissions"})
+_V1_PACKAGE_FLAGS = _V1_FLAGS - {"availability"}
+
+
+class OlmVersion(StrEnum):
+    """Major versions of OLM."""
+
+    V0 = "v0"
+    V1 = "v1"
+
+
+class Availability(StrEnum):
+    """Availability modes of a ClusterCatalog."""
+
+    AVAILABLE = "Available"
+    UNAVAILABLE = "Unavailable"
+
+
+class InstallerPermissions(StrEnum):
+    """Permissions of the ServiceAccount that installs a package."""
+
+    BUNDLE = "bundle"
+    CLUSTER_ADMIN = "cluster-admin"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class OlmV1Flags:
+    """Flags for the ClusterCatalog and the ClusterExtension."""
+
+    olm: Annotated[
+        OlmVersion,
+        typer.Option("--olm", help="OLM to write manifests for: v0, or v1 (ClusterCatalog and ClusterExtension)"),
+    ] = OlmVersion.V0
+    availability: Annotated[
+        Availability | None,
+        typer.Option(case_sensitive=False, help="Whether OLM v1 serves the catalog", rich_help_panel=V1_PANEL),
+    ] = None
+    version: Annotated[
+        str,
+        typer.Option(
+            "--version",
+            metavar="RANGE",
+            help="Version, or range of versions, to install; default: the latest one",
+            rich_help_panel=V1_PANEL,
+        ),
+    ] = ""
+    service_account: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="ServiceAccount to install with, which OLM v1 requires up to 1.10; default: PACKAGE-installer",
+            rich_help_panel=V1_PANEL,
+        ),
+    ] = ""
+    installer_permissions: Annotated[
+        InstallerPermissions,
+        typer.Option(
+            help="Permissions of the ServiceAccount: those that the bundle needs, cluster-admin, or none; with none, "
+            "it must exist, or is omitted without --service-account",
+            rich_help_panel=V1_PANEL,
+        ),
+    ] = InstallerPermissions.BUNDLE
+
+    def check_flags(self, ctx: typer.Context, package: str) -> None:
+        """Raise UsageError for flags of the other major version."""
+        given = given_flags(ctx)
+        for flag in sorted(given & (_V0_FLAGS if self.olm is OlmVersion.V1 else _V1_FLAGS)):
+            other = OlmVersion.V0 if self.olm is OlmVersion.V1 else OlmVersion.V1
+            raise UsageError(f"--{flag} requires --olm {other}", ctx.command_path)
+        if not package and (unused := sorted(given & _V1_PACKAGE_FLAGS)):
+            raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)

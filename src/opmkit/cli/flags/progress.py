@@ -1,0 +1,26 @@
+"""The flag for the format of progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.output.console import ProgressFormat, set_progress_format
+
+PROGRESS_HELP = "Progress on stderr: auto (bars on a terminal), json (one event per line) or none"
+ProgressOption = Annotated[
+    ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP, rich_help_panel="Registry access")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressFlags:
+    """The format of progress of commands that do not access registries."""
+
+    progress: Annotated[ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP)] = ProgressFormat.AUTO
+
+    def check(self) -> None:
+        """Apply the format."""
+        set_progress_format(self.progress)

@@ -1,0 +1,101 @@
+"""Flags of commands that serve a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.output.errors import UsageError
+
+if TYPE_CHECKING:
+    from opmkit.server.settings import HttpSettings, ServerSettings
+
+SkipMigrate = Annotated[
+    bool, typer.Option("--skip-migrate", help="Serve a database with an older schema without migrating a copy of it")
+]
+TLS_PANEL = "TLS"
+INFINITE = "infinite"
+MAX_PORT = 65535
+MAX_PROCESSES = 64
+_NSSWITCH = Path("/etc/nsswitch.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFlags:
+    """Flags of a catalog server and its logs."""
+
+    port: Annotated[
+        str, typer.Option("--port", "-p", metavar="PORT", help="TCP port; 0 selects a free port, which is logged")
+    ] = "50051"
+    termination_log: Annotated[
+        Path,
+        typer.Option("--termination-log", "-t", metavar="FILE", help="File to write the reason of a fatal error to"),
+    ] = Path("/dev/termination-log")
+    processes: Annotated[
+        str,
+        typer.Option(metavar="N", help="Number of worker processes; default: one per processor, at most 2"),
+    ] = ""
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log each call with method, peer, status and duration, as --debug does")
+    ] = False
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="PEM file with the certificate chain to serve TLS", rich_help_panel=TLS_PANEL
+        ),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="PEM file with the private key to serve TLS", rich_help_panel=TLS_PANEL),
+    ] = None
+
+    def settings(
+        self, *, debug: bool = False, timeout: str = INFINITE, http: HttpSettings | None = None
+    ) -> ServerSettings:
+        """Return the settings of the server; raises UsageError."""
+        from opmkit.server.settings import ServerSettings, TlsFiles, default_processes
+
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("--tls-cert and --tls-key must be used together")
+        return ServerSettings(
+            port=parse_number("--port", self.port, 0, MAX_PORT, example="50051"),
+            processes=(
+                parse_number("--processes", self.processes, 1, MAX_PROCESSES, example="2")
+                if self.processes
+                else default_processes()
+            ),
+            timeout=None
+            if timeout == INFINITE
+            else parse_number("--timeout-seconds", timeout, 0, MAX_PORT, example="60"),
+            http=http,
+            access_log=self.access_log or debug,
+            tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,
+        )
+
+    @contextmanager
+    def logs(self, *, debug: bool = False) -> Iterator[None]:
+        """Log in the format of servers, with fatal errors also in the termination log."""
+        from opmkit.cli.output.server_logs import server_logs
+
+        with server_logs(self.termination_log, debug=debug):
+            _ensure_nsswitch()
+            yield
+
+
+def parse_number(flag: str, value: str, minimum: int, maximum: int, *, example: str) -> int:
+    """Return the value of a flag as a number within limits; raises UsageError."""
+    if value.isascii() and value.isdigit() and minimum <= int(value[:9]) <= maximum:
+        return int(value)
+    message = f'invalid argument "{value}" for "{flag}" flag: must be a number from {minimum} to {maximum}'
+    raise UsageError(message, hint=f"write a number, such as {flag} {example}")
+
+
+def _ensure_nsswitch() -> None:
+    """Write nsswitch.conf if it does not exist, so that names are resolved from ``/etc/hosts`` first, as in Go opm."""
+    with suppress(OSError), _NSSWITCH.open("x") as file:
+        file.write("hosts: files dns\n")

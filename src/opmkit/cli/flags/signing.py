@@ -1,0 +1,264 @@
+"""Flags and arguments of the commands that sign and verify images."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_stderr
+from opmkit.supply.sign.formats import SignatureFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opmkit.cli.flags.registry import RegistryFlags
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.supply.sign.keyless import KeylessSigner
+    from opmkit.supply.sign.sign import Signer
+    from opmkit.supply.sign.verify import SignatureRequirements
+
+KEYLESS_PANEL = "Keyless signatures"
+_VERIFY = "opm image verify"
+_TAG_VERIFIERS = "opm, cosign 2 and 3, podman, CRI-O and OpenShift"
+_KEYLESS_TAG_VERIFIERS = "cosign 2 and 3, podman, CRI-O and OpenShift, but not by opm"
+SignedImages = Annotated[
+    list[str], typer.Argument(metavar="IMAGE...", help="Images, in registries or in layouts (oci:DIR:TAG)")
+]
+SignedImage = Annotated[str, typer.Argument(metavar="IMAGE", help="Image, in a registry or in a layout (oci:DIR:TAG)")]
+RequireSignature = Annotated[
+    str,
+    typer.Option(
+        "--require-signature",
+        metavar="FILE",
+        help="Public key that must have signed the bundle images, or a policy.json with keys by name",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SigningFlags:
+    """Flags for the key or the identity to sign with, and for the format."""
+
+    key: Annotated[
+        str,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Private key of cosign or in PEM format, or env://VARIABLE; its password is in COSIGN_PASSWORD",
+        ),
+    ] = ""
+    format: Annotated[
+        SignatureFormat | None,
+        typer.Option(
+            "--format",
+            help="Format to store: under cosign's tag, which podman and clusters verify as well; as a Sigstore bundle, "
+            "which cosign 3 and opm verify; or both. Default: tag with a key, and bundle for keyless signatures",
+        ),
+    ] = None
+    new_bundle_format: Annotated[
+        bool,
+        typer.Option("--new-bundle-format", help="Same as --format bundle, as in cosign"),
+    ] = False
+    keyless: Annotated[
+        bool,
+        typer.Option(
+            "--keyless",
+            help="Sign with a certificate for an OIDC identity instead of a key",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = False
+    identity_token: Annotated[
+        str,
+        typer.Option(
+            metavar="TOKEN",
+            help="OIDC token; default: SIGSTORE_ID_TOKEN, the token of the CI platform, or a login in the browser",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = ""
+    trust_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Client trust configuration of a Sigstore instance; default: the public instance",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError unless either a key or keyless signing is selected."""
+        if bool(self.key) == self.keyless:
+            raise UsageError("pass either --key or --keyless", "opm image sign")
+        if not self.keyless and (self.identity_token or self.trust_config):
+            raise UsageError("--identity-token and --trust-config require --keyless", "opm image sign")
+        if self.new_bundle_format and self.format not in (None, SignatureFormat.BUNDLE):
+            raise conflicting_flags("--new-bundle-format", "--format", "opm image sign")
+
+    @property
+    def stored_format(self) -> SignatureFormat:
+        """The format to store."""
+        default = SignatureFormat.BUNDLE if self.keyless or self.new_bundle_format else SignatureFormat.TAG
+        return self.format or default
+
+    def signer(self) -> Signer | KeylessSigner:
+        """Return the signer; raises InvalidKey."""
+        if self.keyless:
+            from opmkit.supply.sign.keyless import KeylessSigner
+
+            token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
+            interactive = sys.stdin.isatty() and sys.stderr.isatty()
+            return KeylessSigner(token, self.trust_config, interactive, self.stored_format)
+        from opmkit.supply.sign.key_files import load_private_key
+        from opmkit.supply.sign.sign import Signer
+
+        return Signer(load_private_key(self.key, read_password), self.stored_format)
+
+    def print_verifiers(self) -> None:
+        """Print on stderr which programs can verify the signatures that are stored."""
+        if self.stored_format.has_tag:
+            verifiers = _KEYLESS_TAG_VERIFIERS if self.keyless else _TAG_VERIFIERS
+            print_to_stderr(f"stored under cosign's tag: verified by {verifiers}")
+        if self.stored_format.has_bundle:
+            others = "" if self.stored_format.has_tag else "; podman, CRI-O and OpenShift require --format both"
+            print_to_stderr(f"stored as a Sigstore bundle: verified by opm and cosign 3{others}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignerFlags:
+    """Flags for the key or the identity that must have signed an image."""
+
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="FILE,...", help="Public keys, of which one must have signed"),
+    ] = None
+    certificate_identity: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="E-mail address or URI in the certificate of a keyless signature",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = ""
+    certificate_oidc_issuer: Annotated[
+        str,
+        typer.Option(metavar="URL", help="OIDC issuer of this identity", rich_help_panel=KEYLESS_PANEL),
+    ] = ""
+    trusted_root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="trusted_root.json of a Sigstore instance; default: the public instance",
+            rich_help_panel=KEYLESS_PANEL,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError unless either keys or an identity with its issuer are given."""
+        if bool(self.key) == bool(self.certificate_identity):
+            raise UsageError("pass either --key, or --certificate-identity with --certificate-oidc-issuer", _VERIFY)
+        if bool(self.certificate_identity) != bool(self.certificate_oidc_issuer):
+            raise UsageError("--certificate-identity and --certificate-oidc-issuer require each other", _VERIFY)
+        if self.trusted_root and not self.certificate_identity:
+            raise UsageError("--trusted-root requires --certificate-identity", _VERIFY)
+
+    def requirements(
+        self, annotations: Mapping[str, str] | None = None, repositories: Sequence[str] = ()
+    ) -> SignatureRequirements:
+        """Return the requirements on signatures; raises InvalidKey."""
+        from opmkit.supply.sign.identity import any_identity, repository_matcher
+        from opmkit.supply.sign.key_files import load_public_key
+        from opmkit.supply.sign.keyless import CertificateIdentity
+        from opmkit.supply.sign.verify import SignatureRequirements
+
+        certificate = None
+        if self.certificate_identity:
+            identity, issuer = self.certificate_identity, self.certificate_oidc_issuer
+            certificate = CertificateIdentity(identity, issuer, self.trusted_root)
+            certificate.load()
+        return SignatureRequirements(
+            [load_public_key(source) for source in self.key or ()],
+            annotations or {},
+            repository_matcher(*repositories) if repositories else any_identity,
+            certificate,
+        )
+
+
+def read_password() -> str:
+    """Return the password of a private key, from COSIGN_PASSWORD or from the terminal."""
+    if "COSIGN_PASSWORD" in os.environ:
+        return os.environ["COSIGN_PASSWORD"]
+    if not sys.stdin.isatty():
+        from opmkit.supply.sign.errors import InvalidKey
+
+        raise InvalidKey("the private key is encrypted: no password", hint="set COSIGN_PASSWORD to the password")
+    from getpass import getpass
+
+    return getpass("Password of the private key: ")
+
+
+def read_new_password(key: str) -> str:
+    """Return a password for the new private key in a file, from COSIGN_PASSWORD or twice from the terminal."""
+    if "COSIGN_PASSWORD" not in os.environ:
+        from getpass import getpass
+
+        if not sys.stdin.isatty():
+            from opmkit.supply.sign.errors import InvalidKey
+
+            raise InvalidKey(
+                f"{key}: does not exist and cannot be created: no password",
+                hint="set COSIGN_PASSWORD to a new password",
+            )
+        password = getpass(f"Password for {key}: ")
+        if getpass("The same password again: ") != password:
+            raise UsageError("the passwords differ", hint="try again")
+        return password
+    return os.environ["COSIGN_PASSWORD"]
+
+
+def parse_annotations(values: Sequence[str], command: str) -> dict[str, str]:
+    """Parse NAME=VALUE."""
+    annotations = {}
+    for text in values:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            raise UsageError(f"invalid annotation {text!r}: expected NAME=VALUE", command)
+        annotations[name] = value
+    return annotations
+
+
+def require_signatures(bundles: Sequence[str], required: str, registry_flags: RegistryFlags) -> list[str]:
+    """Verify bundle images with a key or policy, unless it is "", and return sources that read the verified images."""
+    if not required:
+        return list(bundles)
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.supply.sign.bundle_images import verified_sources
+    from opmkit.supply.sign.policy import SignaturePolicy
+
+    policy = SignaturePolicy.load(required)
+    with RegistryClient(registry_flags.options()) as client:
+        return verified_sources(bundles, policy, client)
+
+
+def index_verifier(required: str, registry_flags: RegistryFlags) -> Callable[[ImageReference], ImageReference] | None:
+    """Return a function that verifies an index image with a policy, and returns its reference by digest.
+
+    Returns:
+        The function, or None if ``required`` is "" or a key, which applies to bundle images only.
+    """
+    if not required:
+        return None
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.supply.sign.bundle_images import verified_reference
+    from opmkit.supply.sign.policy import SignaturePolicy
+
+    policy = SignaturePolicy.load(required)
+
+    def verify(image: ImageReference) -> ImageReference:
+        with RegistryClient(registry_flags.options()) as client:
+            return verified_reference(image, policy, client)
+
+    return None if policy.is_key else verify

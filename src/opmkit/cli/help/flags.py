@@ -1,0 +1,62 @@
+"""The flags ``--help`` and ``--help-all``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import Any
+
+from typer.core import TyperOption
+
+ADVANCED_PANEL = "Advanced"
+COMPATIBILITY_PANEL = "Compatibility with Go opm"
+SCALE_PANEL = "Several machines"
+SPECIAL_PANELS = frozenset(
+    [
+        ADVANCED_PANEL,
+        "Baseline",
+        "Catalog pod",
+        COMPATIBILITY_PANEL,
+        "Container tools",
+        "File-based catalogs",
+        "Manifests for the cluster",
+        "OLM v1",
+        "Optional validators",
+        "Other writers of the tag",
+        "Pod of the catalog source",
+        "Registry access",
+        SCALE_PANEL,
+    ]
+)
+"""Groups of flags that ``--help`` omits for commands with many flags."""
+_MAX_FLAGS = 13
+"""Number of flags of a command up to which ``--help`` shows all of them."""
+
+
+def describe_help(option: Any) -> Any:
+    """Return typer's flag ``--help`` with the help text of this program."""
+    if option is not None:
+        option.help = "Show this help"
+    return option
+
+
+def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help with all flags") -> Any:
+    """Return the flag ``--help-all`` of a command whose flag ``--help`` is ``option``."""
+
+    def show(ctx: Any, _: Any, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            from opmkit.cli.help.page import print_help
+
+            print_help(ctx, full=True)
+            ctx.exit()
+
+    created = copy(option)
+    created.name, created.opts, created.hidden = "help_all", ["--help-all"], hidden
+    created.help, created.callback = text, show
+    return created
+
+
+def is_long(parameters: Iterable[Any]) -> bool:
+    """Return whether a command has so many flags that ``--help`` omits some of them."""
+    flags = [parameter for parameter in parameters if isinstance(parameter, TyperOption) and not parameter.hidden]
+    return len(flags) > _MAX_FLAGS and any(flag.rich_help_panel in SPECIAL_PANELS for flag in flags)

@@ -1,0 +1,226 @@
+"""Output to stdout: tables for people, JSON and YAML for programs. Progress is shown on stderr if it is a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from opmkit.core.escape import escape_controls
+
+if TYPE_CHECKING:
+    from opmkit.cli.progress.command import CommandProgress
+    from opmkit.core.progress import Progress, TransferObserver
+
+
+_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
+"""DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
+
+
+class OutputFormat(StrEnum):
+    """Output formats of most commands."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ValueFormat(StrEnum):
+    """Output formats of commands whose result is a large value."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class ProgressFormat(StrEnum):
+    """Formats of progress on stderr."""
+
+    AUTO = "auto"
+    JSON = "json"
+    NONE = "none"
+
+
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
+ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format: text, json or yaml")]
+
+
+def print_value(value: Any, output_format: ValueFormat) -> None:
+    """Print ``value`` (plain JSON types or dataclasses) as JSON, or else as YAML."""
+    if output_format is ValueFormat.JSON:
+        print_json(value)
+    else:
+        print_yaml([value])
+
+
+def print_yaml(documents: Sequence[Any]) -> None:
+    """Print values (plain JSON types or dataclasses) as YAML documents."""
+    import orjson
+    import yaml
+
+    plain = orjson.loads(_encode_json(list(documents)))
+    yaml.dump_all(
+        plain, sys.stdout, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, explicit_start=len(plain) > 1
+    )
+
+
+def print_line(text: str = "") -> None:
+    """Print one line; unprintable characters in it, including line breaks, are escaped."""
+    print(escape_controls(text))
+
+
+def print_prompt(text: str) -> None:
+    """Print a question of this program without a line break at its end."""
+    print(text, end="", flush=True)
+
+
+def print_text(text: str) -> None:
+    """Print text of several lines, in which values from outside are already escaped."""
+    for line in text.split("\n"):
+        print_line(line)
+
+
+def print_report(text: str) -> None:
+    """Print text of several lines; on a terminal, wider ones are wrapped between words, with short digests."""
+    if width := _terminal_width():
+        from opmkit.cli.output.tables import wrap_line
+
+        text = "\n".join(wrap_line(line, width) for line in text.split("\n"))
+    print_text(text)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, optional: Collection[str] = ()) -> None:
+    """Print columns separated by two spaces; as in Go's tables, the last column is not padded.
+
+    On a terminal that is too narrow, texts are shortened, and the columns in ``optional`` are omitted and named on
+    stderr.
+    """
+    table: list[Sequence[str]] = [header, *(tuple(map(escape_controls, row)) for row in rows)]
+    if width := _terminal_width():
+        from opmkit.cli.output.tables import fit_table
+
+        table, omitted = fit_table(table, width, optional)
+        if omitted:
+            names = ", ".join(omitted)
+            print(f"Columns that do not fit the terminal: {names}", file=sys.stderr, flush=True)
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        *cells, last = row
+        print("  ".join([*map(str.ljust, cells, widths), last]))
+
+
+def _terminal_width() -> int:
+    """Return the number of columns of the terminal; 0 for pipes, files and encodings without an ellipsis."""
+    if not sys.stdout.isatty() or not sys.stdout.encoding.lower().startswith("utf"):
+        return 0
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` (plain JSON types or dataclasses) as one indented JSON document.
+
+    Characters that terminals interpret are written as JSON escapes, so values are unchanged.
+    """
+    import orjson
+
+    text = _encode_json(value, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    print_bytes([_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
+
+
+def _encode_json(value: Any, option: int = 0) -> bytes:
+    r"""Encode plain JSON types or dataclasses; bytes of paths that are not UTF-8 become text such as ``\udcff``."""
+    import orjson
+
+    try:
+        return orjson.dumps(value, option=option, default=str)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(
+            _escape_surrogates(value), option=option, default=lambda other: _escape_surrogates(str(other))
+        )
+
+
+def _escape_surrogates(value: Any) -> Any:
+    from dataclasses import asdict, is_dataclass
+
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _escape_surrogates(asdict(value))
+    if isinstance(value, dict):
+        return {_escape_surrogates(key): _escape_surrogates(member) for key, member in value.items()}
+    return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def print_bytes(chunks: Iterable[bytes]) -> None:
+    """Print encoded output after everything printed before."""
+    sys.stdout.flush()
+    sys.stdout.buffer.writelines(chunks)
+    sys.stdout.buffer.flush()
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return a count with the noun in singular or plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def format_size(count: float) -> str:
+    """Return a number of bytes with a decimal unit, such as ``1.5 MB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+class _Command:
+    """The current command. Its worker threads report progress, too, so this is not a context variable."""
+
+    progress: CommandProgress | None = None
+
+
+def set_progress_format(chosen: ProgressFormat) -> None:
+    """Set the format of the progress of a command that begins."""
+    from opmkit.cli.progress.command import CommandProgress
+
+    _Command.progress = CommandProgress(chosen)
+
+
+def _command_progress() -> CommandProgress:
+    if _Command.progress is None:
+        set_progress_format(ProgressFormat.AUTO)
+    return cast("CommandProgress", _Command.progress)
+
+
+def progress_format() -> ProgressFormat:
+    """Return the format of the progress of the current command."""
+    return _command_progress().format
+
+
+@contextmanager
+def progress(step: str = "") -> Iterator[Progress]:
+    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses.
+
+    Args:
+        step: what the block does between its tasks, such as ``Changing the index``.
+    """
+    with _command_progress().open() as receiver, _command_progress().step(step):
+        yield receiver
+
+
+def waiting(step: str) -> AbstractContextManager[None]:
+    """Return a context that shows ``step``, such as ``Loading the catalog``, with the progress if it takes long.
+
+    The block must not print to stdout.
+    """
+    return _command_progress().step(step)
+
+
+def transfer_observer() -> TransferObserver:
+    """Return the observer that shows the reads of images in the progress of the current command."""
+    return _command_progress().observer()

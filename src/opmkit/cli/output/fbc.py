@@ -1,0 +1,125 @@
+"""Output of file-based catalogs, and the flags for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
+from opmkit.index.fbc.compat import Change, Compat
+
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.core.cache import ResultCache
+    from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.pictures.mermaid import MermaidGraph
+
+
+class CatalogFormat(StrEnum):
+    """Output formats of a catalog."""
+
+    JSON = "json"
+    YAML = "yaml"
+
+
+COMPAT_HELP = "Release of Go opm whose results to match, including its defects: newest, or a version such as 1.26"
+
+
+def parse_compat(value: str | Compat) -> Compat:
+    """Return the release of a flag's value or default."""
+    return Compat.parse(str(value))
+
+
+CompatOption = Annotated[
+    Compat,
+    typer.Option(
+        metavar="VERSION",
+        help=COMPAT_HELP,
+        parser=parse_compat,
+        envvar=COMPAT_DEFAULT_VARIABLE,
+        rich_help_panel=COMPATIBILITY_PANEL,
+    ),
+]
+CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Output format: json or yaml")]
+MigrateLevel = Annotated[
+    str,
+    typer.Option(
+        "--migrate-level",
+        metavar="LEVEL",
+        help="Migration of bundles: none (default), bundle-object-to-csv-metadata (replace all objects by the metadata "
+        "of the ClusterServiceVersion) or all",
+    ),
+]
+
+
+def parse_level(name: str, compat: Compat = Compat.NEWEST) -> MigrationLevel:
+    """Return the migration level, none for ""; raises UsageError if it is unknown, or unsupported in a release."""
+    from opmkit.index.fbc.migrate import MigrationLevel
+
+    if name and not compat.has(Change.BUNDLE_OBJECTS):
+        raise unsupported_flag("--migrate-level", compat, _migration_hint(compat))
+    if name not in [*MigrationLevel, ""]:
+        raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
+    return MigrationLevel(name or MigrationLevel.NONE)
+
+
+def parse_openshift_version(text: str, command: str) -> OpenShiftVersion:
+    """Return the version in ``--openshift-version`` of a command; raises UsageError."""
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+
+    try:
+        return OpenShiftVersion.parse(text)
+    except ValueError as error:
+        raise UsageError(f"invalid value of --openshift-version: {error}", command) from error
+
+
+def _migration_hint(compat: Compat) -> str:
+    """Return how to get migrated bundles with a release that has no levels."""
+    if compat.has(Change.CSV_METADATA):  # as with the level bundle-object-to-csv-metadata
+        return f"omit --migrate-level: {compat} always replaces the objects of bundle images by olm.csv.metadata"
+    return "omit one of the two flags, or use --compat 1.46 or newer"
+
+
+def unsupported_flag(flag: str, compat: Compat, hint: str = "omit one of the two flags") -> UsageError:
+    """Return the error for a flag that contradicts the release to match."""
+    return UsageError(f"{flag}: unsupported with --compat {compat}", hint=hint)
+
+
+def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
+    """Return the function that encodes blobs in a format."""
+    from opmkit.index.fbc.write import to_json, to_yaml
+
+    return to_json if output_format is CatalogFormat.JSON else to_yaml
+
+
+def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
+    """Print the blobs of a catalog in the order in which catalogs are written."""
+    from opmkit.index.fbc.write import sort_blobs
+
+    encode = blob_encoder(output_format)
+    with nullcontext() if sys.stdout.isatty() else waiting("Writing the catalog"):
+        print_bytes(encode([blob]) for blob in sort_blobs(blobs))
+
+
+def encode_mermaid(graph: MermaidGraph) -> bytes:
+    """Return the text of a mermaid graph; prints a warning for each part that cannot be drawn."""
+    for warning in graph.warnings:
+        print_warning(warning)
+    return graph.text.encode()
+
+
+def render_cache() -> ResultCache:
+    """Open the cache of rendered bundle images."""
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.index.render import open_render_cache
+
+    return open_render_cache(ImageStore.open().cache_directory("bundles"))

@@ -1,0 +1,121 @@
+"""Output of commands that change an index."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from opmkit.cli.hints import format_hint
+from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text, progress
+from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.streams import printing_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opmkit.cli.flags.container_tools import ContainerTools
+    from opmkit.cli.flags.target import OutputFlags
+    from opmkit.imagetools.tools.tool import ContainerTool
+    from opmkit.index.change import AppliedChange, Change
+    from opmkit.index.image.build import BuiltIndex, IndexPlan
+
+_INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
+
+
+def build_and_print(tools: ContainerTools, plan: IndexPlan, change: Change, output_flags: OutputFlags) -> None:
+    """Change an index, build the new image as planned, and print the result."""
+    from opmkit.index.image.build import build_index
+
+    with progress("Changing the index") as bars:
+        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    print_built(built, output_flags, tools.build, push=plan.push)
+
+
+def print_built(built: BuiltIndex, output_flags: OutputFlags, tool: ContainerTool, *, push: bool) -> None:
+    """Print the names and the digest of the new image, or what would change; to stderr, where it is stored."""
+    names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
+    done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
+    with nullcontext() if output_flags.dry_run else printing_result(done, _INSPECT if push else ""):
+        _print_change(built, output_flags)
+    if not push:
+        print_unpushed(built.references, tool)
+
+
+def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
+    """Print to stderr where images are stored that were built but not pushed, and how to push them.
+
+    Images in layouts and archives are omitted: their names are their locations.
+    """
+    from opmkit.imagetools.reference import Reference, parse_image_reference
+
+    names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
+    if names:
+        program = "opm image push" if tool.name == "none" else f"{tool.name} push"
+        command = " && ".join(f"{program} {name}" for name in names)
+        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {tool.storage}")
+        print_hint(f"run '{command}', or build with --push")
+
+
+def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> None:
+    """Print what changed, or would change, in a database."""
+    from opmkit.index.image.build import BuiltIndex
+
+    with nullcontext() if output_flags.dry_run else printing_result("the database was changed"):
+        _print_change(BuiltIndex((), "", result), output_flags)
+
+
+def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
+    result = built.result
+    for warning in result.warnings:
+        print_warning(warning)
+    for image in result.skipped:
+        print_warning(f"{image}: skipped: already in the index")
+    for failure in result.failures:
+        first, *others = failure.lines
+        print_warning(f"permissive mode: ignored: {first}", *others)
+    if result.report and output_flags.output is not OutputFormat.JSON:
+        for line in result.report.lines():
+            (print_line if output_flags.dry_run else print_to_stderr)(line)  # stdout is for the new image's name
+    if output_flags.output is OutputFormat.JSON:
+        print_json(_built_as_json(built))
+    elif output_flags.dry_run:
+        _print_diff(result)
+    else:
+        for reference in built.references:
+            print_line(f"{reference}@{built.digest}" if built.digest else reference)
+
+
+def _print_diff(result: AppliedChange) -> None:
+    """Print what would change; that nothing would, only if no report shows it."""
+    from opmkit.index.diff.report import diff_as_text, diff_totals
+
+    if result.diff or not result.report:
+        print_text(diff_as_text(result.diff))
+    if result.diff:
+        print_line(diff_totals(result.diff))
+
+
+def _built_as_json(built: BuiltIndex) -> dict[str, Any]:
+    """Return the result in JSON types, with hints in terms of flags."""
+    failures = [{**failure.to_dict(), "hint": format_hint(failure.hint)} for failure in built.result.failures]
+    return {**built.to_dict(), "failures": failures}
+
+
+@contextmanager
+def fatal_if_not_removed(output_flags: OutputFlags) -> Iterator[None]:
+    """Print the log record of Go opm, without an ``Error:`` line, for a package that is not in the database.
+
+    IIB retries with --permissive if it finds this record and no ``Error:`` line.
+    """
+    from opmkit.cli.output.server_logs import format_record
+    from opmkit.index.errors import PackageNotRemoved
+
+    try:
+        yield
+    except PackageNotRemoved as error:
+        if output_flags.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
+            raise
+        print_to_stderr(format_record("fatal", "permissive mode disabled", {"error": error.message}))
+        raise typer.Exit(1) from error

@@ -1,0 +1,177 @@
+"""Progress bars on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, Self
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from opmkit.cli.output.tables import shorten, shorten_digests
+from opmkit.core.escape import escape_controls
+
+_BAR_WIDTH = 10
+_OTHER_COLUMNS = _BAR_WIDTH + 38
+"""Width of the bar and of the amounts, with the spaces between them."""
+_NARROW_COLUMNS = 23
+"""Width of the amounts without the bar and the rate."""
+_MIN_LABEL = 16
+_MIN_NARROW_LABEL = 8
+
+
+class AmountColumn(TextColumn):
+    """The completed and the total amount, in bytes with their rate or in the unit of the task."""
+
+    def __init__(self, *, has_rate: bool = True) -> None:
+        """Create the column, which omits bytes per second on narrow terminals."""
+        super().__init__("", table_column=Column(no_wrap=True))
+        self._has_rate = has_rate
+
+    def render(self, task: Task) -> Text:
+        """Return the text for one bar."""
+        unit = task.fields["unit"]
+        total = task.total if task.total is not None and task.total >= task.completed else None
+        amounts = [task.completed] if total is None else [task.completed, total]
+        if unit == "seconds":
+            return Text(_duration(task.elapsed))
+        if unit == "bytes" and total is None and not task.completed:
+            return Text(_duration(task.elapsed))  # nothing is known but the time, as of a build by another program
+        if unit == "bytes":
+            return Text(" of ".join(decimal(int(amount)) for amount in amounts) + self._rate(task.speed))
+        text = f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}"
+        if (size := task.fields.get("transferred", 0)) and self._has_rate:
+            text += f", {decimal(size)}{self._rate(size / task.elapsed if task.elapsed else 0)}"
+        return Text(text)
+
+    def _rate(self, speed: float | None) -> str:
+        return f", {decimal(int(speed))}/s" if speed and self._has_rate else ""
+
+
+def _duration(seconds: float | None) -> str:
+    minutes, rest = divmod(int(seconds or 0), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class StatusConsole(Console):
+    """The console for progress on stderr. What a command prints next to it is neither wrapped nor colored."""
+
+    def __init__(self) -> None:
+        """Write to stderr: stdout is for results."""
+        super().__init__(stderr=True)
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print objects; lines of text, which rich passes on from ``print``, are left to the terminal to break."""
+        if objects and all(isinstance(text, Text) for text in objects):
+            settings = {"highlight": False, "soft_wrap": True, **settings}
+        super().print(*objects, **settings)
+
+
+class ProgressBars:
+    """A bar for the current task, or else for a read or a step; a context manager."""
+
+    def __init__(self) -> None:
+        """Draw on stderr."""
+        console = StatusConsole()
+        is_wide = console.width >= _OTHER_COLUMNS + _MIN_LABEL
+        self._label_width = (
+            console.width - _OTHER_COLUMNS if is_wide else max(console.width - _NARROW_COLUMNS, _MIN_NARROW_LABEL)
+        )
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            *((BarColumn(bar_width=_BAR_WIDTH),) if is_wide else ()),
+            AmountColumn(has_rate=is_wide),
+            console=console,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # text for a file or pipe must not be written to stderr
+        )
+        self._task: TaskID | None = None
+        self._transferred = 0
+        self._is_read = self._is_step = self._is_bytes = False
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
+        """Show a bar for ``label``; without a total it pulses."""
+        with self._lock:
+            self._replace(label, total, unit)
+
+    def advance(self, count: int) -> None:
+        """Advance the bar by ``count`` units."""
+        with self._lock:
+            if self._task is not None and not self._is_read and not self._is_step:
+                self._bars.advance(self._task, count)
+
+    def end(self) -> None:
+        """Remove the bar."""
+        with self._lock:
+            self._remove()
+
+    def begin_read(self, subject: str, total: int, done: int) -> None:
+        """Show a bar for a read, unless there is a task."""
+        with self._lock:
+            if self._task is None or self._is_step:
+                label = f"Reading {shorten_digests(subject)}"
+                if len(label) > self._label_width:
+                    label = f"Reading {subject.rpartition('/')[2]}"  # the registry says least about an image
+                self._replace(label, total or None, "bytes", done)
+                self._is_read = True
+
+    def expect(self, total: int) -> None:
+        """Set the size of the read."""
+        with self._lock:
+            if self._task is not None and self._is_read:
+                self._bars.update(self._task, total=total)
+
+    def transferred(self, count: int) -> None:
+        """Advance the bar of a read, or add to the bytes of a task with another unit."""
+        with self._lock:
+            if self._task is None:
+                return
+            if self._is_read:
+                self._bars.advance(self._task, count)
+            elif not self._is_bytes:
+                self._transferred += count
+                self._bars.update(self._task, transferred=self._transferred)
+
+    def end_read(self) -> None:
+        """Remove the bar of a read."""
+        with self._lock:
+            if self._is_read:
+                self._remove()
+
+    def show_step(self, label: str) -> None:
+        """Show a step and its duration, unless there is a task or a read."""
+        with self._lock:
+            if self._task is None:
+                self._replace(label, None, "seconds")
+                self._is_step = True
+
+    def end_step(self) -> None:
+        """Remove the step."""
+        with self._lock:
+            if self._is_step:
+                self._remove()
+
+    def _replace(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        self._remove()
+        label = shorten(shorten_digests(escape_controls(label)), self._label_width)
+        self._task = self._bars.add_task(label, total=total, completed=done, unit=unit)
+        self._is_bytes = unit == "bytes"
+
+    def _remove(self) -> None:
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+        self._task, self._transferred = None, 0
+        self._is_read = self._is_step = False
