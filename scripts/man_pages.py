@@ -17,7 +17,7 @@ import typer
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.help.content import OPTIONS_PANEL, Entry, HelpContent, canonical_path, describe_command
+from opmkit.cli.help.content import OPTIONS_PANEL, HelpContent, HelpEntry, canonical_path, describe_command
 from opmkit.cli.main import build_app, run_app
 from opmkit.cli.output.console import print_line
 from opmkit.cli.parser.registration import add_command
@@ -116,7 +116,7 @@ def section(title: str, *lines: str) -> list[str]:
     return [f'.SH "{title.upper()}"', *content] if content else []
 
 
-def definitions(entries: Sequence[Entry]) -> Iterator[str]:
+def definitions(entries: Sequence[HelpEntry]) -> Iterator[str]:
     """Yield a list of flags or arguments and their meanings."""
     for entry in entries:
         if entry.name.startswith("-"):
@@ -127,12 +127,12 @@ def definitions(entries: Sequence[Entry]) -> Iterator[str]:
         yield escape(meaning(entry))
 
 
-def names_of(entry: Entry) -> str:
+def names_of(entry: HelpEntry) -> str:
     """Return all names of a flag."""
     return f"{entry.short}, {entry.name}".removeprefix(", ").removesuffix(", ")
 
 
-def meaning(entry: Entry) -> str:
+def meaning(entry: HelpEntry) -> str:
     """Return the description of a flag or an argument with its default."""
     return f"{entry.text} [default: {entry.default}]" if entry.default else entry.text
 

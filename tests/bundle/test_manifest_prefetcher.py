@@ -17,7 +17,7 @@ from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
 from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
-    from opmkit.bundle.manifest import Manifest
+    from opmkit.bundle.manifest import ObjectManifest
 
 CRD = b"""apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -103,7 +103,7 @@ def test_failed_worker_is_compensated() -> None:
             time.sleep(0.01)
         prefetcher._idle[0]._process.kill()
         prefetcher.submit(contents[1:])
-        manifests: list[Manifest | None] = [cache.read(content) for content in contents]
+        manifests: list[ObjectManifest | None] = [cache.read(content) for content in contents]
     assert manifests == [read_manifest(content) for content in contents]
 
 

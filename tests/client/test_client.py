@@ -15,11 +15,11 @@ from opmkit.client import (
     CallFailed,
     CallTimedOut,
     CatalogClient,
-    Channel,
-    ChannelEntry,
-    Deprecation,
     InvalidAddress,
-    Package,
+    RemoteChannel,
+    RemoteDeprecation,
+    RemoteEntry,
+    RemotePackage,
     ServerUnreachable,
     parse_address,
 )
@@ -60,7 +60,7 @@ def test_list_packages(catalog: CatalogClient) -> None:
 def test_get_package(catalog: CatalogClient) -> None:
     package = catalog.get_package("shelf")
     assert (package.name, package.default_channel, package.deprecation) == ("shelf", "beta", None)
-    assert set(package.channels) == {Channel("alpha", "shelf.v1.2.0"), Channel("beta", "shelf.v1.1.0")}
+    assert set(package.channels) == {RemoteChannel("alpha", "shelf.v1.2.0"), RemoteChannel("beta", "shelf.v1.1.0")}
 
 
 def test_get_bundle(catalog: CatalogClient) -> None:
@@ -85,16 +85,16 @@ def test_get_bundle_for_channel(catalog: CatalogClient) -> None:
 
 def test_updates(catalog: CatalogClient) -> None:
     assert set(catalog.get_channel_entries_that_replace("shelf.v1.0.0")) == {
-        ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.0.0"),
-        ChannelEntry("shelf", "beta", "shelf.v1.1.0", "shelf.v1.0.0"),
+        RemoteEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.0.0"),
+        RemoteEntry("shelf", "beta", "shelf.v1.1.0", "shelf.v1.0.0"),
     }
     assert catalog.get_bundle_that_replaces("shelf.v1.0.0", "shelf", "beta").name == "shelf.v1.1.0"
 
 
 def test_providers(catalog: CatalogClient) -> None:
     entries = set(catalog.get_channel_entries_that_provide(*SHELF))
-    assert ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.1.0") in entries
-    assert ChannelEntry("shelf", "beta", "shelf.v1.0.0", "") in entries
+    assert RemoteEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.1.0") in entries
+    assert RemoteEntry("shelf", "beta", "shelf.v1.0.0", "") in entries
     latest = {(each.channel, each.bundle) for each in catalog.get_latest_channel_entries_that_provide(*SHELF)}
     assert latest == {("alpha", "shelf.v1.2.0"), ("beta", "shelf.v1.1.0")}
     assert catalog.get_default_bundle_that_provides(*SHELF).name == "shelf.v1.1.0"
@@ -223,8 +223,10 @@ def test_deprecations() -> None:
         ScriptedCatalog({"GetPackage": lambda *_: answer}) as server,
         CatalogClient.connect(server.address) as client,
     ):
-        deprecation = Deprecation("use another")
-        assert client.get_package("old") == Package("old", "", (Channel("alpha", "", deprecation),), deprecation)
+        deprecation = RemoteDeprecation("use another")
+        assert client.get_package("old") == RemotePackage(
+            "old", "", (RemoteChannel("alpha", "", deprecation),), deprecation
+        )
 
 
 def test_error_messages_are_escaped() -> None:
@@ -279,7 +281,7 @@ def test_package_without_channels() -> None:
 
     answers = {"ListPackages": lambda *_: iter([message_class("PackageName")(name="bare")]), "GetPackage": refuse}
     with ScriptedCatalog(answers) as server, CatalogClient.connect(server.address) as client:
-        assert fetch_packages(client) == [Package("bare", "", ())]
+        assert fetch_packages(client) == [RemotePackage("bare", "", ())]
 
 
 @pytest.mark.slow

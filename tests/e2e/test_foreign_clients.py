@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from opmkit.client import Api, Bundle, CatalogClient, ChannelEntry, Package
+from opmkit.client import Api, CatalogClient, RemoteBundle, RemoteEntry, RemotePackage
 from opmkit.index.grpc_api import METHODS, message_class, response_class
 from tests.kit import golang
 from tests.kit.catalogs import write_library
@@ -70,15 +70,17 @@ def test_client_library_of_operator_registry_gets_the_same_responses(goclient: P
     healthy, package, *bundles, listed = (response["answer"] for response in responses)
     assert healthy is True
     with CatalogClient.connect(address) as registry:
-        assert Package.from_message(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
-        assert [Bundle.from_message(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
+        assert RemotePackage.from_message(ParseDict(package, message_class("Package")())) == registry.get_package(
+            "shelf"
+        )
+        assert [RemoteBundle.from_message(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
             registry.get_bundle(*newest),
             registry.get_bundle_for_channel("shelf", "beta"),
             registry.get_bundle_that_replaces(*oldest),
             registry.get_default_bundle_that_provides(*SHELF),
         ]
         ours = list(registry.list_bundles())
-    assert [Bundle.from_message(ParseDict(one, message_class("Bundle")())) for one in listed] == ours
+    assert [RemoteBundle.from_message(ParseDict(one, message_class("Bundle")())) for one in listed] == ours
     assert len(ours) == 6
 
 
@@ -176,9 +178,9 @@ def test_grpcurl_gets_the_responses_of_opm_catalog(
     responses = list(documents(text))
     assert responses
     values: dict[str, Callable[[Any], object]] = {
-        "Package": Package.from_message,
-        "Bundle": Bundle.from_message,
-        "ChannelEntry": ChannelEntry.from_message,
+        "Package": RemotePackage.from_message,
+        "Bundle": RemoteBundle.from_message,
+        "ChannelEntry": RemoteEntry.from_message,
         "PackageName": lambda one: one.name,
     }
     answer = response_class(method)

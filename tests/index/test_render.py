@@ -17,7 +17,7 @@ from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.image.source import INDEXES, IndexSource
@@ -221,7 +221,7 @@ def test_cached_bundles_are_rendered_as_by_any_release(
     image = small_image(tmp_path / "layer", content, labels={labels.PACKAGE: "lagoon"})
     name = push_image(f"{registry.host}/cached/any:1", image)
     cache, digests = open_render_cache(tmp_path / "cache"), {name: resolve_digest(name)}
-    releases = [Compat.parse(text) for text in ("newest", "1.39", "1.26")]
+    releases = [CatalogCompat.parse(text) for text in ("newest", "1.39", "1.26")]
     fresh = [render(tool, [name], RenderOptions(compat=compat)) for compat in releases]
     assert len({to_json(blobs) for blobs in fresh}) == 3
     for reader in (tool, no_tool, no_tool):

@@ -10,7 +10,7 @@ from opmkit.bundle import ManifestCache, parse_bundle
 from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, Blobs
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()
-COMPAT = Compat.OPM_1_26
+COMPAT = CatalogCompat.OPM_1_26
 
 
 def sample_bundle(sample: Sample) -> Bundle:

@@ -17,7 +17,7 @@ from opmkit.server.http2.frames import (
     Flag,
     Frame,
     FrameType,
-    Setting,
+    SettingsParameter,
     pack_frame,
     settings_frame,
 )
@@ -48,7 +48,7 @@ class Peer:
         self._socket.sendall(b"".join(data))
 
     def greet(self, **values: int) -> None:
-        self.send(PREFACE, settings_frame({Setting[name.upper()]: value for name, value in values.items()}))
+        self.send(PREFACE, settings_frame({SettingsParameter[name.upper()]: value for name, value in values.items()}))
 
     def headers(self, path: str = "/api.Registry/ListPackages", **more: str) -> bytes:
         named = {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"} | more

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.fbc.check.result import validate
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import load_directory
 from tests.kit.brokencatalogs import break_catalog
 from tests.kit.randomcatalogs import random_catalog, write_catalog
@@ -47,7 +47,7 @@ def test_random_catalogs_pass_or_fail_as_in_go_opm(share: int, tmp_path: Path) -
         root.mkdir()
         broken = write_random_catalog(seed, root)
         theirs = subprocess.run([REFERENCE, "validate", str(root)], capture_output=True, text=True, check=False)
-        ours = validate(load_directory(root), Compat.NEWEST)
+        ours = validate(load_directory(root), CatalogCompat.NEWEST)
         assert ours.passed is (theirs.returncode == 0), (seed, broken, theirs.stderr, ours.errors)
 
 

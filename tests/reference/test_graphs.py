@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.pictures.filter import GraphFilter
 from opmkit.index.pictures.mermaid import render_mermaid
@@ -36,9 +36,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @cache
-def compat(tool: str) -> Compat:
+def compat(tool: str) -> CatalogCompat:
     done = subprocess.run([tool, "alpha", "render-graph", "--help"], capture_output=True, text=True, check=False)
-    return Compat.NEWEST if "--draw-v0-semantics" in done.stdout else Compat.OPM_1_26
+    return CatalogCompat.NEWEST if "--draw-v0-semantics" in done.stdout else CatalogCompat.OPM_1_26
 
 
 def theirs(tool: str, *arguments: str) -> str | None:
@@ -112,7 +112,7 @@ def test_drawings_of_graphs_equal_those_of_go_opm(tool: str, tmp_path: Path) -> 
         selection = rng.choice(
             (GraphFilter(), GraphFilter("p0"), GraphFilter(minimum=bundle), GraphFilter("p0", bundle))
         )
-        v0 = compat(tool) is Compat.NEWEST and not several and rng.random() < 0.5
+        v0 = compat(tool) is CatalogCompat.NEWEST and not several and rng.random() < 0.5
         flags = ["--package-name", selection.package, "--minimum-edge", selection.minimum]
         flags += ["--draw-v0-semantics"] * v0
         drawn = render_mermaid(read_blobs(root), selection, compat=compat(tool), v0_semantics=v0)
@@ -193,7 +193,7 @@ TEMPLATES = {
 
 @needs_shared
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is CatalogCompat.NEWEST])
 def test_rendered_templates_equal_those_of_go_opm(tool: str, name: str, registry: Registry, tmp_path: Path) -> None:
     corpus = RegistryCorpus(registry.host)
     (tmp_path / "template.json").write_text(corpus.fill([json.dumps(TEMPLATES[name])])[0])
@@ -207,7 +207,7 @@ def test_rendered_templates_equal_those_of_go_opm(tool: str, name: str, registry
 @needs_shared
 @pytest.mark.parametrize("kind", ["basic", "substitutes"])
 @pytest.mark.parametrize("form", ["json", "yaml"])
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is CatalogCompat.NEWEST])
 def test_converted_catalogs_equal_those_of_go_opm(tool: str, form: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / "random.json").write_text("\n".join(map(json.dumps, random_package(random.Random(1), "p0"))))
     files = [tmp_path / "random.json", SHARED / "corpus" / "templates" / "basic-two.yaml"]

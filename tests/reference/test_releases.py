@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.fbc.check.result import validate
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import load_directory
 from tests.golden.test_releases import run_here
 from tests.kit.brokencatalogs import break_catalog
@@ -78,12 +78,14 @@ def test_random_catalogs_are_accepted_and_rendered_as_by_the_release(version: st
         catalog = random_catalog(rng)
         broken = [break_catalog(rng, catalog)] if seed % 3 else []
         write_catalog(rng, catalog, root)
-        if Compat.parse(version) < Compat(28) and "duplicate_field" in broken:
+        if CatalogCompat.parse(version) < CatalogCompat(28) and "duplicate_field" in broken:
             continue  # documents are parsed as by the newest release
         theirs = subprocess.run([PROGRAMS[version], "validate", root], capture_output=True, check=False)
-        passed = validate(load_directory(root), Compat.parse(version)).passed
+        passed = validate(load_directory(root), CatalogCompat.parse(version)).passed
         assert passed is (theirs.returncode == 0), (seed, broken, theirs.stderr)
-        is_ambiguous = Compat.parse(version) < Compat(28) and any("deprecations" in item["schema"] for item in catalog)
+        is_ambiguous = CatalogCompat.parse(version) < CatalogCompat(28) and any(
+            "deprecations" in item["schema"] for item in catalog
+        )
         if not broken and not is_ambiguous:  # the order of their keys depends on the format of the file
             argv = ["alpha", "render-graph", str(root)] if seed % 2 else ["render", str(root)]
             expected = go_runner(PROGRAMS[version])(argv, tmp_path)

@@ -20,7 +20,7 @@ from google.protobuf.json_format import MessageToDict
 
 from opmkit.cli.main import run
 from opmkit.index.fbc.check.result import validate
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import load_directory, read_blobs
 from opmkit.index.grpc_api import METHODS
 from tests.golden.test_grpc import CATALOG, GOLDEN, build
@@ -176,7 +176,7 @@ def test_calls_to_a_catalog_have_the_results_of_go_opm(share: int, tmp_path: Pat
         root = tmp_path / str(seed)
         root.mkdir()
         write_random_catalog(seed, root)
-        if not validate(load_directory(root), Compat.NEWEST).passed or has_referenced_objects(root):
+        if not validate(load_directory(root), CatalogCompat.NEWEST).passed or has_referenced_objects(root):
             continue
         with (
             theirs("catalog", root, NEWEST) as first,

@@ -36,7 +36,7 @@ class InspectionOperations(Session):
             ValueError: The requirements name a fragment, but no published index.
         """
         from opmkit.index.fbc.check.result import validate
-        from opmkit.index.fbc.compat import Compat
+        from opmkit.index.fbc.compat import CatalogCompat
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.gate import IndexRequirements, with_published
         from opmkit.supply.sign.bundle_images import with_signatures
@@ -50,7 +50,7 @@ class InspectionOperations(Session):
         loaded = IndexSource.resolve(lambda: self._tool, index).load()
         if required.require_signature:
             policy = with_signatures(policy, required.require_signature, loaded, self._client)
-        return replace(validate(loaded, Compat.NEWEST, policy, target=index), notices=notices)
+        return replace(validate(loaded, CatalogCompat.NEWEST, policy, target=index), notices=notices)
 
     def compare_indexes(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> IndexComparison:
         """Compare the packages, channels, heads, default channels and bundles of two indexes, which may be invalid.

@@ -91,10 +91,10 @@ class MirrorOperations(Session):
         from opmkit.supply.mirror.copy import CopyOptions
         from opmkit.supply.mirror.locations import commit_target
         from opmkit.supply.mirror.mirror import open_mirror
-        from opmkit.supply.mirror.plan import PlanOptions
+        from opmkit.supply.mirror.plan import MirrorPlanOptions
         from opmkit.supply.mirror.result import MirrorResult
 
-        plan = PlanOptions(selection.platforms, is_dry_run, options.workers)
+        plan = MirrorPlanOptions(selection.platforms, is_dry_run, options.workers)
         with open_mirror(
             self._tool,
             self._client,

@@ -1,4 +1,4 @@
-"""Files in the directories of bundles."""
+"""Directories of bundles: manifests, metadata and tests, and the package manifest format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings: the problems that validation reports, for bundles and for catalogs."""
+"""Findings of validation, and the result for one target: a bundle or a catalog."""
 
 from __future__ import annotations
 

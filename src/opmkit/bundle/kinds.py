@@ -1,4 +1,4 @@
-"""Kinds of objects in bundles."""
+"""Kinds of objects in bundles, and those that ``registry+v1`` bundles support."""
 
 from __future__ import annotations
 

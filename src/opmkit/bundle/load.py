@@ -1,4 +1,4 @@
-"""Load bundles from directories and images."""
+"""Load bundles from directories and images, many at a time."""
 
 from __future__ import annotations
 

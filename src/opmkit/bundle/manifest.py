@@ -1,4 +1,4 @@
-"""Manifests: Kubernetes objects in the compact JSON that an index stores."""
+"""Manifests: Kubernetes objects in the compact JSON that an index stores, and the APIs that CRDs provide."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ObjectManifest:
     """The first object of a file.
 
     Attributes:
@@ -72,7 +72,7 @@ class Manifest:
     crd_error: InvalidBundle | None = None
 
 
-def read_manifest(content: bytes) -> Manifest | None:
+def read_manifest(content: bytes) -> ObjectManifest | None:
     """Parse the first object of a file; return None if its first document is empty.
 
     Raises:
@@ -82,7 +82,7 @@ def read_manifest(content: bytes) -> Manifest | None:
     return None if document.value is None else manifest_from_value(document.value, has_more=document.has_more)
 
 
-def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> Manifest:
+def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> ObjectManifest:
     """Return the manifest of a decoded object. ``value`` may be modified.
 
     Raises:
@@ -101,12 +101,12 @@ def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> Manifest
         except (InvalidBundle, FieldTypeError) as error:
             crd_error = InvalidBundle(error.message, hint=error.hint)
     try:
-        return Manifest(kind, encode(value), has_more, apis, crd_error)
+        return ObjectManifest(kind, encode(value), has_more, apis, crd_error)
     except ValueError as error:
         raise InvalidDocument(f"cannot be encoded as JSON: {error}") from error
 
 
-def try_manifest(content: bytes) -> Manifest | InvalidDocument | None:
+def try_manifest(content: bytes) -> ObjectManifest | InvalidDocument | None:
     """Return the result of `read_manifest`, or its error."""
     try:
         return read_manifest(content)
@@ -120,7 +120,7 @@ class Claim:
 
     content: bytes
     digest: bytes
-    manifest: Future[Manifest | InvalidDocument | None]
+    manifest: Future[ObjectManifest | InvalidDocument | None]
     mine: bool
 
 
@@ -134,10 +134,10 @@ class ManifestCache:
         """Create an empty cache for up to ``max_bytes`` of JSON."""
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._manifests: OrderedDict[bytes, Future[Manifest | InvalidDocument | None]] = OrderedDict()
+        self._manifests: OrderedDict[bytes, Future[ObjectManifest | InvalidDocument | None]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, content: bytes) -> Manifest | None:
+    def read(self, content: bytes) -> ObjectManifest | None:
         """Return the cached result of `read_manifest`.
 
         Raises:
@@ -162,7 +162,7 @@ class ManifestCache:
             self._manifests.move_to_end(digest)
         return Claim(content, digest, manifest, mine)
 
-    def settle(self, claims: Sequence[Claim], results: Iterable[Manifest | InvalidDocument | None]) -> None:
+    def settle(self, claims: Sequence[Claim], results: Iterable[ObjectManifest | InvalidDocument | None]) -> None:
         """Set the results of claims, in their order. An exception of ``results`` is set on the remaining claims."""
         unsettled = deque(claims)
         try:
@@ -184,7 +184,7 @@ class ManifestCache:
                 self._bytes -= _size(self._manifests.popitem(last=False)[1])
 
 
-def _size(manifest: Future[Manifest | InvalidDocument | None]) -> int:
+def _size(manifest: Future[ObjectManifest | InvalidDocument | None]) -> int:
     """Return the size of the JSON, 0 if the result is pending or an error."""
     result = manifest.result() if manifest.done() and not manifest.exception() else None
-    return len(result.json) if isinstance(result, Manifest) else 0
+    return len(result.json) if isinstance(result, ObjectManifest) else 0

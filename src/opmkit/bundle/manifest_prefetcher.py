@@ -16,7 +16,7 @@ from opmkit.core.workers import LOOKAHEAD, WorkerPool, WorkerProcess, serve_requ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opmkit.bundle.manifest import Manifest
+    from opmkit.bundle.manifest import ObjectManifest
     from opmkit.documents.errors import InvalidDocument
 
 MIN_TOTAL_BYTES = 2 << 20
@@ -79,7 +79,7 @@ class ManifestPrefetcher:
             process.stop()
 
 
-def _parse_all(contents: list[bytes]) -> list[Manifest | InvalidDocument | None]:
+def _parse_all(contents: list[bytes]) -> list[ObjectManifest | InvalidDocument | None]:
     return [try_manifest(content) for content in contents]
 
 

@@ -18,7 +18,7 @@ from opmkit.documents.json_value import UINT64, encode, float_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.documents.document import Document
+    from opmkit.documents.document import FirstDocument
     from opmkit.documents.json_value import JsonValue
 
 
@@ -78,7 +78,7 @@ def _no_annotations(warnings: list[str]) -> InvalidBundle:
     )
 
 
-def read_labels(document: Document) -> Mapping[str, str]:
+def read_labels(document: FirstDocument) -> Mapping[str, str]:
     """Return the annotations in a metadata file, empty if it is not an annotations file.
 
     Raises:
@@ -96,7 +96,7 @@ def read_labels(document: Document) -> Mapping[str, str]:
     return labels | required if required else {}
 
 
-def _typed_values(document: Document, section: str, *, missing: str) -> tuple[TypedValue, ...]:
+def _typed_values(document: FirstDocument, section: str, *, missing: str) -> tuple[TypedValue, ...]:
     """Return the entries of a list of ``{type, value}``, with ``missing`` for absent values."""
     members = fields.mapping(document.value, "the document")
     entries = []
@@ -109,7 +109,7 @@ def _typed_values(document: Document, section: str, *, missing: str) -> tuple[Ty
     return tuple(entries)
 
 
-def _to_text(value: JsonValue, where: str, document: Document) -> str:
+def _to_text(value: JsonValue, where: str, document: FirstDocument) -> str:
     """Return a string; in YAML, convert numbers and booleans as Kubernetes tools do."""
     if document.is_json:
         return fields.text(value, where)

@@ -17,7 +17,7 @@ from opmkit.documents.errors import FieldTypeError, InvalidDocument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.manifest import Manifest
+    from opmkit.bundle.manifest import ObjectManifest
     from opmkit.bundle.model import ClusterServiceVersion
     from opmkit.core.errors import OpmkitError
 
@@ -65,7 +65,7 @@ def parse_bundle(
 class _Manifests:
     """Manifests by path, warnings about ignored files, and errors of files that cannot be decoded."""
 
-    objects: dict[str, Manifest] = field(default_factory=dict)
+    objects: dict[str, ObjectManifest] = field(default_factory=dict)
     csv_path: str = ""
     warnings: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)

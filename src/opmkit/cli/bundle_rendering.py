@@ -8,7 +8,7 @@ from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.fbc import render_cache
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def image_renderer(
-    registry_flags: RegistryFlags, compat: Compat = Compat.NEWEST
+    registry_flags: RegistryFlags, compat: CatalogCompat = CatalogCompat.NEWEST
 ) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Return a function that renders bundle images in parallel; it reads no local files: templates may be untrusted."""
     from opmkit.index.image.source import SourceKind
@@ -37,11 +37,11 @@ def render_bundle(registry_flags: RegistryFlags, source: str) -> BundleBlob:
     from opmkit.index.image.source import SourceKind
 
     kinds = frozenset({SourceKind.BUNDLE_IMAGE, SourceKind.BUNDLE_DIRECTORY})
-    return _renderer(registry_flags, kinds, Compat.NEWEST)([source])[source]
+    return _renderer(registry_flags, kinds, CatalogCompat.NEWEST)([source])[source]
 
 
 def _renderer(
-    registry_flags: RegistryFlags, kinds: Collection[SourceKind], compat: Compat
+    registry_flags: RegistryFlags, kinds: Collection[SourceKind], compat: CatalogCompat
 ) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     from opmkit.index.render import RenderOptions, render_each
 

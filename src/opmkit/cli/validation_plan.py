@@ -123,7 +123,7 @@ class ValidationPlan:
 def parse_compat(version: str) -> Compat:
     """Return the compatibility mode, opmkit's own for ""; raises UsageError if it is unknown."""
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.index.fbc.compat import Compat as Release
+    from opmkit.index.fbc.compat import CatalogCompat as Release
 
     if version in ("", "opmkit"):
         return Compat.OPMKIT

@@ -121,6 +121,6 @@ def _default_version(release: str | None) -> str:
     """Return the release that OPM_COMPAT names, if it is set."""
     if not release:
         return GO_RELEASE
-    from opmkit.index.fbc.compat import Compat
+    from opmkit.index.fbc.compat import CatalogCompat
 
-    return Compat.parse(release).version
+    return CatalogCompat.parse(release).version

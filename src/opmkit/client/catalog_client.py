@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
 from opmkit.client.errors import call_error, invalid_request
-from opmkit.client.values import Bundle, ChannelEntry, Package
+from opmkit.client.values import RemoteBundle, RemoteEntry, RemotePackage
 from opmkit.core.files import read_limited
 from opmkit.index.address import parse_address
 from opmkit.index.errors import CatalogError
@@ -107,53 +107,55 @@ class CatalogClient:
         """Return the names of all packages."""
         return self._call_stream("ListPackages", lambda message: str(message.name))
 
-    def get_package(self, name: str) -> Package:
+    def get_package(self, name: str) -> RemotePackage:
         """Return a package with its channels and their heads."""
-        return self._call("GetPackage", Package.from_message, name=name)
+        return self._call("GetPackage", RemotePackage.from_message, name=name)
 
-    def get_bundle(self, package: str, channel: str, name: str) -> Bundle:
+    def get_bundle(self, package: str, channel: str, name: str) -> RemoteBundle:
         """Return a bundle of a channel, with its manifests if the catalog contains them."""
-        return self._call("GetBundle", Bundle.from_message, pkgName=package, channelName=channel, csvName=name)
+        return self._call("GetBundle", RemoteBundle.from_message, pkgName=package, channelName=channel, csvName=name)
 
-    def get_bundle_for_channel(self, package: str, channel: str) -> Bundle:
+    def get_bundle_for_channel(self, package: str, channel: str) -> RemoteBundle:
         """Return the head of a channel. Servers of databases set only its name and its ClusterServiceVersion.
 
         The protocol deprecates this method. Use ``get_package`` for the name of the head, and ``get_bundle``.
         """
-        return self._call("GetBundleForChannel", Bundle.from_message, pkgName=package, channelName=channel)
+        return self._call("GetBundleForChannel", RemoteBundle.from_message, pkgName=package, channelName=channel)
 
-    def get_channel_entries_that_replace(self, name: str) -> Stream[ChannelEntry]:
+    def get_channel_entries_that_replace(self, name: str) -> Stream[RemoteEntry]:
         """Return the entries of all channels that replace or skip the bundle ``name``; without any, the call fails."""
-        return self._call_stream("GetChannelEntriesThatReplace", ChannelEntry.from_message, csvName=name)
+        return self._call_stream("GetChannelEntriesThatReplace", RemoteEntry.from_message, csvName=name)
 
-    def get_bundle_that_replaces(self, name: str, package: str, channel: str) -> Bundle:
+    def get_bundle_that_replaces(self, name: str, package: str, channel: str) -> RemoteBundle:
         """Return a bundle of the channel that replaces or skips the bundle ``name``."""
         return self._call(
-            "GetBundleThatReplaces", Bundle.from_message, csvName=name, pkgName=package, channelName=channel
+            "GetBundleThatReplaces", RemoteBundle.from_message, csvName=name, pkgName=package, channelName=channel
         )
 
-    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
+    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[RemoteEntry]:
         """Return the entries whose bundles provide the API, one for each bundle that they replace or skip.
 
         Without any, the call fails.
         """
         return self._call_stream(
-            "GetChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+            "GetChannelEntriesThatProvide", RemoteEntry.from_message, group=group, version=version, kind=kind
         )
 
-    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
+    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[RemoteEntry]:
         """Return the newest entries of each channel whose bundles provide the API; without any, the call fails."""
         return self._call_stream(
-            "GetLatestChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+            "GetLatestChannelEntriesThatProvide", RemoteEntry.from_message, group=group, version=version, kind=kind
         )
 
-    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Bundle:
+    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> RemoteBundle:
         """Return the newest bundle in the default channel of a package that provides the API."""
-        return self._call("GetDefaultBundleThatProvides", Bundle.from_message, group=group, version=version, kind=kind)
+        return self._call(
+            "GetDefaultBundleThatProvides", RemoteBundle.from_message, group=group, version=version, kind=kind
+        )
 
-    def list_bundles(self) -> Stream[Bundle]:
+    def list_bundles(self) -> Stream[RemoteBundle]:
         """Return every bundle of every channel, with the bundles that it replaces and skips there."""
-        return self._call_stream("ListBundles", Bundle.from_message)
+        return self._call_stream("ListBundles", RemoteBundle.from_message)
 
     def list_custom_schemas(self, schema: str, package: str = "") -> Stream[dict[str, JsonValue]]:
         """Return the documents of a custom schema in a package, or those without a package if its name is empty.

@@ -1,4 +1,4 @@
-"""Errors of calls to a running catalog."""
+"""Errors of calls to a running catalog, and their conversion from those of gRPC."""
 
 from __future__ import annotations
 

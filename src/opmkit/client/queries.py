@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.client.errors import CallFailed
-from opmkit.client.values import Package
+from opmkit.client.values import RemotePackage
 from opmkit.core.hints import Hint
 from opmkit.core.workers import WorkerPool
 from opmkit.index.errors import CatalogError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.client.catalog_client import CatalogClient
-    from opmkit.client.values import Bundle, ChannelEntry
+    from opmkit.client.values import RemoteBundle, RemoteEntry
 
 _MAX_PARALLEL_CALLS = 8
 _NOT_FOUND = "UNKNOWN"
@@ -43,23 +43,23 @@ class ProvidedApi:
     channels: tuple[str, ...]
 
 
-def fetch_packages(client: CatalogClient) -> list[Package]:
+def fetch_packages(client: CatalogClient) -> list[RemotePackage]:
     """Return all packages with their channels, sorted by name; raises CallFailed."""
     names = sorted(client.list_packages())
     with WorkerPool(_MAX_PARALLEL_CALLS, "call") as pool:
         return list(pool.map(lambda name: _fetch_package(client, name), names))
 
 
-def _fetch_package(client: CatalogClient, name: str) -> Package:
+def _fetch_package(client: CatalogClient, name: str) -> RemotePackage:
     try:
         return client.get_package(name)
     except CallFailed as error:
         if error.code != _NOT_FOUND:
             raise
-        return Package(name, "", ())  # servers list packages without channels, but do not find them
+        return RemotePackage(name, "", ())  # servers list packages without channels, but do not find them
 
 
-def fetch_head(client: CatalogClient, package: str, channel: str) -> Bundle:
+def fetch_head(client: CatalogClient, package: str, channel: str) -> RemoteBundle:
     """Return the complete bundle at the head of a channel.
 
     Raises:
@@ -75,7 +75,7 @@ def fetch_head(client: CatalogClient, package: str, channel: str) -> Bundle:
     return client.get_bundle(package, channel, heads[channel])
 
 
-def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", name: str = "") -> list[Bundle]:
+def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", name: str = "") -> list[RemoteBundle]:
     """Return the bundles of all channels, or those with the given names, sorted by package, channel and name.
 
     Raises:
@@ -93,7 +93,7 @@ def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", n
     return sorted(found, key=lambda bundle: (bundle.package, bundle.channel, bundle.name))
 
 
-def provided_apis(bundles: Iterable[Bundle]) -> list[ProvidedApi]:
+def provided_apis(bundles: Iterable[RemoteBundle]) -> list[ProvidedApi]:
     """Return the APIs that bundles provide, one for each package, sorted by API and package."""
     channels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for bundle in bundles:
@@ -102,7 +102,7 @@ def provided_apis(bundles: Iterable[Bundle]) -> list[ProvidedApi]:
     return [ProvidedApi(*key, tuple(sorted(names))) for key, names in sorted(channels.items())]
 
 
-def group_updates(entries: Iterable[ChannelEntry]) -> list[BundleUpdates]:
+def group_updates(entries: Iterable[RemoteEntry]) -> list[BundleUpdates]:
     """Group entries, which are one for each update edge, by package, channel and bundle."""
     replaced: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for entry in entries:

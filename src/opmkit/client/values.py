@@ -54,49 +54,49 @@ class Property(JsonResult):
 
 
 @dataclass(frozen=True, slots=True)
-class Deprecation(JsonResult):
+class RemoteDeprecation(JsonResult):
     """The reason why a package, channel or bundle is deprecated. Servers of databases never send it."""
 
     message: str
 
     @classmethod
     def from_message(cls, message: Any) -> Self | None:
-        """Return the deprecation in a message ``Package``, ``Channel`` or ``Bundle``, or None."""
+        """Return the deprecation in a message ``RemotePackage``, ``RemoteChannel`` or ``RemoteBundle``, or None."""
         return cls(message.deprecation.message) if message.HasField("deprecation") else None
 
 
 @dataclass(frozen=True, slots=True)
-class Channel(JsonResult):
+class RemoteChannel(JsonResult):
     """A channel of a package with the name of the bundle at its head."""
 
     name: str
     head: str
-    deprecation: Deprecation | None = None
+    deprecation: RemoteDeprecation | None = None
 
     @classmethod
     def from_message(cls, message: Any) -> Self:
-        """Convert a message ``Channel``."""
-        return cls(message.name, message.csvName, Deprecation.from_message(message))
+        """Convert a message ``RemoteChannel``."""
+        return cls(message.name, message.csvName, RemoteDeprecation.from_message(message))
 
 
 @dataclass(frozen=True, slots=True)
-class Package(JsonResult):
+class RemotePackage(JsonResult):
     """A package with its channels, in the order of the response."""
 
     name: str
     default_channel: str
-    channels: tuple[Channel, ...]
-    deprecation: Deprecation | None = None
+    channels: tuple[RemoteChannel, ...]
+    deprecation: RemoteDeprecation | None = None
 
     @classmethod
     def from_message(cls, message: Any) -> Self:
-        """Convert a message ``Package``."""
-        channels = tuple(map(Channel.from_message, message.channels))
-        return cls(message.name, message.defaultChannelName, channels, Deprecation.from_message(message))
+        """Convert a message ``RemotePackage``."""
+        channels = tuple(map(RemoteChannel.from_message, message.channels))
+        return cls(message.name, message.defaultChannelName, channels, RemoteDeprecation.from_message(message))
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelEntry(JsonResult):
+class RemoteEntry(JsonResult):
     """A bundle in a channel, with one bundle that it replaces or skips there."""
 
     package: str
@@ -106,12 +106,12 @@ class ChannelEntry(JsonResult):
 
     @classmethod
     def from_message(cls, message: Any) -> Self:
-        """Convert a message ``ChannelEntry``."""
+        """Convert a message ``RemoteEntry``."""
         return cls(message.packageName, message.channelName, message.bundleName, message.replaces)
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle(JsonResult):
+class RemoteBundle(JsonResult):
     """A bundle in a channel.
 
     ``csv`` and each of ``objects`` are manifests as JSON text. Only ``list_bundles`` sets ``replaces`` and ``skips``,
@@ -132,11 +132,11 @@ class Bundle(JsonResult):
     properties: tuple[Property, ...]
     csv: str
     objects: tuple[str, ...]
-    deprecation: Deprecation | None = None
+    deprecation: RemoteDeprecation | None = None
 
     @classmethod
     def from_message(cls, message: Any) -> Self:
-        """Convert a message ``Bundle``."""
+        """Convert a message ``RemoteBundle``."""
         return cls(
             package=message.packageName,
             channel=message.channelName,
@@ -152,7 +152,7 @@ class Bundle(JsonResult):
             properties=tuple(Property(each.type, each.value) for each in message.properties),
             csv=message.csvJson,
             objects=tuple(message.object),
-            deprecation=Deprecation.from_message(message),
+            deprecation=RemoteDeprecation.from_message(message),
         )
 
     def to_dict(self) -> dict[str, Any]:

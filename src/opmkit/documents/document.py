@@ -29,7 +29,7 @@ _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FirstDocument:
     """The decoded first document of a file.
 
     Attributes:
@@ -45,7 +45,7 @@ class Document:
     duplicates: tuple[DuplicateKey, ...] = ()
 
 
-def read_document(content: bytes) -> Document:
+def read_document(content: bytes) -> FirstDocument:
     """Decode the first document of a file.
 
     Raises:
@@ -55,12 +55,12 @@ def read_document(content: bytes) -> Document:
         raise InvalidDocument(f"{len(content)} bytes exceed the limit of {MAX_BYTES} bytes per file")
     if content[:_SNIFFED_BYTES].lstrip().startswith(b"{"):
         value, end = _decode_json(content)
-        return Document(value, is_json=True, has_more=bool(content[end:].strip()))
+        return FirstDocument(value, is_json=True, has_more=bool(content[end:].strip()))
     end = _first_document_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
     duplicates: list[DuplicateKey] = []
     value = yaml_decoder.load(content[:end], duplicates)
-    return Document(value, is_json=False, has_more=more is not None, duplicates=tuple(duplicates))
+    return FirstDocument(value, is_json=False, has_more=more is not None, duplicates=tuple(duplicates))
 
 
 def _first_document_end(content: bytes) -> int:

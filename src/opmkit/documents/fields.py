@@ -1,4 +1,4 @@
-"""Strict access to decoded JSON, by the rules of Go's decoder: null is the zero value, other types are errors."""
+"""Strict access to decoded JSON and paths in it: null is the zero value, other types are errors, as in Go."""
 
 from __future__ import annotations
 

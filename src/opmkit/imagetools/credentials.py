@@ -1,4 +1,4 @@
-"""Lookup of credentials in files and credential helpers, in order of precedence."""
+"""Registry credentials: lookup in the files and credential helpers of docker and podman."""
 
 from __future__ import annotations
 

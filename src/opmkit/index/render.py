@@ -27,7 +27,7 @@ from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.convert.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
@@ -69,7 +69,7 @@ class RenderOptions:
     cache: ResultCache | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda _: None
-    compat: Compat = Compat.NEWEST
+    compat: CatalogCompat = CatalogCompat.NEWEST
 
 
 DEFAULT_OPTIONS = RenderOptions()
@@ -237,7 +237,7 @@ class _Reader:
     def _read_index(self, source: IndexSource, kind: SourceKind) -> Blobs:
         """Return the blobs of an index in the format of the release."""
         compat = self.options.compat
-        sort = compat.has(Change.SORTED_CONTENT)
+        sort = compat.has(ReleaseChange.SORTED_CONTENT)
         if kind not in DATABASES:
             return catalog_in_release(_normalize(source.blobs(), sort=sort), compat)
         if sort:
@@ -356,7 +356,7 @@ class RenderTask:
     worker: WorkerOptions
     level: MigrationLevel = MigrationLevel.NONE
     image_template: ImageTemplate | None = None
-    compat: Compat = Compat.NEWEST
+    compat: CatalogCompat = CatalogCompat.NEWEST
     use_cache: bool = True
 
     def __call__(self, references: Sequence[str]) -> list[Rendered]:

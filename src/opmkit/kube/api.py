@@ -19,12 +19,12 @@ from lightkube.types import CascadeType, OnErrorAction, OnErrorResult, PatchType
 
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import ALL_NAMESPACES, FIELD_MANAGER
-from opmkit.kube.transport import Transport
+from opmkit.kube.transport import ClusterTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.kube.connection import Connection
+    from opmkit.kube.connection import ClusterConnection
     from opmkit.kube.resources import Object, Resource
 
 _PAGE_SIZE = 250
@@ -32,12 +32,12 @@ _MAX_LOG_LINES = 5000
 _EXPIRED = 410
 
 
-class Api:
+class KubeApi:
     """Requests to one API server. Errors are ClusterErrors with the message of the server."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         """Create a client; nothing is sent."""
-        self._transport = Transport(connection)
+        self._transport = ClusterTransport(connection)
         url = connection.server.url
         # TLS and credentials are up to the transport
         config = SingleConfig("opm", Context(cluster="opm"), LightkubeCluster(server=url, insecure=True), User())

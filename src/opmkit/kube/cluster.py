@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.core.hints import Hint
-from opmkit.kube.connection import Connection, Server, User
+from opmkit.kube.connection import ClusterConnection, Server, User
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 from opmkit.kube.hint_terms import ClusterSetting
 from opmkit.kube.kubeconfig import default_kubeconfig, load_kubeconfig
@@ -17,7 +17,7 @@ from opmkit.kube.resources import POD, Object, Resource, find_known
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.kube.api import Api
+    from opmkit.kube.api import KubeApi
 
 
 _NONE: Mapping[str, str] = {}
@@ -46,12 +46,12 @@ class Cluster:
         namespace: Default namespace.
     """
 
-    def __init__(self, connection: Connection, namespace: str = "") -> None:
+    def __init__(self, connection: ClusterConnection, namespace: str = "") -> None:
         """Create a client; no request is sent."""
         self.host = connection.server.url
         self.namespace = namespace or connection.namespace
         self._connection = connection
-        self._opened: Api | None = None
+        self._opened: KubeApi | None = None
         self._discovered: dict[tuple[str, str], Resource] = {}
 
     @classmethod
@@ -76,11 +76,11 @@ class Cluster:
         return cls(load_service_account())
 
     @property
-    def _api(self) -> Api:
+    def _api(self) -> KubeApi:
         if self._opened is None:
-            from opmkit.kube.api import Api  # takes long to import
+            from opmkit.kube.api import KubeApi  # takes long to import
 
-            self._opened = Api(self._connection)
+            self._opened = KubeApi(self._connection)
         return self._opened
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -269,7 +269,7 @@ def _grant(resource: Resource) -> str:
 _DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def load_service_account() -> Connection:
+def load_service_account() -> ClusterConnection:
     """Return the cluster and the service account of this pod.
 
     Raises:
@@ -293,7 +293,7 @@ def load_service_account() -> Connection:
         namespace = ""
     address = f"[{host}]" if ":" in host else host
     server = Server(f"https://{address}:{port}", authorities=trusted)
-    return Connection(server, User(token_file=token), namespace or "default")
+    return ClusterConnection(server, User(token_file=token), namespace or "default")
 
 
 def _not_in_a_pod(cause: str) -> ClusterError:

@@ -72,7 +72,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ClusterConnection:
     """A cluster, the credentials for it, and the namespace to use by default."""
 
     server: Server

@@ -12,7 +12,7 @@ import yaml
 
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
-from opmkit.kube.connection import ClientCertificate, Connection, CredentialPlugin, Server, User
+from opmkit.kube.connection import ClientCertificate, ClusterConnection, CredentialPlugin, Server, User
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.hint_terms import ClusterSetting
 
@@ -31,7 +31,7 @@ def default_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG", "") or (str(default) if default.is_file() else "")
 
 
-def load_kubeconfig(paths: str, context: str = "") -> Connection:
+def load_kubeconfig(paths: str, context: str = "") -> ClusterConnection:
     """Return a context of kubeconfig files.
 
     Args:
@@ -88,7 +88,7 @@ def _merge(merged: Mapping, path: Path, *, may_be_empty: bool) -> None:
         raise _invalid(str(path), str(error), error.hint) from error
 
 
-def _select(merged: Mapping, context: str) -> Connection:
+def _select(merged: Mapping, context: str) -> ClusterConnection:
     name = context or merged["current-context"]
     if not name:
         raise _InvalidError("current-context is not set", Hint("set it, or pass {}", ClusterSetting.CONTEXT))
@@ -104,7 +104,7 @@ def _select(merged: Mapping, context: str) -> Connection:
         raise _InvalidError(f"{where}: user {user_name!r} does not exist")
     cluster, user = merged["clusters"][cluster_name], merged["users"].get(user_name, {})
     server = _server(cluster, f"cluster {cluster_name!r}")
-    return Connection(
+    return ClusterConnection(
         server, _user(user, f"user {user_name!r}", cluster, server), _text(selected, "namespace", where) or "default"
     )
 

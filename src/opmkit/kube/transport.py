@@ -1,4 +1,4 @@
-"""HTTP requests to an API server: credentials, retries, limits, and errors as ClusterError."""
+"""HTTP requests to an API server: TLS, credentials, retries, limits, and errors as ClusterError."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.kube.connection import Connection, CredentialPlugin, Server
+    from opmkit.kube.connection import ClusterConnection, CredentialPlugin, Server
 
 
 CONNECT_TIMEOUT = 10.0
@@ -53,14 +53,14 @@ HINTS = {
 }
 
 
-class Transport(httpx2.BaseTransport):
+class ClusterTransport(httpx2.BaseTransport):
     """Transport of requests to one API server; responses are complete, and those of watches are streams."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         """Create a transport; nothing is sent."""
         self._server = connection.server
         is_encrypted = self._server.url.startswith("https:")
-        self._credentials = Credentials(connection.user if is_encrypted else User())  # as kubectl does
+        self._credentials = ClusterCredentials(connection.user if is_encrypted else User())  # as kubectl does
         self._proxy = self._server.proxy or select_proxy(self._server.url, get_environ_proxies(self._server.url))
         self._certificate = self._credentials.certificate
         self._inner: httpx2.BaseTransport | None = None
@@ -184,7 +184,7 @@ class Transport(httpx2.BaseTransport):
 class _WatchStream(httpx2.SyncByteStream):
     """The events of a watch. Its end is an error, so that the client library does not start the watch again."""
 
-    def __init__(self, response: httpx2.Response, transport: Transport) -> None:
+    def __init__(self, response: httpx2.Response, transport: ClusterTransport) -> None:
         self._response = response
         self._transport = transport
 
@@ -295,7 +295,7 @@ _EXPIRY_MARGIN = 10.0
 """Seconds before the expiry of a token from which on it is not used."""
 
 
-class Credentials:
+class ClusterCredentials:
     """The credentials of a user, renewed when necessary."""
 
     def __init__(self, user: User) -> None:

@@ -11,7 +11,7 @@ from opmkit.kube.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.kube.api import Api
+    from opmkit.kube.api import KubeApi
     from opmkit.kube.resources import Object, Resource
 
 _MAX_SECONDS = 300
@@ -27,7 +27,7 @@ class Watch:
     """A watch of the objects that match selectors."""
 
     def __init__(
-        self, api: Api, resource: Resource, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str]
+        self, api: KubeApi, resource: Resource, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str]
     ) -> None:
         """Describe a watch; nothing is sent."""
         self._api = api

@@ -1,4 +1,4 @@
-"""Accept loop of a server process: limits the number of connections, and pauses when descriptors run out.
+"""Accept loop of a server process: shared ports, the number of connections, and pauses without descriptors.
 
 At the limit, a connection that is not in use gives way to the new one.
 

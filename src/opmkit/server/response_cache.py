@@ -1,4 +1,4 @@
-"""Cache of large responses in a temporary file, shared by the processes of a server."""
+"""Cache of large responses in a temporary file of length-prefixed messages, shared by the processes of a server."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.kit.olm_release import add_controllers
 from opmkit.author.install.install import PACKAGES_API, install_release, uninstall_release
 from opmkit.author.install.status import find_installed_version, inspect
 from opmkit.author.run.errors import AlreadyInstalled, OlmError, OlmNotInstalled, ReleaseFailed
-from opmkit.author.run.waiting import NO_REPORTS, Deadline, NullReporter
+from opmkit.author.run.waiting import NO_REPORTS, NullReporter, WaitDeadline
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def install(cluster: Cluster, release: Release, seconds: float = 20) -> list[str]:
     """Install a release and return the states of its objects."""
-    return [each.status for each in install_release(cluster, release, Deadline(seconds), NO_REPORTS)]
+    return [each.status for each in install_release(cluster, release, WaitDeadline(seconds), NO_REPORTS)]
 
 
 def uninstall(cluster: Cluster, release: Release, seconds: float = 20) -> list[str]:
     """Remove a release and return the names of the removed objects."""
-    return [each.name for each in uninstall_release(cluster, release, Deadline(seconds), NO_REPORTS)]
+    return [each.name for each in uninstall_release(cluster, release, WaitDeadline(seconds), NO_REPORTS)]
 
 
 def test_release_is_installed_and_removed(cluster: Cluster, server: ApiServer, release: Release) -> None:
@@ -149,7 +149,7 @@ def test_subscriptions_that_are_removed_are_reported(cluster: Cluster, server: A
         def finished(self, text: str) -> None:
             reports.append(text)
 
-    uninstall_release(cluster, release, Deadline(20), Reporter())
+    uninstall_release(cluster, release, WaitDeadline(20), Reporter())
     assert reports[0] == "Subscription default/lagoon will be deleted with its CustomResourceDefinition"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opmkit.author.pin.object_images import (
-    ImageUse,
+    ImageField,
     InvalidField,
     UnpinnableUse,
     find_in_annotations,
@@ -40,7 +40,7 @@ TEMPLATE: dict[str, Any] = {"template": {"spec": POD}}
 
 
 def images(value: Any) -> list[tuple[str, str]]:
-    return [(use.image, str(use)) for use in find_object_images(value) if isinstance(use, ImageUse)]
+    return [(use.image, str(use)) for use in find_object_images(value) if isinstance(use, ImageField)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.kit.pinning import pin, pin_text, pinned_name
 
-from opmkit.author.pin.object_images import ImageUse, Role
+from opmkit.author.pin.object_images import ImageField, Role
 from opmkit.author.pin.pin import missing_images
 from opmkit.author.pin.related_images_mode import RelatedImagesMode
 
@@ -19,11 +19,11 @@ IMAGE, PINNED = "quay.io/a/b:1", pinned_name("quay.io/a/b:1")
 HEX = "0" * 64
 
 
-def use(image: str, role: Role, name: str, owner: str = "") -> ImageUse:
-    return ImageUse(image, role, name, (), owner=owner)
+def use(image: str, role: Role, name: str, owner: str = "") -> ImageField:
+    return ImageField(image, role, name, (), owner=owner)
 
 
-def entries(*uses: ImageUse, mode: RelatedImagesMode = COMPLETE) -> dict[str, str]:
+def entries(*uses: ImageField, mode: RelatedImagesMode = COMPLETE) -> dict[str, str]:
     """Return the names of the missing images by their repositories; all have the same digest."""
     images = {use.image: f"{use.image}@sha256:{HEX}" for use in uses}
     return {entry.name: entry.image.partition("@")[0] for entry in missing_images(uses, images, mode)}

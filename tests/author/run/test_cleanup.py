@@ -9,7 +9,7 @@ from tests.kit.apiserver import ApiServer
 
 from opmkit.author.run import cleanup, waiting
 from opmkit.author.run.cleanup import clean_up
-from opmkit.author.run.waiting import NO_REPORTS, Deadline
+from opmkit.author.run.waiting import NO_REPORTS, WaitDeadline
 from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_objects_that_olm_creates_meanwhile_are_removed(server: ApiServer, clust
                 put(server, "ClusterServiceVersion")
                 put_install_plan(server, phase="Complete")
 
-    removed = clean_up(cluster, "demo", "ns", Deadline(60), Reporter())
+    removed = clean_up(cluster, "demo", "ns", WaitDeadline(60), Reporter())
     assert seen[0] == "OLM to complete InstallPlan ns/demo.v1, so that it creates nothing later"
     assert [each.kind for each in removed] == ["Subscription", "InstallPlan", "ClusterServiceVersion"]
     assert server.objects("ClusterServiceVersion") == []
@@ -74,7 +74,7 @@ def test_install_plan_that_is_not_executed_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(cleanup, "MAX_INSTALLATION", float("inf"))
     put_install_plan(server, approved=approved, **status)
-    assert clean_up(cluster, "demo", "ns", Deadline(60), NO_REPORTS)
+    assert clean_up(cluster, "demo", "ns", WaitDeadline(60), NO_REPORTS)
 
 
 def test_install_plan_that_makes_no_progress_is_removed(
@@ -82,7 +82,7 @@ def test_install_plan_that_makes_no_progress_is_removed(
 ) -> None:
     monkeypatch.setattr(cleanup, "MAX_INSTALLATION", 0.05)
     put_install_plan(server, phase="Installing")
-    assert [each.kind for each in clean_up(cluster, "demo", "ns", Deadline(60), NO_REPORTS)] == [
+    assert [each.kind for each in clean_up(cluster, "demo", "ns", WaitDeadline(60), NO_REPORTS)] == [
         "Subscription",
         "InstallPlan",
     ]

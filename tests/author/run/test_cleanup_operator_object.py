@@ -9,7 +9,7 @@ from tests.kit.apiserver import ApiServer
 
 from opmkit.author.run import cleanup, waiting
 from opmkit.author.run.cleanup import remove_operator_object
-from opmkit.author.run.waiting import NO_REPORTS, Deadline
+from opmkit.author.run.waiting import NO_REPORTS, WaitDeadline
 from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def put_operator(server: ApiServer, *components: str) -> None:
 
 
 def remove(cluster: Cluster, *retained: str) -> str:
-    return remove_operator_object(cluster, "demo", "ns", retained, Deadline(60), NO_REPORTS)
+    return remove_operator_object(cluster, "demo", "ns", retained, WaitDeadline(60), NO_REPORTS)
 
 
 def test_object_is_deleted_after_its_components(server: ApiServer, cluster: Cluster) -> None:
@@ -52,7 +52,7 @@ def test_object_is_deleted_after_its_components(server: ApiServer, cluster: Clus
             if requests == 3:
                 put_operator(server)
 
-    assert remove_operator_object(cluster, "demo", "ns", (), Deadline(60), Reporter()) == "demo.ns"
+    assert remove_operator_object(cluster, "demo", "ns", (), WaitDeadline(60), Reporter()) == "demo.ns"
     assert server.objects("Operator") == []
     assert remove(cluster) == ""
 

@@ -12,8 +12,8 @@ from opmkit.author.run.errors import InstallationFailed
 from opmkit.author.run.operator_version import OperatorVersion
 from opmkit.author.run.preflight import list_subscriptions
 from opmkit.author.run.rollout import Rollout
-from opmkit.author.run.session import Session
-from opmkit.author.run.waiting import NO_REPORTS, Deadline, Pending, TimedOut, wait_until
+from opmkit.author.run.session import OperatorSession
+from opmkit.author.run.waiting import NO_REPORTS, Pending, TimedOut, WaitDeadline, wait_until
 from opmkit.kube import Cluster, ClusterError
 from opmkit.kube.resources import SUBSCRIPTION
 
@@ -52,22 +52,22 @@ class Recorder:
 def test_state_is_awaited_until_the_deadline(cluster: Cluster) -> None:
     states: list[bool | Pending] = [Pending("rain", "dry"), Pending("rain"), True]
     recorder = Recorder()
-    assert wait_until(lambda: states.pop(0), Deadline(60), recorder)
+    assert wait_until(lambda: states.pop(0), WaitDeadline(60), recorder)
     assert recorder.lines == ["waiting for rain: dry", "waiting for rain"]
     with pytest.raises(TimedOut, match=r"timed out after 0\.05s: waited for rain$"):
-        wait_until(lambda: Pending("rain", "dry"), Deadline(0.05), NO_REPORTS)
+        wait_until(lambda: Pending("rain", "dry"), WaitDeadline(0.05), NO_REPORTS)
 
 
 def test_overloaded_server_is_asked_again_until_the_deadline(server: ApiServer, cluster: Cluster) -> None:
     server.fail("list", "subscriptions", times=2, status=503)
-    assert wait_until(lambda: list_subscriptions(cluster, "ns", "demo") or True, Deadline(60), NO_REPORTS)
+    assert wait_until(lambda: list_subscriptions(cluster, "ns", "demo") or True, WaitDeadline(60), NO_REPORTS)
     server.deny("list", "subscriptions")
     with pytest.raises(ClusterError, match="cannot list resource"):
-        wait_until(lambda: list_subscriptions(cluster, "ns", "demo"), Deadline(60), NO_REPORTS)
+        wait_until(lambda: list_subscriptions(cluster, "ns", "demo"), WaitDeadline(60), NO_REPORTS)
 
 
 def make_rollout(cluster: Cluster, seconds: float = 60) -> Rollout:
-    session = Session(cluster, "ns", "demo", Deadline(seconds), NO_REPORTS)
+    session = OperatorSession(cluster, "ns", "demo", WaitDeadline(seconds), NO_REPORTS)
     return Rollout(session, OPERATOR, "sub", "ns", "old")
 
 

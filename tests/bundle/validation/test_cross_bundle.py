@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.cross_bundle import BundleSummary, CrossBundleRule, run_cross_bundle_rules
+from opmkit.bundle.validation.cross_bundle import ComparedBundle, CrossBundleRule, run_cross_bundle_rules
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import demo
 from tests.kit.shared import needs_shared
 from tests.kit.validation import findings, recorded_bundles, view
 
 
-def bundle(version: str, replaces: str = "", /, **more: Any) -> BundleSummary:
+def bundle(version: str, replaces: str = "", /, **more: Any) -> ComparedBundle:
     """Return the summary of a bundle of package demo; ``replaces`` is a version."""
-    plain = BundleSummary(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
+    plain = ComparedBundle(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
     return dataclasses.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
 
 
-def check(*bundles: BundleSummary) -> list[tuple[str, str, str]]:
+def check(*bundles: ComparedBundle) -> list[tuple[str, str, str]]:
     """Return rule, bundle and subject of the findings."""
     found = run_cross_bundle_rules(bundles, validators()["across"])
     return [(finding.rule, summary.name, finding.subject) for summary, finding in found]
@@ -66,7 +66,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("bundles", "wanted"), CASES)
-def test_each_rule_reports_the_bundle(bundles: tuple[BundleSummary, ...], wanted: list[tuple[str, str, str]]) -> None:
+def test_each_rule_reports_the_bundle(bundles: tuple[ComparedBundle, ...], wanted: list[tuple[str, str, str]]) -> None:
     assert check(*bundles) == wanted
     assert check(*reversed(bundles)) == wanted
 
@@ -90,7 +90,7 @@ def test_every_rule_is_tested_and_documented() -> None:
     ],
     ids=["no chain", "skipped", "itself", "releases", "older default", "no versions"],
 )
-def test_valid_combinations_have_no_findings(bundles: tuple[BundleSummary, ...]) -> None:
+def test_valid_combinations_have_no_findings(bundles: tuple[ComparedBundle, ...]) -> None:
     assert check(*bundles) == []
 
 
@@ -112,7 +112,7 @@ def test_a_message_lists_at_most_five_names() -> None:
 
 
 def test_the_summary_of_a_bundle() -> None:
-    assert BundleSummary.from_bundle(demo(), digest="sha256:1") == BundleSummary(
+    assert ComparedBundle.from_bundle(demo(), digest="sha256:1") == ComparedBundle(
         target="demo",
         package="demo",
         name="demo.v1.2.3",
@@ -126,12 +126,12 @@ def test_the_summary_of_a_bundle() -> None:
         csv_file="manifests/demo.clusterserviceversion.yaml",
         annotations_file="metadata/annotations.yaml",
     )
-    assert BundleSummary.from_bundle(view({})) is None
+    assert ComparedBundle.from_bundle(view({})) is None
     without_package = {path: raw for path, raw in demo().files.items() if path.startswith("manifests/")}
-    assert BundleSummary.from_bundle(view(without_package)) is None
-    summary = BundleSummary.from_bundle(demo())
+    assert ComparedBundle.from_bundle(view(without_package)) is None
+    summary = ComparedBundle.from_bundle(demo())
     assert summary is not None
-    assert BundleSummary(**dataclasses.asdict(summary)) == summary
+    assert ComparedBundle(**dataclasses.asdict(summary)) == summary
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_findings_in_the_corpus() -> None:
         dataclasses.replace(recorded.view(), compat=Compat.OPMKIT, name=recorded.path)
         for recorded in recorded_bundles(Compat.NEWEST, "bundles")
     )
-    summaries = [summary for view in views if (summary := BundleSummary.from_bundle(view))]
+    summaries = [summary for view in views if (summary := ComparedBundle.from_bundle(view))]
     found = {
         (finding.rule, summary.target) for summary, finding in run_cross_bundle_rules(summaries, validators()["across"])
     }

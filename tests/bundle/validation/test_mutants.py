@@ -22,7 +22,7 @@ from opmkit.bundle.reports import github, junit, sarif, text
 from opmkit.bundle.reports import json as json_report
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.cross_bundle import BundleSummary, run_cross_bundle_rules
+from opmkit.bundle.validation.cross_bundle import ComparedBundle, run_cross_bundle_rules
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule_registry import rules, validators
@@ -71,7 +71,7 @@ def validate_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | Non
 
 def to_result(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
     name = bundle.csv.object_name if bundle.csv else ""
-    summary = BundleSummary.from_bundle(bundle)
+    summary = ComparedBundle.from_bundle(bundle)
     across = (
         [finding for _, finding in run_cross_bundle_rules([summary] * 2, validators()["across"])] if summary else []
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.openshift import OpenShiftVersion, VersionRange
+from opmkit.bundle.validation.openshift import OpenShiftRange, OpenShiftVersion
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from opmkit.bundle.validation.openshift import OpenShiftVersion, VersionRange
     ],
 )
 def test_ranges(text: str, meaning: str) -> None:
-    versions = VersionRange.parse(text)
+    versions = OpenShiftRange.parse(text)
     assert str(versions) == meaning
     assert versions.unsupported_list is (text == "v4.14, v4.12")
 
@@ -47,7 +47,7 @@ def test_ranges(text: str, meaning: str) -> None:
 )
 def test_invalid_ranges(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a version of the form|ends before it begins"):
-        VersionRange.parse(text)
+        OpenShiftRange.parse(text)
 
 
 def test_versions_of_kubernetes() -> None:
@@ -58,6 +58,6 @@ def test_versions_of_kubernetes() -> None:
 
 
 def test_last_version() -> None:
-    assert VersionRange.parse("v4.12").reaches(OpenShiftVersion(9, 0))
-    assert VersionRange.parse("v4.12-v4.14").reaches(OpenShiftVersion(4, 14))
-    assert not VersionRange.parse("v4.12-v4.14").reaches(OpenShiftVersion(4, 15))
+    assert OpenShiftRange.parse("v4.12").reaches(OpenShiftVersion(9, 0))
+    assert OpenShiftRange.parse("v4.12-v4.14").reaches(OpenShiftVersion(4, 14))
+    assert not OpenShiftRange.parse("v4.12-v4.14").reaches(OpenShiftVersion(4, 15))

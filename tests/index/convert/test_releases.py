@@ -25,7 +25,7 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     SourceLocation,
 )
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ OBJECTS, METADATA = [PACKAGE, BUNDLE_OBJECT, BUNDLE_OBJECT], [PACKAGE, CSV_METAD
     ("release", "expected"), [("1.27", OBJECTS), ("1.28", METADATA), ("1.45", METADATA), ("1.46", OBJECTS)]
 )
 def test_bundles_with_an_image_have_metadata_from_1_28_to_1_45(release: str, expected: list[str]) -> None:
-    compat = Compat.parse(release)
+    compat = CatalogCompat.parse(release)
     assert types(bundle_in_release(bundle(), compat)) == expected
     assert types(database_in_release(Blobs(bundles=(bundle(),)), compat).bundles[0]) == expected
     assert types(catalog_in_release(Blobs(bundles=(bundle(),)), compat).bundles[0]) == OBJECTS
@@ -74,12 +74,12 @@ def test_bundles_with_an_image_have_metadata_from_1_28_to_1_45(release: str, exp
 
 def test_an_invalid_csv_stays_an_object() -> None:
     invalid = bundle(csv={"kind": "ClusterServiceVersion", "spec": {"keywords": 1}})
-    assert types(bundle_in_release(invalid, Compat(39))) == [PACKAGE, BUNDLE_OBJECT]
-    assert types(database_in_release(Blobs(bundles=(invalid,)), Compat(39)).bundles[0]) == OBJECTS
+    assert types(bundle_in_release(invalid, CatalogCompat(39))) == [PACKAGE, BUNDLE_OBJECT]
+    assert types(database_in_release(Blobs(bundles=(invalid,)), CatalogCompat(39)).bundles[0]) == OBJECTS
 
 
 def package_of(blob: BundleBlob, release: str) -> JsonValue:
-    return bundle_in_release(blob, Compat.parse(release)).properties[0].value
+    return bundle_in_release(blob, CatalogCompat.parse(release)).properties[0].value
 
 
 def test_releases_of_bundles_exist_since_1_62() -> None:
@@ -105,19 +105,19 @@ DEPRECATIONS = DeprecationsBlob("reef", (Deprecation(PACKAGE, "", "old"),))
 @pytest.mark.parametrize(("release", "keys"), [("1.27", "schema package entries"), ("1.31", "entries package schema")])
 def test_deprecations_are_custom_documents_before_1_32(release: str, keys: str) -> None:
     located = replace(DEPRECATIONS, location=SourceLocation("reef.json"))
-    blobs = catalog_in_release(Blobs(deprecations=(located,)), Compat.parse(release))
+    blobs = catalog_in_release(Blobs(deprecations=(located,)), CatalogCompat.parse(release))
     (other,) = blobs.others
     assert (blobs.deprecations, other.schema, " ".join(other.content)) == ((), "olm.deprecations", keys)
     yaml = replace(DEPRECATIONS, location=SourceLocation("reef.yaml"))
-    (sorted_other,) = catalog_in_release(Blobs(deprecations=(yaml,)), Compat(26)).others
+    (sorted_other,) = catalog_in_release(Blobs(deprecations=(yaml,)), CatalogCompat(26)).others
     assert list(sorted_other.content) == ["entries", "package", "schema"]
-    assert catalog_in_release(Blobs(deprecations=(DEPRECATIONS,)), Compat(32)).deprecations == (DEPRECATIONS,)
+    assert catalog_in_release(Blobs(deprecations=(DEPRECATIONS,)), CatalogCompat(32)).deprecations == (DEPRECATIONS,)
 
 
 def test_migrated_directories_only_contain_packages_before_1_68() -> None:
     stray = ChannelBlob("stable", "stray")
     blobs = Blobs((PackageBlob("reef"),), (stray,), (bundle(),), (DEPRECATIONS,), (OtherBlob("notes", "", "reef", {}),))
-    assert migrated_index(blobs, Compat(68)) == blobs
-    assert migrated_index(blobs, Compat(67)) == Blobs((PackageBlob("reef"),), (), (bundle(),))
-    assert types(migrated_index(blobs, Compat(45)).bundles[0]) == METADATA
-    assert types(migrated_index(blobs, Compat(29)).bundles[0]) == OBJECTS
+    assert migrated_index(blobs, CatalogCompat(68)) == blobs
+    assert migrated_index(blobs, CatalogCompat(67)) == Blobs((PackageBlob("reef"),), (), (bundle(),))
+    assert types(migrated_index(blobs, CatalogCompat(45)).bundles[0]) == METADATA
+    assert types(migrated_index(blobs, CatalogCompat(29)).bundles[0]) == OBJECTS

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.pictures.filter import GraphFilter
 from opmkit.index.pictures.mermaid import render_mermaid
 
@@ -45,7 +45,7 @@ def test_deprecations_and_with_v0_semantics_unused_edges_are_marked() -> None:
 
 
 def test_opm_1_26_draws_entries_in_catalog_order() -> None:
-    lines = render_mermaid(REEF, compat=Compat.OPM_1_26).text.splitlines()
+    lines = render_mermaid(REEF, compat=CatalogCompat.OPM_1_26).text.splitlines()
     assert lines[5:] == [
         f"      {V0}",
         f"      {V1}",
@@ -99,7 +99,7 @@ def test_hostile_names_stay_within_labels_and_identifiers() -> None:
         r"|  (  )?end"
         r"|style [\w.+~:@/-]+ fill:\S+|class [\w.+~:@,/-]+ \w+"
     )
-    for compat in map(Compat.parse, ("1.26", "1.47", "newest")):
+    for compat in map(CatalogCompat.parse, ("1.26", "1.47", "newest")):
         text = render_mermaid(hostile_catalog(), compat=compat).text
         assert [line for line in text.splitlines() if not valid_line.fullmatch(line)] == []
         assert "script>" in text

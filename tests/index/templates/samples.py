@@ -11,7 +11,7 @@ import pytest
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.templates.document import TemplateFile
@@ -63,7 +63,7 @@ def template(value: Any, name: str = "t.yaml") -> TemplateFile:
 def render(
     value: Any,
     type_: TemplateType | None = None,
-    compat: Compat = Compat.NEWEST,
+    compat: CatalogCompat = CatalogCompat.NEWEST,
     level: MigrationLevel = MigrationLevel.NONE,
 ) -> Blobs:
     file = template(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.write import to_json
 from opmkit.index.templates.composite import Builder, BuildOptions, Component, build_components, parse_components
 
@@ -32,7 +32,7 @@ def parse(root: Path, *components: dict[str, Any], **config: Any) -> list[Compon
     return parse_components(
         template({"schema": "olm.composite.catalogs", "catalogs": catalogs}, "catalogs.yaml"),
         template({"schema": "olm.composite", "components": list(components)}, "config.yaml"),
-        Compat.OPM_1_26,
+        CatalogCompat.OPM_1_26,
     )
 
 

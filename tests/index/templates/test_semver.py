@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Icon
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.templates.render import TemplateType
 
 from .samples import SVG, image, render, render_error, semver
@@ -46,7 +46,7 @@ def test_highest_patch_replaces_that_of_the_previous_minor_version_and_skips_all
 
 def test_update_edges_of_earlier_releases() -> None:
     def of(release: str) -> dict[str, tuple[str, ...]]:
-        return edges(render(semver(**BOTH, fast=SIX_VERSIONS), compat=Compat.parse(release)), "fast-v1")
+        return edges(render(semver(**BOTH, fast=SIX_VERSIONS), compat=CatalogCompat.parse(release)), "fast-v1")
 
     newest = of("newest")
     assert of("1.26") == of("1.36") == of("1.61") == newest
@@ -87,15 +87,15 @@ def test_package_has_icon_and_description_of_the_head_of_the_default_channel() -
 
 
 def test_opm_1_26_generates_minor_channels_by_default_and_no_description() -> None:
-    blobs = render(semver(generateMajorChannels=True, candidate=("1.0.0",)), compat=Compat.OPM_1_26)
+    blobs = render(semver(generateMajorChannels=True, candidate=("1.0.0",)), compat=CatalogCompat.OPM_1_26)
     assert [channel.name for channel in blobs.channels] == ["candidate-v1", "candidate-v1.0"]
     (package,) = blobs.packages
     assert (package.icon, package.description, package.default_channel) == (None, "", "candidate-v1.0")
     both = semver(**BOTH, candidate=("9.0.0",), fast=("1.0.0",), stable=("1.1.0", "1.0.0"))
-    assert render(both, compat=Compat.OPM_1_26).packages[0].default_channel == "stable-v1.1"
+    assert render(both, compat=CatalogCompat.OPM_1_26).packages[0].default_channel == "stable-v1.1"
     neither = semver(generateMajorChannels=False, generateMinorChannels=False, fast=("1.0.0",))
     with pytest.raises(InvalidCatalog, match="no channels to generate"):
-        render(neither, compat=Compat.OPM_1_26)
+        render(neither, compat=CatalogCompat.OPM_1_26)
 
 
 def test_all_findings_are_collected_with_their_lines() -> None:

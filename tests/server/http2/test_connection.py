@@ -12,7 +12,16 @@ import pytest
 
 from opmkit.server.grpc_calls import GrpcDispatcher
 from opmkit.server.http2.connection import Connection
-from opmkit.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, FrameType, Setting, pack_frame, settings_frame
+from opmkit.server.http2.frames import (
+    PREFACE,
+    ErrorCode,
+    Flag,
+    Frame,
+    FrameType,
+    SettingsParameter,
+    pack_frame,
+    settings_frame,
+)
 from opmkit.server.rpc import MethodHandler
 from opmkit.server.settings import ConnectionLimits
 from tests.kit.h2peer import END, MemoryTransport
@@ -38,7 +47,7 @@ class Client:
         self._encoder = hpack.Encoder()
 
     def greet(self, **values: int) -> Client:
-        self.send(PREFACE, settings_frame({Setting[name.upper()]: value for name, value in values.items()}))
+        self.send(PREFACE, settings_frame({SettingsParameter[name.upper()]: value for name, value in values.items()}))
         self.transport.frames()
         return self
 
@@ -125,7 +134,9 @@ def test_trailers_do_not_need_a_window() -> None:
 
 def test_last_value_of_a_setting_is_applied(client: Client) -> None:
     client.call(1, "/a/stream")  # fills the window of the stream
-    values = b"".join(struct.pack(">HI", Setting.INITIAL_WINDOW_SIZE, size) for size in (2**31 - 1, 0, 65_535))
+    values = b"".join(
+        struct.pack(">HI", SettingsParameter.INITIAL_WINDOW_SIZE, size) for size in (2**31 - 1, 0, 65_535)
+    )
     frames = client.send(pack_frame(FrameType.SETTINGS, 0, 0, values))
     assert [frame.type for frame in frames] == [FrameType.SETTINGS]
     too_many = client.send(pack_frame(FrameType.SETTINGS, 0, 0, values * 22))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.server.http2.frames import ErrorCode, Flag, FrameType, Setting, pack_frame, settings_frame
+from opmkit.server.http2.frames import ErrorCode, Flag, FrameType, SettingsParameter, pack_frame, settings_frame
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
 from tests.kit.server import Server, call, channel
@@ -97,7 +97,9 @@ def empty_settings(_peer: Peer) -> Iterator[bytes]:
 
 def full_settings(_peer: Peer) -> Iterator[bytes]:
     """Settings frames of the maximum size."""
-    entries = b"".join(Setting.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + number(index % 2) for index in range(2730))
+    entries = b"".join(
+        SettingsParameter.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + number(index % 2) for index in range(2730)
+    )
     return repeat(pack_frame(FrameType.SETTINGS, 0, 0, entries))
 
 
@@ -106,8 +108,10 @@ def windows_of_stalled_streams(peer: Peer) -> Iterator[bytes]:
     requests = [
         open_stream(peer, stream) + pack_frame(FrameType.DATA, 1, stream, LIST_PACKAGES) for stream in range(1, 513, 2)
     ]
-    changes = [settings_frame({Setting.INITIAL_WINDOW_SIZE: size}) for size in (0, 1)]
-    return chain([settings_frame({Setting.INITIAL_WINDOW_SIZE: 0})], requests, islice(repeat(b"".join(changes)), 5000))
+    changes = [settings_frame({SettingsParameter.INITIAL_WINDOW_SIZE: size}) for size in (0, 1)]
+    return chain(
+        [settings_frame({SettingsParameter.INITIAL_WINDOW_SIZE: 0})], requests, islice(repeat(b"".join(changes)), 5000)
+    )
 
 
 def empty_data(peer: Peer) -> Iterator[bytes]:
@@ -130,7 +134,7 @@ def data_dribble(peer: Peer) -> Iterator[bytes]:
         + pack_frame(FrameType.WINDOW_UPDATE, 0, stream, number(1)) * 20
         for stream in count(1, 2)
     )
-    return chain([settings_frame({Setting.INITIAL_WINDOW_SIZE: 0})], dribble)
+    return chain([settings_frame({SettingsParameter.INITIAL_WINDOW_SIZE: 0})], dribble)
 
 
 def priorities(_peer: Peer) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from opmkit.server.http2.frames import (
     Flag,
     Frame,
     FrameType,
-    Setting,
+    SettingsParameter,
     pack_frame,
     settings_frame,
 )
@@ -75,7 +75,7 @@ class Windows:
                 self._connection += frame.number()
             elif frame.type == FrameType.SETTINGS and not frame.flags & Flag.ACK and not size % 6:
                 for key, value in struct.iter_unpack(">HI", frame.payload):
-                    self._initial = value if key == Setting.INITIAL_WINDOW_SIZE else self._initial
+                    self._initial = value if key == SettingsParameter.INITIAL_WINDOW_SIZE else self._initial
 
     def received(self, frame: Frame) -> None:
         """Check that content fits."""

@@ -13,7 +13,16 @@ import pytest
 
 from opmkit.index.grpc_api import request_class
 from opmkit.server.grpc_calls import MAX_ERROR_LENGTH
-from opmkit.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, FrameType, Setting, pack_frame, settings_frame
+from opmkit.server.http2.frames import (
+    PREFACE,
+    ErrorCode,
+    Flag,
+    Frame,
+    FrameType,
+    SettingsParameter,
+    pack_frame,
+    settings_frame,
+)
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
 from tests.kit.server import PATIENCE, Server, call, channel
@@ -92,7 +101,7 @@ def test_content_is_sent_as_far_as_the_window_allows(peer: Peer) -> None:
             if len(received) == 3:
                 peer.send(pack_frame(FrameType.WINDOW_UPDATE, 0, 1, (2).to_bytes(4, "big")))
             elif len(received) == 5:
-                peer.send(settings_frame({Setting.INITIAL_WINDOW_SIZE: 1000}))
+                peer.send(settings_frame({SettingsParameter.INITIAL_WINDOW_SIZE: 1000}))
                 break
     assert (received + peer.answer(1)[0]).endswith(b"shelf")
 
@@ -149,8 +158,8 @@ def number(value: int) -> bytes:
         ([pack_frame(FrameType.SETTINGS, 0, 0, b"12345")], ErrorCode.FRAME_SIZE_ERROR),
         ([pack_frame(FrameType.SETTINGS, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
         ([pack_frame(FrameType.SETTINGS, Flag.ACK, 0, b"123456")], ErrorCode.FRAME_SIZE_ERROR),
-        ([settings_frame({Setting.INITIAL_WINDOW_SIZE: 2**31})], ErrorCode.FLOW_CONTROL_ERROR),
-        ([settings_frame({Setting.MAX_FRAME_SIZE: 5})], ErrorCode.PROTOCOL_ERROR),
+        ([settings_frame({SettingsParameter.INITIAL_WINDOW_SIZE: 2**31})], ErrorCode.FLOW_CONTROL_ERROR),
+        ([settings_frame({SettingsParameter.MAX_FRAME_SIZE: 5})], ErrorCode.PROTOCOL_ERROR),
         ([pack_frame(FrameType.PING, 0, 0, b"1")], ErrorCode.FRAME_SIZE_ERROR),
         ([pack_frame(FrameType.WINDOW_UPDATE, 0, 0, number(0))], ErrorCode.PROTOCOL_ERROR),
         ([pack_frame(FrameType.WINDOW_UPDATE, 0, 0, number(2**31 - 1))], ErrorCode.FLOW_CONTROL_ERROR),

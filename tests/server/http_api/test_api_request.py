@@ -8,16 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.server.http_api.api import HEAD_END, Request, RequestError, is_catalog_name, parse_parameters, parse_request
+from opmkit.server.http_api.api import (
+    HEAD_END,
+    HttpRequest,
+    RequestError,
+    is_catalog_name,
+    parse_parameters,
+    parse_request,
+)
 
 
-def parse(*lines: bytes) -> Request:
+def parse(*lines: bytes) -> HttpRequest:
     return parse_request(b"\r\n".join(lines) + HEAD_END)
 
 
 def test_parts_of_a_request() -> None:
     request = parse(b"GET http://host/a%20b?x=1?y HTTP/1.1", b"Host: host", b"A: 1", b"a:  2 ", b"Connection: Close")
-    assert request == Request("GET", "/a%20b", "x=1?y", request.headers, keep_alive=False, chunked=True)
+    assert request == HttpRequest("GET", "/a%20b", "x=1?y", request.headers, keep_alive=False, chunked=True)
     assert request.path == "/a b"
     assert request.headers == {"host": "host", "a": "1, 2", "connection": "Close"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from opmkit.core.errors import DiskError
 from opmkit.server.http_api import content
-from opmkit.server.http_api.content import CatalogContent, open_content
+from opmkit.server.http_api.content import CatalogLines, open_content
 from opmkit.server.json_cache.cache import JsonCache, load_cache
 from tests.kit.catalogd import DOCUMENTS, write_catalog
 
@@ -44,14 +44,14 @@ def read(catalog: Path, cache: JsonCache, directory: Path | None) -> tuple[str, 
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The catalogs that were parsed."""
     found: list[Path] = []
-    write = CatalogContent.write.__func__  # type: ignore[attr-defined]
+    write = CatalogLines.write.__func__  # type: ignore[attr-defined]
 
-    def counting(cls: type[CatalogContent], root: Path) -> CatalogContent:
+    def counting(cls: type[CatalogLines], root: Path) -> CatalogLines:
         found.append(root)
-        content: CatalogContent = write(cls, root)
+        content: CatalogLines = write(cls, root)
         return content
 
-    monkeypatch.setattr(CatalogContent, "write", classmethod(counting))
+    monkeypatch.setattr(CatalogLines, "write", classmethod(counting))
     return found
 
 

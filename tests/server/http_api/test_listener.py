@@ -13,7 +13,7 @@ import pytest
 
 from opmkit.server.acceptor import ReservedPort
 from opmkit.server.http_api.api import CatalogApi
-from opmkit.server.http_api.content import CatalogContent
+from opmkit.server.http_api.content import CatalogLines
 from opmkit.server.http_api.listener import MAX_HEAD
 from opmkit.server.service import LoadedBackend
 from opmkit.server.settings import ConnectionLimits, ServerSettings
@@ -31,16 +31,16 @@ LONG = ConnectionLimits(crowded_idle=PATIENCE)
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogContent]:
+def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogLines]:
     root = write_catalog(tmp_path_factory.mktemp("web") / "catalog")
     large = ("".join(f'{{"schema": "acme.large", "text": "{number:08}{"x" * 8000}"}}\n') for number in range(2000))
     (root / "large.json").write_text("".join(large))
-    with CatalogContent.write(root) as written:
+    with CatalogLines.write(root) as written:
         yield written
 
 
 @contextmanager
-def running(content: CatalogContent, limits: ConnectionLimits) -> Iterator[int]:
+def running(content: CatalogLines, limits: ConnectionLimits) -> Iterator[int]:
     """Run a worker with the web API in a thread, and yield its port."""
     stopped, stop = os.pipe()
     ready, report_ready = os.pipe()
@@ -85,20 +85,20 @@ def receive_line(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("data", [b"", b"GET / HT", GET[:-2], b"GET / HTTP/1.1\r\nA: " + b"a" * 5000])
-def test_requests_that_never_end_are_dropped(content: CatalogContent, data: bytes) -> None:
+def test_requests_that_never_end_are_dropped(content: CatalogLines, data: bytes) -> None:
     with running(content, ConnectionLimits(greeting=0.2)) as port, connect(port) as connection:
         connection.sendall(data)
         assert receive(connection) == b""
 
 
-def test_idle_connections_are_closed_after_a_response(content: CatalogContent) -> None:
+def test_idle_connections_are_closed_after_a_response(content: CatalogLines) -> None:
     limits = ConnectionLimits(crowded_idle=0.3)
     with running(content, limits) as port, connect(port) as connection:
         connection.sendall(b"GET /none HTTP/1.1\r\n" + HOST)
         assert receive(connection).endswith(b"404 page not found\n")
 
 
-def test_idle_connections_give_way_to_new_ones(content: CatalogContent) -> None:
+def test_idle_connections_give_way_to_new_ones(content: CatalogLines) -> None:
     with running(content, ConnectionLimits(connections=2)) as port, connect(port) as first, connect(port) as second:
         for connection in (first, second):
             connection.sendall(b"GET /none HTTP/1.1\r\n" + HOST)
@@ -111,7 +111,7 @@ def test_idle_connections_give_way_to_new_ones(content: CatalogContent) -> None:
         assert receive_line(second) == b"404 page not found\n"
 
 
-def test_connections_with_responses_in_progress_do_not_give_way(content: CatalogContent) -> None:
+def test_connections_with_responses_in_progress_do_not_give_way(content: CatalogLines) -> None:
     with running(content, ConnectionLimits(connections=1)) as port, socket.socket() as busy:
         busy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         busy.connect(("127.0.0.1", port))
@@ -122,7 +122,7 @@ def test_connections_with_responses_in_progress_do_not_give_way(content: Catalog
         assert busy.recv(100)
 
 
-def test_clients_that_do_not_read_are_dropped(content: CatalogContent) -> None:
+def test_clients_that_do_not_read_are_dropped(content: CatalogLines) -> None:
     size = sum(section.length for section in content.everything)
     with running(content, ConnectionLimits(crowded_idle=0.3)) as port, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -136,7 +136,7 @@ def test_clients_that_do_not_read_are_dropped(content: CatalogContent) -> None:
         assert len(receive(connection)) < size
 
 
-def test_pipelined_requests_are_answered_in_order(content: CatalogContent) -> None:
+def test_pipelined_requests_are_answered_in_order(content: CatalogLines) -> None:
     with running(content, LONG) as port, connect(port) as connection:
         closing = b"Connection: close\r\n"
         connection.sendall(
@@ -147,7 +147,7 @@ def test_pipelined_requests_are_answered_in_order(content: CatalogContent) -> No
     assert received.endswith(b"404 page not found\n")
 
 
-def test_requests_with_content_end_the_connection(content: CatalogContent) -> None:
+def test_requests_with_content_end_the_connection(content: CatalogLines) -> None:
     with running(content, LONG) as port, connect(port) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n" + HOST + b"GET ")
         received = receive(connection)
@@ -155,13 +155,13 @@ def test_requests_with_content_end_the_connection(content: CatalogContent) -> No
     assert received.count(b"HTTP/1.1 ") == 1
 
 
-def test_heads_that_are_too_large_are_rejected(content: CatalogContent) -> None:
+def test_heads_that_are_too_large_are_rejected(content: CatalogLines) -> None:
     with running(content, LONG) as port, connect(port) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nA: " + b"a" * (2 * MAX_HEAD))
         assert receive(connection).startswith(b"HTTP/1.1 431 ")
 
 
-def test_large_responses_are_streamed(content: CatalogContent) -> None:
+def test_large_responses_are_streamed(content: CatalogLines) -> None:
     size = sum(section.length for section in content.everything)
     with running(content, LONG) as port:
         with connect(port) as connection:

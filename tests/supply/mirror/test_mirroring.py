@@ -25,7 +25,7 @@ from opmkit.supply.mirror.copy import MAX_TARGET_FAILURES, CopyOptions, MirrorCo
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed
 from opmkit.supply.mirror.locations import DirectoryTarget, RegistryTarget
 from opmkit.supply.mirror.model import MirrorPlan, MirrorReport, MirrorRequest
-from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions, plan_mirror
+from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions, plan_mirror
 from opmkit.supply.mirror.target import RegistryLocation
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def spool() -> Iterator[ManifestSpool]:
 
 
 def plan(
-    source: Source, requests: Sequence[MirrorRequest], spool: ManifestSpool, options: PlanOptions | None = None
+    source: Source, requests: Sequence[MirrorRequest], spool: ManifestSpool, options: MirrorPlanOptions | None = None
 ) -> MirrorPlan:
     return plan_mirror(requests, source, DirectoryTarget(source.path / "target"), spool, options)
 
@@ -154,7 +154,7 @@ def test_sizes_count_shared_content_once(source: Source, spool: ManifestSpool) -
     requests = [source.add("a", ("linux/amd64", "linux/arm64"))]
     requests.append(MirrorRequest(requests[0].reference, (), Reference.parse("quay.io/copy")))
     copy_image(small_image(source.path, {}), source.writable(Reference.parse("quay.io/copy")), None)
-    planned = plan(source, requests, spool, PlanOptions(measure=True))
+    planned = plan(source, requests, spool, MirrorPlanOptions(measure=True))
     first, second = planned.images
     assert first.size == second.size == planned.size == first.missing
     content = {blob.digest: blob.size for blob in first.blobs.values()}
@@ -164,16 +164,16 @@ def test_sizes_count_shared_content_once(source: Source, spool: ManifestSpool) -
 def test_selected_platforms_are_copied_with_the_whole_index(source: Source, spool: ManifestSpool) -> None:
     request = source.add("a", ("linux/amd64", "linux/arm64"))
     platforms = (Platform.parse("linux/arm64"),)
-    planned = plan(source, [request], spool, PlanOptions(platforms))
+    planned = plan(source, [request], spool, MirrorPlanOptions(platforms))
     target = DirectoryTarget(source.path / "target")
     MirrorCopy(planned, source, target, spool).run()
     index = stored(source.path, "a").get_manifest(str(request.reference.digest))
     assert isinstance(index, IndexManifest)
     sizes = [target.repository(request.reference).has_blob(child) for child in index.manifests]
     assert sizes == [False, True]
-    assert plan(source, [request], spool, PlanOptions(platforms)).absent == ()
+    assert plan(source, [request], spool, MirrorPlanOptions(platforms)).absent == ()
     assert len(plan(source, [request], spool).absent) == 1
-    missing = plan(source, [request], spool, PlanOptions((Platform.parse("linux/s390x"),)))
+    missing = plan(source, [request], spool, MirrorPlanOptions((Platform.parse("linux/s390x"),)))
     assert "no image for the selected platforms" in missing.failures[0].error.message
 
 
@@ -194,7 +194,7 @@ def test_attestations_of_selected_platforms_are_copied(source: Source, spool: Ma
     ]
     child = Descriptor(media_types.OCI_MANIFEST, image.digest, image.manifests[0].size, Platform("linux", "amd64"))
     index = source.add_manifest("a", IndexManifest.build([child, *described]))
-    planned = plan(source, [index], spool, PlanOptions((Platform.parse("linux/amd64"),)))
+    planned = plan(source, [index], spool, MirrorPlanOptions((Platform.parse("linux/amd64"),)))
     assert [manifest.digest for manifest in planned.images[0].manifests][:2] == [image.digest, attestation.digest]
 
 
@@ -218,7 +218,7 @@ def test_unreadable_images_are_failures_of_the_plan(source: Source, spool: Manif
 def test_unavailable_registry_is_not_asked_for_all_images(source: Source, spool: ManifestSpool) -> None:
     requests = [source.add(f"image-{number}") for number in range(9)]
     source.failure = RegistryUnavailable("quay.io: connection refused")
-    planned = plan(source, requests, spool, PlanOptions(workers=1))
+    planned = plan(source, requests, spool, MirrorPlanOptions(workers=1))
     assert (len(planned.failures), len(source.asked)) == (9, 3)
 
 
@@ -231,7 +231,7 @@ def test_images_that_a_registry_fails_to_send_do_not_affect_others(source: Sourc
                 raise RegistryUnavailable("quay.io: internal server error")
             return super().repository(reference)
 
-    planned = plan(Unreliable(source.path), requests, spool, PlanOptions(workers=1))
+    planned = plan(Unreliable(source.path), requests, spool, MirrorPlanOptions(workers=1))
     assert (len(planned.images), len(planned.failures)) == (6, 6)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.supply.sign.conftest import NAME, private_key
 
-from opmkit.supply.sign.documents import IN_TOTO, Bundle, Envelope, SimpleSigning, Statement
+from opmkit.supply.sign.documents import IN_TOTO, Envelope, SigstoreBundle, SimpleSigning, Statement
 from opmkit.supply.sign.errors import InvalidSignature
 
 DIGEST = "sha256:" + "a" * 64
@@ -37,7 +37,7 @@ def test_documents_round_trip() -> None:
     assert Statement.parse(STATEMENT.encode(), DIGEST) == STATEMENT
     envelope = Envelope.sign(STATEMENT.encode(), private_key("ecdsa"))
     assert Envelope.parse(envelope.encode()) == envelope
-    assert Bundle.parse(Bundle(envelope, "hint").encode()) == Bundle(envelope, "hint")
+    assert SigstoreBundle.parse(SigstoreBundle(envelope, "hint").encode()) == SigstoreBundle(envelope, "hint")
 
 
 def test_pre_authentication_encoding() -> None:
@@ -123,7 +123,7 @@ def test_malformed_envelopes(raw: bytes, problem: str) -> None:
         Envelope.parse(raw)
 
 
-BUNDLE = Bundle(Envelope.parse(ENVELOPE)).encode()
+BUNDLE = SigstoreBundle(Envelope.parse(ENVELOPE)).encode()
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ BUNDLE = Bundle(Envelope.parse(ENVELOPE)).encode()
 )
 def test_malformed_bundles(raw: bytes, problem: str) -> None:
     with pytest.raises(InvalidSignature, match=problem):
-        Bundle.parse(raw)
+        SigstoreBundle.parse(raw)
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(json.loads(BUNDLE) | json.loads(ENVELOPE), JSON)))
 def test_any_json_parses_or_is_rejected(document: dict[str, Any]) -> None:
     raw = json.dumps({**json.loads(BUNDLE), **json.loads(ENVELOPE), **document}).encode()
-    for parse in (Bundle.parse, Envelope.parse, SimpleSigning.parse, lambda raw: Statement.parse(raw, DIGEST)):
+    for parse in (SigstoreBundle.parse, Envelope.parse, SimpleSigning.parse, lambda raw: Statement.parse(raw, DIGEST)):
         try:
             parse(raw)
         except InvalidSignature:

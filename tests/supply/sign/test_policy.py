@@ -12,7 +12,7 @@ from tests.supply.sign.conftest import Signed, private_key
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository
 from opmkit.imagetools.spec.fields import Fields
-from opmkit.supply.sign.errors import InvalidKey, InvalidPolicy, VerificationFailed
+from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
 from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity
 from opmkit.supply.sign.policy import SignaturePolicy
@@ -148,7 +148,7 @@ def test_names_in_signatures(rule: dict[str, str], image: Reference, identity: s
     ],
 )
 def test_malformed_policies(document: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidPolicy, match=problem) as caught:
+    with pytest.raises(InvalidSignaturePolicy, match=problem) as caught:
         policy(tmp_path, document)
     assert caught.value.hint
 

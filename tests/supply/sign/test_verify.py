@@ -31,8 +31,8 @@ from opmkit.supply.sign.documents import (
     BUNDLE_V03,
     MAX_PAYLOAD_SIZE,
     SIGN_PREDICATE,
-    Bundle,
     Envelope,
+    SigstoreBundle,
     SimpleSigning,
     Statement,
 )
@@ -162,7 +162,7 @@ def test_signature_of_another_image(signed: Signed) -> None:
     payload = SimpleSigning(NAME, other).encode()
     attach_payload(signed, payload, KEY.sign(payload))
     statement = Statement(other, SIGN_PREDICATE, {})
-    bundle = Bundle(Envelope.sign(statement.encode(), KEY), KEY.public_key.hint)
+    bundle = SigstoreBundle(Envelope.sign(statement.encode(), KEY), KEY.public_key.hint)
     attach_bundle(signed.repository, signed.image, bundle.encode(), SIGN_PREDICATE)
     assert f"1 of another image: {other}" in reason(signed)
     assert "1 it is about another image" in reason(signed)

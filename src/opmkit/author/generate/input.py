@@ -31,7 +31,7 @@ _MAX_LISTS = 10
 
 
 @dataclass(frozen=True)
-class SourceDocument:
+class InputDocument:
     """A document of a file or stream.
 
     Attributes:
@@ -63,7 +63,7 @@ class InputObject:
     """
 
     value: dict[str, Any]
-    document: SourceDocument
+    document: InputDocument
     path: FieldPath = ()
 
     @property
@@ -173,8 +173,8 @@ def _read_objects(raw: bytes, name: str, *, lenient: bool = False) -> Iterator[I
             )
 
 
-def _source(raw: bytes, name: str, number: int, document: Document) -> SourceDocument:
-    return SourceDocument(name, number, raw.count(b"\n", 0, document.start) + 1, raw[document.start : document.end])
+def _source(raw: bytes, name: str, number: int, document: Document) -> InputDocument:
+    return InputDocument(name, number, raw.count(b"\n", 0, document.start) + 1, raw[document.start : document.end])
 
 
 def _is_object(value: dict[str, Any]) -> bool:

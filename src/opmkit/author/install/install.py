@@ -1,4 +1,4 @@
-"""Installation of an OLM release."""
+"""Installation and removal of an OLM release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opmkit.author.install.release import Release
-    from opmkit.author.run.waiting import Deadline, Reporter
+    from opmkit.author.run.waiting import Reporter, WaitDeadline
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
 
@@ -37,7 +37,9 @@ _MAX_NAMES = 5
 T = TypeVar("T")
 
 
-def install_release(cluster: Cluster, release: Release, deadline: Deadline, reporter: Reporter) -> list[ObjectStatus]:
+def install_release(
+    cluster: Cluster, release: Release, deadline: WaitDeadline, reporter: Reporter
+) -> list[ObjectStatus]:
     """Install a release, or complete an installation that failed, and wait until OLM runs.
 
     Raises:
@@ -92,7 +94,7 @@ def _is_applied(obj: Object) -> bool:
 class _Installation:
     cluster: Cluster
     release: Release
-    deadline: Deadline
+    deadline: WaitDeadline
     reporter: Reporter
     applied: list[Object] = field(default_factory=list)
 
@@ -201,7 +203,9 @@ PACKAGES_API = "v1.packages.operators.coreos.com"
 """APIService of the package server, which OLM creates. Without its server it blocks the deletion of namespaces."""
 
 
-def uninstall_release(cluster: Cluster, release: Release, deadline: Deadline, reporter: Reporter) -> list[ObjectStatus]:
+def uninstall_release(
+    cluster: Cluster, release: Release, deadline: WaitDeadline, reporter: Reporter
+) -> list[ObjectStatus]:
     """Delete the objects of a release, wait until they are gone, and return those that existed.
 
     OLM's own custom objects and the CRDs are deleted first, while OLM still runs and can remove finalizers.

@@ -1,4 +1,4 @@
-"""The objects of an OLM release."""
+"""OLM releases: their sources and objects."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ImageUse:
+class ImageField:
     """An image that a document names.
 
     Attributes:
@@ -77,7 +77,7 @@ class UnpinnableUse:
     path: FieldPath
 
 
-Finding: TypeAlias = ImageUse | EmbeddedFile | UnpinnableUse
+Finding: TypeAlias = ImageField | EmbeddedFile | UnpinnableUse
 ImageFinder = Callable[["JsonValue"], Iterator[Finding]]
 """Finds the images in a document. It raises InvalidField for a field of the wrong type."""
 
@@ -122,12 +122,12 @@ def text(value: JsonValue, path: FieldPath) -> str:
 
 def use_at(
     value: Mapping[str, JsonValue], key: str, path: FieldPath, role: Role, name: str, owner: str = ""
-) -> Iterator[ImageUse]:
+) -> Iterator[ImageField]:
     """Yield the image in a member of a mapping, if there is one; raise InvalidField if it is not a string."""
     whole = text(value.get(key), (*path, key))
     image = whole.strip()
     if image:
-        yield ImageUse(image, role, name, (*path, key), whole.index(image), owner)
+        yield ImageField(image, role, name, (*path, key), whole.index(image), owner)
 
 
 RELATED_IMAGE_PREFIX = "RELATED_IMAGE_"
@@ -187,12 +187,12 @@ def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
     annotated = list(_find_annotations(value, path, recursive=kind != CRD_KIND))
     yield from found
     if found:
-        uses = [use for use in (*found, *annotated) if isinstance(use, ImageUse)]
+        uses = [use for use in (*found, *annotated) if isinstance(use, ImageField)]
         yield from _find_equal(value, path, {use.image for use in uses if "/" in use.image}, {use.path for use in uses})
     yield from annotated
 
 
-def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[FieldPath]) -> Iterator[ImageUse]:
+def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[FieldPath]) -> Iterator[ImageField]:
     """Yield the strings outside of annotations that equal one of the images and are not ``known``.
 
     In containers, the image can be a part of a string, such as the argument ``--image=IMAGE``. Images without a slash
@@ -202,7 +202,7 @@ def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[
         in_container = not _CONTAINERS.keys().isdisjoint(path)
         for image, start in _words(value) if in_container else [(value, 0)]:
             if image in images and path not in known:
-                yield ImageUse(image, Role.VALUE, format_path(path), path, start)
+                yield ImageField(image, Role.VALUE, format_path(path), path, start)
     elif isinstance(value, dict):
         for key, member in value.items():
             if (*path[-1:], key) != ("metadata", "annotations"):
@@ -264,7 +264,7 @@ def _find_annotations(value: JsonValue, path: FieldPath, *, recursive: bool) -> 
             yield from _find_annotations(item, (*path, number), recursive=True)
 
 
-def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[ImageUse]:
+def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[ImageField]:
     """Yield the image in the annotation ``containerImage``, and references with host and tag or digest in others.
 
     Annotations that contain JSON are skipped: ``alm-examples`` and others are input of other programs.
@@ -279,7 +279,7 @@ def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[Ima
             continue
         for image, start in _words(value):
             if len(image) <= _MAX_REFERENCE and _FULL_REFERENCE.fullmatch(image):
-                yield ImageUse(image, Role.ANNOTATION, key, (*path, key), start)
+                yield ImageField(image, Role.ANNOTATION, key, (*path, key), start)
 
 
 def _words(value: str) -> Iterator[tuple[str, int]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from opmkit.author.pin.object_images import RELATED_IMAGE_PREFIX, RELATED_IMAGES, ImageUse, Role, find_object_images
+from opmkit.author.pin.object_images import RELATED_IMAGE_PREFIX, RELATED_IMAGES, ImageField, Role, find_object_images
 from opmkit.author.pin.pinnable_file import PinnableFile
 from opmkit.author.pin.related_images_mode import RelatedImagesMode
 from opmkit.documents.source_nodes import find_node
@@ -52,7 +52,7 @@ class PinResult:
 
     files: Mapping[str, bytes]
     images: tuple[PinnedImage, ...]
-    related_images: tuple[RelatedImage, ...]
+    related_images: tuple[RelatedImageEntry, ...]
     warnings: tuple[str, ...]
 
 
@@ -118,7 +118,7 @@ def _edit(
     *,
     images: Mapping[str, str],
     csv: PinnableDocument | None,
-    entries: Sequence[RelatedImage],
+    entries: Sequence[RelatedImageEntry],
 ) -> bytes:
     """Return the text of a document with pinned images and, if it is the CSV, further related images."""
     added = None
@@ -143,7 +143,7 @@ _SPEC, _KEY = RELATED_IMAGES
 
 
 def add_related_images(
-    text: str, root: yaml.Node, value: JsonValue, entries: Sequence[RelatedImage]
+    text: str, root: yaml.Node, value: JsonValue, entries: Sequence[RelatedImageEntry]
 ) -> tuple[TextEdit, JsonValue] | None:
     """Return the edit of the text that adds entries, and the new value; None if the document has no spec.
 
@@ -169,7 +169,7 @@ def add_related_images(
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedImage:
+class RelatedImageEntry:
     """An entry of the section."""
 
     name: str
@@ -181,8 +181,8 @@ class RelatedImage:
 
 
 def missing_images(
-    uses: Iterable[ImageUse], images: Mapping[str, str], mode: RelatedImagesMode
-) -> tuple[RelatedImage, ...]:
+    uses: Iterable[ImageField], images: Mapping[str, str], mode: RelatedImagesMode
+) -> tuple[RelatedImageEntry, ...]:
     """Return the entries to add to the section, for images with a digest.
 
     An entry has the name of a container, the name of a ``RELATED_IMAGE_`` variable in lower case without the prefix, or
@@ -206,14 +206,14 @@ def missing_images(
             continue
         name = next(name for name in _names(use, image) if taken.get(name, image) == image)
         taken[name] = entries[name] = image
-    return tuple(RelatedImage(name, image) for name, image in entries.items())
+    return tuple(RelatedImageEntry(name, image) for name, image in entries.items())
 
 
-def _new_image(use: ImageUse, images: Mapping[str, str]) -> str:
+def _new_image(use: ImageField, images: Mapping[str, str]) -> str:
     return images.get(use.image, use.image)
 
 
-def _names(use: ImageUse, image: str) -> Iterator[str]:
+def _names(use: ImageField, image: str) -> Iterator[str]:
     """Yield names for an entry, the best one first."""
     name = use.name
     if use.role is Role.ENVIRONMENT:

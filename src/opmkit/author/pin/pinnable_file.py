@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.author.pin.object_images import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse, find_object_images
+from opmkit.author.pin.object_images import EmbeddedFile, ImageField, InvalidField, UnpinnableUse, find_object_images
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class LocatedUse:
     """A place that names an image, and the document and the path that its line is taken from."""
 
-    use: ImageUse
+    use: ImageField
     document: PinnableDocument
     path: FieldPath
 
@@ -133,7 +133,7 @@ class PinnableDocument:
         """Create a document without images; ``line`` is the line to report for all values, 0 for their own lines."""
         self.value = document.value
         self.start, self.end = document.start, document.end
-        self.uses: tuple[ImageUse, ...] = ()
+        self.uses: tuple[ImageField, ...] = ()
         self.embedded: tuple[tuple[FieldPath, PinnableFile], ...] = ()
         self.file = file
         self._body = body
@@ -142,11 +142,11 @@ class PinnableDocument:
 
     def find(self, find: ImageFinder) -> Iterator[str]:
         """Find the images; yield warnings about those that cannot be pinned."""
-        uses: list[ImageUse] = []
+        uses: list[ImageField] = []
         embedded: list[tuple[FieldPath, PinnableFile]] = []
         try:
             for found in find(self.value):
-                if isinstance(found, ImageUse):
+                if isinstance(found, ImageField):
                     uses.append(found)
                 elif isinstance(found, EmbeddedFile):
                     with self._prefix_errors(found.path):

@@ -1,4 +1,4 @@
-"""Bundles and catalogs on disk and in images, as sources of images to pin."""
+"""Bundles, catalogs and templates on disk and in images, as sources of images to pin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PROJECT file of kubebuilder and operator-sdk, version 3."""
+"""The PROJECT file of kubebuilder and operator-sdk, version 3, with located errors."""
 
 from __future__ import annotations
 

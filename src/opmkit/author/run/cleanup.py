@@ -8,11 +8,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.author.run.cleanup_plan import Target, is_in_progress, plan_cleanup
+from opmkit.author.run.cleanup_plan import CleanupTarget, is_in_progress, plan_cleanup
 from opmkit.author.run.errors import CleanupFailed
 from opmkit.author.run.hint_terms import OlmSetting
 from opmkit.author.run.objects import condition, items, operator_name, strings, text
-from opmkit.author.run.waiting import Deadline, Pending, TimedOut, wait_until
+from opmkit.author.run.waiting import Pending, TimedOut, WaitDeadline, wait_until
 from opmkit.core.hints import Hint
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import OPERATOR
@@ -51,7 +51,7 @@ def clean_up(
     cluster: Cluster,
     package: str,
     namespace: str,
-    deadline: Deadline,
+    deadline: WaitDeadline,
     reporter: Reporter,
     *,
     delete_crds: bool = True,
@@ -80,7 +80,7 @@ def clean_up(
         plan = plan_cleanup(cluster, namespace, package, delete_crds=delete_crds, delete_groups=delete_groups)
     if plan.is_empty():
         return []
-    removed: list[Target] = []
+    removed: list[CleanupTarget] = []
     for targets, dependents in (
         (plan.subscriptions, ()),
         (plan.definitions, ()),
@@ -95,7 +95,7 @@ def clean_up(
         removed += [*targets, *existing]
     retained = {target.name for target in plan.retained}
     if name := remove_operator_object(cluster, package, namespace, retained, deadline, reporter):
-        removed.append(Target(OPERATOR, name))
+        removed.append(CleanupTarget(OPERATOR, name))
     return [
         *(Removal(each.resource.kind, each.name, each.namespace, RemovalResult.DELETED) for each in removed),
         *(
@@ -106,23 +106,25 @@ def clean_up(
 
 
 def _wait_for_install_plans(
-    cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter
+    cluster: Cluster, targets: Sequence[CleanupTarget], deadline: WaitDeadline, reporter: Reporter
 ) -> None:
     """Wait until OLM has created the objects of InstallPlans, because it does not stop when they are deleted."""
 
-    def check(target: Target) -> bool | Pending:
+    def check(target: CleanupTarget) -> bool | Pending:
         found = _find(cluster, target)
         if found is None or not is_in_progress(found):
             return True
         return Pending(f"OLM to complete {target}, so that it creates nothing later")
 
     with suppress(TimedOut):
-        wait = Deadline(min(MAX_INSTALLATION, deadline.remaining))
+        wait = WaitDeadline(min(MAX_INSTALLATION, deadline.remaining))
         for target in targets:
             wait_until(partial(check, target), wait, reporter)
 
 
-def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter) -> None:
+def _wait_until_gone(
+    cluster: Cluster, targets: Sequence[CleanupTarget], deadline: WaitDeadline, reporter: Reporter
+) -> None:
     for target in targets:
         try:
             wait_until(lambda target=target: _gone(cluster, target), deadline, reporter)  # type: ignore[misc]
@@ -131,7 +133,7 @@ def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Dead
         reporter.finished(f"{target} deleted")
 
 
-def _gone(cluster: Cluster, target: Target) -> bool | Pending:
+def _gone(cluster: Cluster, target: CleanupTarget) -> bool | Pending:
     found = _find(cluster, target)
     if found is None:
         return True
@@ -140,7 +142,7 @@ def _gone(cluster: Cluster, target: Target) -> bool | Pending:
     return Pending(f"{target} to be deleted", _describe(found))
 
 
-def _find(cluster: Cluster, target: Target) -> Object | None:
+def _find(cluster: Cluster, target: CleanupTarget) -> Object | None:
     return cluster.find(target.resource, target.name, target.namespace)
 
 
@@ -152,7 +154,7 @@ def _describe(found: Object) -> str:
     return "; ".join([*parts, *([message] if message else [])])
 
 
-def _failure(cluster: Cluster, targets: Sequence[Target], error: TimedOut) -> CleanupFailed:
+def _failure(cluster: Cluster, targets: Sequence[CleanupTarget], error: TimedOut) -> CleanupFailed:
     remaining = [(target, found) for target in targets if (found := _find(cluster, target)) is not None]
     return CleanupFailed(
         f"not removed completely: {error.message}",
@@ -169,7 +171,12 @@ MAX_WAIT = 15.0
 
 
 def remove_operator_object(
-    cluster: Cluster, package: str, namespace: str, retained: Collection[str], deadline: Deadline, reporter: Reporter
+    cluster: Cluster,
+    package: str,
+    namespace: str,
+    retained: Collection[str],
+    deadline: WaitDeadline,
+    reporter: Reporter,
 ) -> str:
     """Delete the Operator object of a package after OLM has noticed that its components are gone.
 
@@ -183,7 +190,7 @@ def remove_operator_object(
     """
     name = operator_name(package, namespace)
     try:
-        wait = Deadline(min(MAX_WAIT, deadline.remaining))
+        wait = WaitDeadline(min(MAX_WAIT, deadline.remaining))
         if not wait_until(lambda: _is_unused(cluster, name, retained), wait, reporter):
             return ""
     except TimedOut:  # OLM lists objects that do not exist any more

@@ -54,7 +54,7 @@ _PUBLISHERS = frozenset({CONTROLLED_BY, "operator-sdk"})
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CleanupTarget:
     """An object to remove; ``namespace`` is "" for one of the cluster."""
 
     resource: Resource
@@ -86,14 +86,14 @@ class CleanupPlan:
         retained: objects that are not removed, each with the reason.
     """
 
-    in_progress: list[Target] = field(default_factory=list)
-    subscriptions: list[Target] = field(default_factory=list)
-    definitions: list[Target] = field(default_factory=list)
-    installation: list[Target] = field(default_factory=list)
-    dependents: list[Target] = field(default_factory=list)
-    catalog: list[Target] = field(default_factory=list)
-    groups: list[Target] = field(default_factory=list)
-    retained: dict[Target, str] = field(default_factory=dict)
+    in_progress: list[CleanupTarget] = field(default_factory=list)
+    subscriptions: list[CleanupTarget] = field(default_factory=list)
+    definitions: list[CleanupTarget] = field(default_factory=list)
+    installation: list[CleanupTarget] = field(default_factory=list)
+    dependents: list[CleanupTarget] = field(default_factory=list)
+    catalog: list[CleanupTarget] = field(default_factory=list)
+    groups: list[CleanupTarget] = field(default_factory=list)
+    retained: dict[CleanupTarget, str] = field(default_factory=dict)
 
     def is_empty(self) -> bool:
         """Return whether nothing belongs to the package; an OperatorGroup alone does not."""
@@ -137,8 +137,8 @@ class _Planner:
         self._add_groups(subscriptions, delete=delete_groups)
         return self.result
 
-    def _target(self, resource: Resource, name: str) -> Target:
-        return Target(resource, name, self.namespace if resource.namespaced else "")
+    def _target(self, resource: Resource, name: str) -> CleanupTarget:
+        return CleanupTarget(resource, name, self.namespace if resource.namespaced else "")
 
     def _find_versions(self, subscriptions: Sequence[Object]) -> list[Object]:
         """Return the ClusterServiceVersions that the Subscriptions refer to, or that OLM records as of the package."""
@@ -173,7 +173,7 @@ class _Planner:
         names = dict.fromkeys([*(name for csv in versions for name in owned_crds(csv)), *created])
         others = self._owners_elsewhere({name_of(each) for each in versions}) if names and delete else {}
         for name in names:
-            target = Target(CRD, name)
+            target = CleanupTarget(CRD, name)
             if not delete:
                 self.result.retained[target] = "deletion of CustomResourceDefinitions is disabled"
             elif owner := others.get(name):
@@ -181,9 +181,9 @@ class _Planner:
             else:
                 self.result.definitions.append(target)
 
-    def _find_cluster_objects(self, plans: Sequence[Object]) -> list[Target]:
+    def _find_cluster_objects(self, plans: Sequence[Object]) -> list[CleanupTarget]:
         """Return the objects of the cluster, such as ClusterRoles, which OLM creates but does not remove."""
-        found: list[Target] = []
+        found: list[CleanupTarget] = []
         for step in _created(plans):
             group, version, kind = (text(step, name) for name in ("group", "version", "kind"))
             try:
@@ -193,7 +193,7 @@ class _Planner:
                     raise
                 continue
             if not resource.namespaced and resource != CRD:
-                found.append(Target(resource, text(step, "name")))
+                found.append(CleanupTarget(resource, text(step, "name")))
         return list(dict.fromkeys(found))
 
     def _owners_elsewhere(self, versions: Collection[str]) -> dict[str, str]:
@@ -222,7 +222,7 @@ class _Planner:
                 continue  # the names of two packages can result in the same name
             labels = get_field(found, "metadata", "labels") or {}
             ours = labels.get(MANAGED_BY_LABEL) == CONTROLLED_BY or text(found, "spec", "publisher") in _PUBLISHERS
-            target = Target(CATALOG_SOURCE, name, namespace)
+            target = CleanupTarget(CATALOG_SOURCE, name, namespace)
             if not ours:
                 self.result.retained[target] = "not created to run this package"
                 continue
@@ -234,9 +234,9 @@ class _Planner:
     def _add_servers(self, namespace: str, uid: str) -> None:
         for resource in (POD, CONFIG_MAP):
             owned = (each for each in self.cluster.list(resource, namespace) if is_owned_by(each, uid))
-            self.result.catalog += [Target(resource, name_of(each), namespace) for each in owned]
+            self.result.catalog += [CleanupTarget(resource, name_of(each), namespace) for each in owned]
 
-    def _labelled(self, catalog: str) -> list[Target]:
+    def _labelled(self, catalog: str) -> list[CleanupTarget]:
         """Return pods and ConfigMaps of an earlier attempt whose CatalogSource does not exist any more."""
         labels = {MANAGED_BY_LABEL: CONTROLLED_BY, INSTANCE_LABEL: catalog}
         return [

@@ -11,14 +11,14 @@ from opmkit.author.run.preflight import check_namespace, check_not_installed
 from opmkit.author.run.resources import build_catalog_source, build_operator_group, build_subscription
 from opmkit.author.run.rollout import Rollout
 from opmkit.author.run.serving import ServedCatalog, serve_catalog
-from opmkit.author.run.session import Session
+from opmkit.author.run.session import OperatorSession
 from opmkit.core.errors import OpmkitError
 from opmkit.kube.resources import OPERATOR_GROUP
 
 if TYPE_CHECKING:
     from opmkit.author.run.install_mode import InstallMode
     from opmkit.author.run.operator_version import OperatorVersion
-    from opmkit.author.run.waiting import Deadline, Reporter
+    from opmkit.author.run.waiting import Reporter, WaitDeadline
     from opmkit.kube import Cluster
 
 
@@ -63,7 +63,7 @@ class InstalledOperator:
 
 
 def install_operator(
-    cluster: Cluster, request: InstallRequest, namespace: str, deadline: Deadline, reporter: Reporter
+    cluster: Cluster, request: InstallRequest, namespace: str, deadline: WaitDeadline, reporter: Reporter
 ) -> InstalledOperator:
     """Install a version and wait until it runs.
 
@@ -81,7 +81,7 @@ def install_operator(
     groups = cluster.list(OPERATOR_GROUP, namespace)
     group = check_operator_groups(groups, operator.name, supported, request.mode, namespace)
     mode = choose_install_mode(operator.name, supported, request.mode, namespace) if not group or request.mode else None
-    session = Session(cluster, namespace, operator.package, deadline, reporter)
+    session = OperatorSession(cluster, namespace, operator.package, deadline, reporter)
     session.involve(bundle_image=operator.image)
     try:
         source = cluster.create(build_catalog_source(operator.package, namespace, request.catalog.options))

@@ -17,7 +17,7 @@ from opmkit.kube.resources import CSV, INSTALL_PLAN, JOB, POD, SUBSCRIPTION
 
 if TYPE_CHECKING:
     from opmkit.author.run.operator_version import OperatorVersion
-    from opmkit.author.run.session import Session
+    from opmkit.author.run.session import OperatorSession
     from opmkit.kube.resources import Object
 
 RESOLUTION_GRACE = 5.0
@@ -33,7 +33,7 @@ class Rollout:
         former_plan: name of the InstallPlan that the Subscription had before, "" for none.
     """
 
-    session: Session
+    session: OperatorSession
     operator: OperatorVersion
     subscription: str
     catalog_namespace: str

@@ -19,7 +19,7 @@ from opmkit.kube.resources import CATALOG_SOURCE, CONFIG_MAP, POD
 if TYPE_CHECKING:
     from opmkit.author.run.registry_pod import PodOptions
     from opmkit.author.run.resources import InjectedBundles
-    from opmkit.author.run.session import Session
+    from opmkit.author.run.session import OperatorSession
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
@@ -38,7 +38,7 @@ class ServedCatalog:
     options: PodOptions
 
 
-def serve_catalog(session: Session, catalog_source: Object, catalog: ServedCatalog) -> Object:
+def serve_catalog(session: OperatorSession, catalog_source: Object, catalog: ServedCatalog) -> Object:
     """Start the pod for a catalog, connect the CatalogSource to it, and return the CatalogSource.
 
     Raises:

@@ -18,7 +18,7 @@ from opmkit.kube.resources import CSV, INSTALL_PLAN
 
 if TYPE_CHECKING:
     from opmkit.author.run.diagnosis import Problem
-    from opmkit.author.run.waiting import Deadline, Reporter
+    from opmkit.author.run.waiting import Reporter, WaitDeadline
     from opmkit.core.errors import OpmkitError
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
@@ -33,7 +33,7 @@ _HINTS = {
 
 
 @dataclass
-class Session:
+class OperatorSession:
     """One installation or upgrade.
 
     Attributes:
@@ -44,7 +44,7 @@ class Session:
     cluster: Cluster
     namespace: str
     package: str
-    deadline: Deadline
+    deadline: WaitDeadline
     reporter: Reporter
     objects: Involved = field(init=False)
     created: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ from opmkit.author.run.registry_pod import DEFAULT_IMAGE
 from opmkit.author.run.resources import POD_ANNOTATION, InjectedBundles, is_empty_index
 from opmkit.author.run.rollout import Rollout
 from opmkit.author.run.serving import ServedCatalog, config_map_names, remove_former, serve_catalog
-from opmkit.author.run.session import Session
+from opmkit.author.run.session import OperatorSession
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import Hint
 from opmkit.index.fbc.blobs import Blobs
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opmkit.author.run.operator_version import OperatorVersion
     from opmkit.author.run.registry_pod import PodOptions
-    from opmkit.author.run.waiting import Deadline, Reporter
+    from opmkit.author.run.waiting import Reporter, WaitDeadline
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
@@ -57,7 +57,7 @@ class UpgradeRequest:
 
 
 def upgrade_operator(
-    cluster: Cluster, request: UpgradeRequest, namespace: str, deadline: Deadline, reporter: Reporter
+    cluster: Cluster, request: UpgradeRequest, namespace: str, deadline: WaitDeadline, reporter: Reporter
 ) -> InstalledOperator:
     """Add a version to the catalog of an installed operator, upgrade to it, and wait until it runs.
 
@@ -78,7 +78,7 @@ def upgrade_operator(
     blobs = present.with_bundle(request, channel)
     injected = InjectedBundles(present.index, (*present.injected, *filter(None, [operator.image])))
     options = request.options if request.options.image else replace(request.options, image=present.pod_image)
-    session = Session(cluster, namespace, operator.package, deadline, reporter)
+    session = OperatorSession(cluster, namespace, operator.package, deadline, reporter)
     session.involve(
         catalog_source=name_of(source),
         catalog_namespace=namespace_of(source),

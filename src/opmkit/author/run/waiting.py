@@ -73,7 +73,7 @@ class TimedOut(OlmError):
 
 
 @dataclass(frozen=True)
-class Deadline:
+class WaitDeadline:
     """The time that an operation may take, in seconds from the creation of this object."""
 
     seconds: float
@@ -89,7 +89,7 @@ class Deadline:
         return max(0.0, self.end - time.monotonic())
 
 
-def wait_until(check: Callable[[], T | Pending], deadline: Deadline, reporter: Reporter) -> T:
+def wait_until(check: Callable[[], T | Pending], deadline: WaitDeadline, reporter: Reporter) -> T:
     """Call ``check`` until it returns something else than Pending, and return that.
 
     Responses of an overloaded or restarting API server are ignored until the deadline.

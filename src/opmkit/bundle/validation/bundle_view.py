@@ -34,7 +34,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ManifestView:
     """A file of a bundle and its content."""
 
     path: str
@@ -103,18 +103,18 @@ class BundleView:
     csv_decode_mode: DecodeMode | None = None
     memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def manifest(self, path: str) -> Manifest:
+    def manifest(self, path: str) -> ManifestView:
         """Return the file at a path.
 
         Raises:
             KeyError: if the file does not exist.
         """
-        key = (Manifest, path)
+        key = (ManifestView, path)
         if key not in self.memo:
-            self.memo[key] = Manifest(path, self.contents.read(self.files[path]))
-        return cast("Manifest", self.memo[key])
+            self.memo[key] = ManifestView(path, self.contents.read(self.files[path]))
+        return cast("ManifestView", self.memo[key])
 
-    def files_in(self, directory: str, *, recursive: bool = False) -> Iterator[Manifest]:
+    def files_in(self, directory: str, *, recursive: bool = False) -> Iterator[ManifestView]:
         """Yield the files in a directory, "" for the root, sorted by path."""
         key = (BundleView.files_in, directory, recursive)
         if key not in self.memo:
@@ -124,7 +124,7 @@ class BundleView:
         return map(self.manifest, cast("list[str]", self.memo[key]))
 
     @cached_property
-    def annotations_file(self) -> Manifest | None:
+    def annotations_file(self) -> ManifestView | None:
         """The first file in ``metadata/`` that has a mapping ``annotations``."""
         if "metadata" not in self.directories:
             return None
@@ -146,22 +146,22 @@ class BundleView:
         return posixpath.normpath(f"/{path}").lstrip("/")
 
     @cached_property
-    def manifests(self) -> tuple[Manifest, ...]:
+    def manifests(self) -> tuple[ManifestView, ...]:
         """The files in the manifests directory, sorted by name."""
         return tuple(self.files_in(self.manifests_directory))
 
     @cached_property
-    def csvs(self) -> tuple[Manifest, ...]:
+    def csvs(self) -> tuple[ManifestView, ...]:
         """The ClusterServiceVersions among the manifests."""
         return tuple(manifest for manifest in self.manifests if manifest.kind == CSV_KIND)
 
     @cached_property
-    def csv(self) -> Manifest | None:
+    def csv(self) -> ManifestView | None:
         """The first ClusterServiceVersion."""
         return self.csvs[0] if self.csvs else None
 
     @cached_property
-    def crds(self) -> tuple[Manifest, ...]:
+    def crds(self) -> tuple[ManifestView, ...]:
         """The CustomResourceDefinitions among the manifests."""
         return tuple(manifest for manifest in self.manifests if manifest.kind == CRD_KIND)
 
@@ -176,7 +176,7 @@ class BundleView:
         return mapping(self.csv.metadata.get("annotations")) if self.csv else {}
 
 
-def _annotations(file: Manifest) -> dict[str, str] | None:
+def _annotations(file: ManifestView) -> dict[str, str] | None:
     values = file.object.get("annotations")
     if not isinstance(values, dict):
         return None

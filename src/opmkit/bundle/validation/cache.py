@@ -1,4 +1,4 @@
-"""Cache of validation results, keyed by the digest of the bundle."""
+"""Caches of validation results, of bundles and of single files, keyed by digest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.cross_bundle import BundleSummary
+from opmkit.bundle.validation.cross_bundle import ComparedBundle
 from opmkit.bundle.validation.dependencies import compiler_version
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule_registry import extension_versions
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Check
 
-    FileCheck: TypeAlias = Callable[[Manifest], Iterable[Finding]]
-    FileSelector: TypeAlias = Callable[[BundleView], Iterable[Manifest]]
+    FileCheck: TypeAlias = Callable[[ManifestView], Iterable[Finding]]
+    FileSelector: TypeAlias = Callable[[BundleView], Iterable[ManifestView]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ def decode_result(
     return ValidationResult(target, findings, name, error, hint or Hint(), package=package, summary=summary)
 
 
-def _summary(value: Mapping[str, Any], target: str) -> BundleSummary:
+def _summary(value: Mapping[str, Any], target: str) -> ComparedBundle:
     fields: dict[str, Any] = {
         name: tuple(member) if isinstance(member, list) else member for name, member in value.items()
     }
-    return BundleSummary(**{**fields, "target": target})
+    return ComparedBundle(**{**fields, "target": target})
 
 
 def _finding(value: Mapping[str, Any]) -> Finding:
@@ -102,7 +102,7 @@ def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:
     return decorate
 
 
-def _findings(manifest: Manifest, check_file: FileCheck) -> tuple[Finding, ...]:
+def _findings(manifest: ManifestView, check_file: FileCheck) -> tuple[Finding, ...]:
     memo = manifest.content.memo
     if check_file not in memo:
         memo[check_file] = tuple(check_file(manifest))

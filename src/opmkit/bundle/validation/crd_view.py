@@ -11,7 +11,7 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.validation.cache import each_file
-from opmkit.bundle.validation.node import Node
+from opmkit.bundle.validation.node import ValueNode
 from opmkit.bundle.validation.structural_schema import schema_findings
 from opmkit.documents.lenient import mapping
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Check
 
 
@@ -27,7 +27,7 @@ V1 = "apiextensions.k8s.io/v1"
 V1BETA1 = "apiextensions.k8s.io/v1beta1"
 
 
-def known_crds(bundle: BundleView) -> Iterator[Manifest]:
+def known_crds(bundle: BundleView) -> Iterator[ManifestView]:
     """Return the CustomResourceDefinitions with a supported apiVersion."""
     return (manifest for manifest in bundle.crds if manifest.api_version in (V1, V1BETA1))
 
@@ -36,29 +36,29 @@ def known_crds(bundle: BundleView) -> Iterator[Manifest]:
 class Crd:
     """A CustomResourceDefinition, of version ``v1`` or else ``v1beta1``."""
 
-    root: Node
+    root: ValueNode
     is_v1: bool
 
     @classmethod
-    def from_manifest(cls, manifest: Manifest) -> Crd:
+    def from_manifest(cls, manifest: ManifestView) -> Crd:
         """Return the view of a manifest, which manifests with equal content share."""
         memo = manifest.content.memo
         if cls not in memo:
-            memo[cls] = cls(Node(dict(manifest.object)), manifest.api_version == V1)
+            memo[cls] = cls(ValueNode(dict(manifest.object)), manifest.api_version == V1)
         return cast("Crd", memo[cls])
 
     @property
-    def spec(self) -> Node:
+    def spec(self) -> ValueNode:
         """The spec."""
         return self.root.child("spec")
 
     @property
-    def group(self) -> Node:
+    def group(self) -> ValueNode:
         """The API group."""
         return self.spec.child("group")
 
     @property
-    def names(self) -> Node:
+    def names(self) -> ValueNode:
         """The names of the resource."""
         return self.spec.child("names")
 
@@ -68,36 +68,36 @@ class Crd:
         return self.names.child("plural").text
 
     @property
-    def singular(self) -> Node:
+    def singular(self) -> ValueNode:
         """The singular, which defaults to the kind in lower case."""
         return _defaulted(self.names.child("singular"), self.names.child("kind").text.lower())
 
     @property
-    def list_kind(self) -> Node:
+    def list_kind(self) -> ValueNode:
         """The kind of lists, which defaults to the kind with ``List`` appended."""
         kind = self.names.child("kind").text
         return _defaulted(self.names.child("listKind"), f"{kind}List" if kind else "")
 
     @property
-    def scope(self) -> Node:
+    def scope(self) -> ValueNode:
         """The scope, which defaults to Namespaced in ``v1beta1``."""
         return _defaulted(self.spec.child("scope"), "" if self.is_v1 else "Namespaced")
 
     @cached_property
-    def versions(self) -> tuple[Node, ...]:
+    def versions(self) -> tuple[ValueNode, ...]:
         """The versions; in ``v1beta1``, the field ``version`` if there is no list."""
         listed = tuple(self.spec.child("versions").children())
         single = self.spec.child("version")
         if listed or self.is_v1 or not single.text:
             return listed
-        return (Node({"name": single.text, "served": True, "storage": True}, single.path, "spec.versions[0]"),)
+        return (ValueNode({"name": single.text, "served": True, "storage": True}, single.path, "spec.versions[0]"),)
 
     @property
-    def version(self) -> Node:
+    def version(self) -> ValueNode:
         """The version at the top level, which defaults to the first of the list; ``v1`` has only the list."""
-        first = self.versions[0].child("name") if self.versions else Node(None)
-        own = Node(None) if self.is_v1 else self.spec.child("version")
-        return own if own.text else Node(first.value, first.path, "spec.version")
+        first = self.versions[0].child("name") if self.versions else ValueNode(None)
+        own = ValueNode(None) if self.is_v1 else self.spec.child("version")
+        return own if own.text else ValueNode(first.value, first.path, "spec.version")
 
     @property
     def preserves_unknown_fields(self) -> bool:
@@ -116,7 +116,7 @@ class Crd:
         return any(has_default(node.child("openAPIV3Schema")) for node in self.schemas.present)
 
     @cached_property
-    def schema_findings(self) -> tuple[tuple[Node, list[Finding]], ...]:
+    def schema_findings(self) -> tuple[tuple[ValueNode, list[Finding]], ...]:
         """The schemas with their problems; empty if unknown fields are preserved, where any schema is valid."""
         if self.preserves_unknown_fields:
             return ()
@@ -142,19 +142,19 @@ class Crd:
         if not self.is_v1:
             return VersionedField(self.spec.child(top), per_version)
         if not per_version or any(node.value != per_version[0].value for node in per_version):
-            return VersionedField(Node(None), per_version)
-        return VersionedField(Node(per_version[0].value, per_version[0].path, f"spec.{top}"), ())
+            return VersionedField(ValueNode(None), per_version)
+        return VersionedField(ValueNode(per_version[0].value, per_version[0].path, f"spec.{top}"), ())
 
 
 @dataclass(frozen=True)
 class VersionedField:
     """A field that is either at the top level, for all versions, or in each version."""
 
-    top: Node
-    per_version: tuple[Node, ...]
+    top: ValueNode
+    per_version: tuple[ValueNode, ...]
 
     @property
-    def present(self) -> tuple[Node, ...]:
+    def present(self) -> tuple[ValueNode, ...]:
         """The values that are set."""
         return tuple(node for node in (self.top, *self.per_version) if node.present)
 
@@ -165,15 +165,15 @@ class VersionedField:
         return first not in (None, []) and all(node.value == first for node in self.per_version)
 
 
-def _defaulted(node: Node, default: str) -> Node:
-    return node if node.text else Node(default or None, node.path, node.field)
+def _defaulted(node: ValueNode, default: str) -> ValueNode:
+    return node if node.text else ValueNode(default or None, node.path, node.field)
 
 
 def crd_check(check_crd: Callable[[Crd], Iterable[Finding]]) -> Check:
     """Turn a check of one CRD into a check of the bundle. The result must depend only on the content."""
 
     @wraps(check_crd)
-    def check(manifest: Manifest) -> Iterable[Finding]:
+    def check(manifest: ManifestView) -> Iterable[Finding]:
         return check_crd(Crd.from_manifest(manifest))
 
     return each_file(known_crds)(check)
@@ -184,14 +184,14 @@ _SINGLE = ("not", "items", "additionalProperties", "additionalItems")
 _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
-def named_subschemas(schema: Node, keyword: str) -> Iterator[tuple[str, Node]]:
+def named_subschemas(schema: ValueNode, keyword: str) -> Iterator[tuple[str, ValueNode]]:
     """Yield name and schema of each member of a keyword such as ``properties``."""
     holder = schema.child(keyword)
     for name, value in mapping(holder.value).items():
-        yield name, Node(value, (*holder.path, name), f"{holder.field}[{name}]")
+        yield name, ValueNode(value, (*holder.path, name), f"{holder.field}[{name}]")
 
 
-def subschemas(schema: Node) -> Iterator[Node]:
+def subschemas(schema: ValueNode) -> Iterator[ValueNode]:
     """Yield the schemas directly below a schema, for all keywords."""
     for keyword in _SINGLE:
         yield schema.child(keyword)
@@ -202,7 +202,7 @@ def subschemas(schema: Node) -> Iterator[Node]:
             yield subschema
 
 
-def has_default(schema: Node) -> bool:
+def has_default(schema: ValueNode) -> bool:
     """Return True if the schema, or one nested in it, has a default."""
     pending, seen = [schema], set()
     while pending:

@@ -26,7 +26,7 @@ VALIDATOR = "across"
 
 
 @dataclass(frozen=True, slots=True)
-class BundleSummary:
+class ComparedBundle:
     """Fields of a bundle for cross-bundle rules, empty if absent.
 
     ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, "" if it is
@@ -49,7 +49,7 @@ class BundleSummary:
     annotations_file: str = ""
 
     @classmethod
-    def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> BundleSummary | None:
+    def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> ComparedBundle | None:
         """Return the summary of a bundle, or None if it has no package or no ClusterServiceVersion with a name."""
         from opmkit.bundle.validation.csv_view import Csv  # slow to import: API types, not needed for cached results
 
@@ -89,10 +89,10 @@ def _parse(version: str) -> Version:
         return tolerant_version("0")
 
 
-BundleFinding: TypeAlias = tuple[BundleSummary, Finding]
+BundleFinding: TypeAlias = tuple[ComparedBundle, Finding]
 """A bundle and a finding about it."""
 
-CrossBundleCheck: TypeAlias = "Callable[[Sequence[BundleSummary]], Iterable[BundleFinding]]"
+CrossBundleCheck: TypeAlias = "Callable[[Sequence[ComparedBundle]], Iterable[BundleFinding]]"
 
 
 def _no_findings(_: object) -> tuple[()]:
@@ -129,9 +129,9 @@ def cross_bundle_rule(
     return register
 
 
-def run_cross_bundle_rules(summaries: Iterable[BundleSummary], rules: Iterable[Rule]) -> Iterator[BundleFinding]:
+def run_cross_bundle_rules(summaries: Iterable[ComparedBundle], rules: Iterable[Rule]) -> Iterator[BundleFinding]:
     """Yield the findings of the cross-bundle rules among ``rules``, each with its bundle."""
-    distinct: dict[str, BundleSummary] = {}
+    distinct: dict[str, ComparedBundle] = {}
     for number, summary in enumerate(summaries):
         distinct.setdefault(summary.digest or f"#{number}", summary)
     for rule in rules:

@@ -18,14 +18,14 @@ from opmkit.documents.fields import describe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.bundle_view import Manifest
+    from opmkit.bundle.validation.bundle_view import ManifestView
     from opmkit.documents.json_value import JsonValue
 
 _INF_OR_NAN = re.compile(rb"\.(?:[iI][nN][fF]|[nN][aA][nN])")  # five times as fast as with IGNORECASE
 _NOT_EMPTY = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
 
 
-def decode_finding(manifest: Manifest) -> Finding | None:
+def decode_finding(manifest: ManifestView) -> Finding | None:
     """Return a finding if the file does not contain an object.
 
     A document that is null or has only comments counts as an object without a kind.
@@ -39,7 +39,7 @@ def decode_finding(manifest: Manifest) -> Finding | None:
     return Finding(f"the file {problem}", manifest.path) if problem else None
 
 
-def read_finding(manifest: Manifest) -> Finding | None:
+def read_finding(manifest: ManifestView) -> Finding | None:
     """Return a finding if the file contains neither a mapping nor null."""
     content = manifest.content
     if content.error is not None:
@@ -53,7 +53,7 @@ def read_finding(manifest: Manifest) -> Finding | None:
     return None
 
 
-def _problem(manifest: Manifest) -> str:
+def _problem(manifest: ManifestView) -> str:
     if not manifest.kind:
         return "has no kind"
     if _INF_OR_NAN.search(manifest.content.raw) and not all(map(math.isfinite, _floats(manifest.content.value))):
@@ -71,7 +71,7 @@ def _floats(value: JsonValue) -> Iterator[float]:
             yield from _floats(member)
 
 
-def decode_as_go(manifest: Manifest, compat: Compat) -> Manifest:
+def decode_as_go(manifest: ManifestView, compat: Compat) -> ManifestView:
     """Return the file as the Go loader decodes it; that of the newest release decodes JSON as YAML."""
     content = manifest.content
     if compat is not Compat.NEWEST or content.error is None or not content.raw.lstrip().startswith(b"{"):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cel_expr_python import cel
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
@@ -113,7 +113,7 @@ class _Parser:
     errors: list[Finding] = field(default_factory=list)
     invalid_constraints: list[Finding] = field(default_factory=list)
 
-    def parse(self, file: Manifest) -> Dependencies | None:
+    def parse(self, file: ManifestView) -> Dependencies | None:
         """Return the dependencies in a file, or None if it has none."""
         value = fields.member(file.object, "dependencies")
         if self.compound and file.name.startswith("dependencies"):
@@ -127,7 +127,7 @@ class _Parser:
             return None
         return Dependencies(file.path, tuple(self.requirements), tuple(self.errors), tuple(self.invalid_constraints))
 
-    def _check_file(self, file: Manifest, value: JsonValue) -> None:
+    def _check_file(self, file: ManifestView, value: JsonValue) -> None:
         if (error := file.content.error) is not None:
             message = f"cannot read the dependencies: {error.problem}"
             self.errors.append(Finding(message, line=error.line, column=error.column))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.bundle.api_types.decode import TypeMismatch
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.documents.content import Content
 
 
@@ -60,12 +60,12 @@ def _load(bundle: BundleView) -> tuple[Finding, ...]:
     return cast("tuple[Finding, ...]", bundle.memo[_load])
 
 
-def type_findings(file: Manifest, decoded: Decoded) -> Iterator[Finding]:
+def type_findings(file: ManifestView, decoded: Decoded) -> Iterator[Finding]:
     """Yield a finding for each value of the wrong type."""
     return (type_finding(file, mismatch) for mismatch in decoded.mismatches)
 
 
-def type_finding(file: Manifest, mismatch: TypeMismatch) -> Finding:
+def type_finding(file: ManifestView, mismatch: TypeMismatch) -> Finding:
     """Return the finding for a value of the wrong type."""
     message = f"{format_path(mismatch.path)} {mismatch.problem}"
     return Finding(message, file.path, mismatch.path, hint=mismatch.hint)
@@ -78,7 +78,7 @@ def subdirectories(bundle: BundleView, directory: str) -> Iterator[Finding]:
             yield Finding(f"{path} is a directory; manifests in it are ignored", path, rule=SUBDIRECTORY)
 
 
-def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Finding]:
+def no_csv(directory: str, files: Sequence[ManifestView]) -> Iterator[Finding]:
     """Yield a finding if no file is a ClusterServiceVersion, or looks like one that cannot be decoded."""
     undecodable = [file for file in files if decode_finding(file)]
     has_csv = any(file.kind == CSV_KIND for file in files if file not in undecodable)
@@ -86,7 +86,7 @@ def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Finding]:
         yield _no_csv(directory)
 
 
-def version_finding(file: Manifest) -> Finding | None:
+def version_finding(file: ManifestView) -> Finding | None:
     """Return a finding if a CustomResourceDefinition has an unknown version."""
     if file.api_version in CRDS:
         return None
@@ -102,7 +102,7 @@ class _Directory:
     path: str
 
     @property
-    def files(self) -> list[Manifest]:
+    def files(self) -> list[ManifestView]:
         """The files that are not hidden, as the loader decodes them."""
         below = self.bundle.files_in(self.path)
         return [decode_as_go(file, self.bundle.compat) for file in below if not file.name.startswith(".")]
@@ -137,7 +137,7 @@ def _load_all(bundle: BundleView) -> Iterator[Finding]:
         yield from no_csv(top.path, top.files)
 
 
-def _type_findings(file: Manifest, compat: Compat) -> Iterator[Finding]:
+def _type_findings(file: ManifestView, compat: Compat) -> Iterator[Finding]:
     if decode_finding(file):
         return
     if file.kind == CSV_KIND:
@@ -192,7 +192,7 @@ def _fatal(directory: _Directory) -> Finding | None:
     return None
 
 
-def _csvs(bundle: BundleView) -> Iterator[Manifest]:
+def _csvs(bundle: BundleView) -> Iterator[ManifestView]:
     """Yield the ClusterServiceVersions at any depth, except in hidden directories."""
     top = bundle.manifests_directory
     for file in bundle.files_in(top, recursive=True):
@@ -209,7 +209,7 @@ def _annotations(bundle: BundleView) -> Iterator[Finding]:
             yield Finding(message, file.path, line=error.line, column=error.column, rule=ANNOTATIONS)
 
 
-def _second_csv(csv: Manifest, first: Manifest) -> Finding:
+def _second_csv(csv: ManifestView, first: ManifestView) -> Finding:
     message = f"{csv.path} and {first.path} are both ClusterServiceVersions; a bundle has exactly one"
     return Finding(message, csv.path, ("kind",), rule=SEVERAL_CSVS)
 
@@ -229,14 +229,14 @@ def decode_csv(content: Content, compat: Compat, mode: DecodeMode | None = None)
     return decode_cached(content.memo, content.value, CSV, mode, _tables(compat))
 
 
-def decode_crd(file: Manifest, compat: Compat, mode: DecodeMode) -> Decoded:
+def decode_crd(file: ManifestView, compat: Compat, mode: DecodeMode) -> Decoded:
     """Decode a CustomResourceDefinition; one with an unknown apiVersion has no fields and no mismatches."""
     struct = CRDS.get(file.api_version)
     content = file.content
     return decode_cached(content.memo, content.value, struct, mode, _tables(compat)) if struct else Decoded({})
 
 
-def decode_object(file: Manifest, mode: DecodeMode) -> Decoded:
+def decode_object(file: ManifestView, mode: DecodeMode) -> Decoded:
     """Decode what all objects have: kind, apiVersion and metadata."""
     return decode_cached(file.content.memo, file.content.value, OBJECT, mode)
 

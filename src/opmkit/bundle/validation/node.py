@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ValueNode:
     """A value of any type, None if absent, and its ``path`` in the document.
 
     ``field`` is the path in the notation of Kubernetes. The API server can store the value in another field.
@@ -28,27 +28,27 @@ class Node:
     path: FieldPath = ()
     field: str = ""
 
-    def child(self, name: str, field: str = "") -> Node:
+    def child(self, name: str, field: str = "") -> ValueNode:
         """Return the member with this name, ignoring case if there is none; ``field`` is its name in the API server."""
         field = field or name
         value = fields.member(mapping(self.value), name)
-        return Node(value, (*self.path, name), f"{self.field}.{field}" if self.field else field)
+        return ValueNode(value, (*self.path, name), f"{self.field}.{field}" if self.field else field)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[ValueNode]:
         """Yield the items of a list."""
         for number, item in enumerate(items(self.value)):
-            yield Node(item, (*self.path, number), f"{self.field}[{number}]")
+            yield ValueNode(item, (*self.path, number), f"{self.field}[{number}]")
 
-    def at(self, *steps: str | int) -> Node:
+    def at(self, *steps: str | int) -> ValueNode:
         """Return the value at a path of names and indexes."""
         node = self
         for step in steps:
             node = node.child(step) if isinstance(step, str) else node._item(step)
         return node
 
-    def _item(self, number: int) -> Node:
+    def _item(self, number: int) -> ValueNode:
         item = items(self.value)[number : number + 1]
-        return Node(item[0] if item else None, (*self.path, number), f"{self.field}[{number}]")
+        return ValueNode(item[0] if item else None, (*self.path, number), f"{self.field}[{number}]")
 
     @property
     def present(self) -> bool:

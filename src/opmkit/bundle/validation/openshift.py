@@ -52,7 +52,7 @@ class OpenShiftVersion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class VersionRange:
+class OpenShiftRange:
     """The OpenShift versions from ``first`` to ``last``, without an end if ``last`` is None.
 
     ``unsupported_list`` is whether the range was written as a list of versions other than 4.5 and 4.6.

@@ -1,4 +1,4 @@
-"""View of an operator directory for rules: its configuration and its versions."""
+"""Operator directories, and their view for rules: configuration and versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.validation.openshift import VERSIONS, VersionRange
+from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftRange
 from opmkit.bundle.versions import tolerant_version
 from opmkit.documents.document import MAX_BYTES
 from opmkit.documents.lenient import items, mapping, scalar_text, text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Check
 
 
@@ -29,7 +29,7 @@ UPDATE_GRAPHS = ("replaces-mode", SEMVER_MODE)
 
 
 @dataclass(frozen=True)
-class OperatorVersion:
+class VersionDirectory:
     """The bundle of an operator in one directory.
 
     Attributes:
@@ -40,9 +40,9 @@ class OperatorVersion:
     """
 
     directory: str
-    csv: Manifest | None = None
-    annotations_file: Manifest | None = None
-    release_config: Manifest | None = None
+    csv: ManifestView | None = None
+    annotations_file: ManifestView | None = None
+    release_config: ManifestView | None = None
 
     @cached_property
     def name(self) -> str:
@@ -100,10 +100,10 @@ class OperatorVersion:
         return text(self.csv_annotations.get("olm.skipRange"))
 
     @cached_property
-    def openshift(self) -> VersionRange | None:
+    def openshift(self) -> OpenShiftRange | None:
         """OpenShift versions for which it is released, None if they are absent or invalid."""
         try:
-            return VersionRange.parse(self.annotations[VERSIONS]) if VERSIONS in self.annotations else None
+            return OpenShiftRange.parse(self.annotations[VERSIONS]) if VERSIONS in self.annotations else None
         except ValueError:
             return None
 
@@ -121,9 +121,9 @@ class Operator:
     """
 
     name: str
-    ci: Manifest | None
-    repository: Manifest | None
-    versions: tuple[OperatorVersion, ...]
+    ci: ManifestView | None
+    repository: ManifestView | None
+    versions: tuple[VersionDirectory, ...]
     templates: frozenset[str]
 
     @classmethod
@@ -160,9 +160,9 @@ class Operator:
         return {text(entry.get("template_name")): entry for entry in entries}
 
     @cached_property
-    def channels(self) -> Mapping[str, list[OperatorVersion]]:
+    def channels(self) -> Mapping[str, list[VersionDirectory]]:
         """The versions in each channel, lowest first."""
-        channels: dict[str, list[OperatorVersion]] = {}
+        channels: dict[str, list[VersionDirectory]] = {}
         for version in self.versions:
             for channel in sorted(version.channels):
                 channels.setdefault(channel, []).append(version)
@@ -170,7 +170,7 @@ class Operator:
 
 
 def _read(bundle: BundleView) -> Operator:
-    by_directory: dict[str, dict[str, Manifest]] = {}
+    by_directory: dict[str, dict[str, ManifestView]] = {}
     templates = set()
     for path in sorted(bundle.files):
         directory, _, rest = path.partition("/")
@@ -190,10 +190,10 @@ def _read(bundle: BundleView) -> Operator:
     )
 
 
-def _version(directory: str, files: Mapping[str, Manifest]) -> OperatorVersion:
+def _version(directory: str, files: Mapping[str, ManifestView]) -> VersionDirectory:
     manifests = [file for path, file in files.items() if path.startswith("manifests/") and file.kind == CSV_KIND]
     others = {path.removesuffix(".yml").removesuffix(".yaml"): file for path, file in files.items()}
-    return OperatorVersion(
+    return VersionDirectory(
         directory,
         manifests[0] if manifests else None,
         others.get("metadata/annotations"),
@@ -201,7 +201,7 @@ def _version(directory: str, files: Mapping[str, Manifest]) -> OperatorVersion:
     )
 
 
-def _find(bundle: BundleView, path: str) -> Manifest | None:
+def _find(bundle: BundleView, path: str) -> ManifestView | None:
     for name in (path, path.removesuffix("yaml") + "yml"):
         if name in bundle.files:
             return bundle.manifest(name)
@@ -218,7 +218,7 @@ def operator_check(check: Callable[[Operator], Iterable[Finding]]) -> Check:
     return cast("Check", check_view)
 
 
-def bundle_check(check: Callable[[Operator, OperatorVersion], Iterable[Finding]]) -> Check:
+def bundle_check(check: Callable[[Operator, VersionDirectory], Iterable[Finding]]) -> Check:
     """Turn a check of each version of an operator into a check of the view of its directory."""
 
     @wraps(check)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Rule
 
 VALIDATOR = "opm-content"
@@ -51,34 +51,34 @@ class OpmContent:
         return media_type(self.bundle, self.directory)
 
     @cached_property
-    def files(self) -> tuple[Manifest, ...]:
+    def files(self) -> tuple[ManifestView, ...]:
         """All files, none for a Helm chart."""
         return () if self.media_type == HELM else tuple(self.bundle.files_in(self.directory))
 
     @cached_property
-    def objects(self) -> tuple[Manifest, ...]:
+    def objects(self) -> tuple[ManifestView, ...]:
         """Files that contain an object."""
         return tuple(file for file in self.files if decode_finding(file) is None)
 
-    def supports(self, file: Manifest) -> bool:
+    def supports(self, file: ManifestView) -> bool:
         """Return whether bundles can contain objects of this kind."""
         return self.media_type != REGISTRY or file.kind in supported_kinds(self.bundle.compat)
 
-    def of_kind(self, kind: str) -> tuple[Manifest, ...]:
+    def of_kind(self, kind: str) -> tuple[ManifestView, ...]:
         """Return the objects of a kind."""
         return tuple(file for file in self.objects if file.kind == kind)
 
     @property
-    def csv(self) -> Manifest | None:
+    def csv(self) -> ManifestView | None:
         """The first ClusterServiceVersion."""
         return next(iter(self.of_kind(CSV_KIND)), None)
 
     @property
-    def others(self) -> tuple[Manifest, ...]:
+    def others(self) -> tuple[ManifestView, ...]:
         """Objects of other supported kinds, of which only the metadata is checked."""
         return tuple(file for file in self.objects if file.kind not in (CSV_KIND, CRD_KIND) and self.supports(file))
 
-    def csv_mismatches(self, file: Manifest) -> tuple[TypeMismatch, ...]:
+    def csv_mismatches(self, file: ManifestView) -> tuple[TypeMismatch, ...]:
         """Return the fields of a ClusterServiceVersion with wrong types; numbers are not accepted as strings."""
         return decode_csv(file.content, self.bundle.compat, DecodeMode.OBJECT).mismatches
 
@@ -100,7 +100,7 @@ class OpmContent:
         validates = self.bundle.compat is Compat.OPMKIT or is_loaded(self.bundle)
         return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if validates else ()
 
-    def _view(self, file: Manifest) -> BundleView:
+    def _view(self, file: ManifestView) -> BundleView:
         directories = frozenset({self.directory} - {""})
         mode = None if file.kind != CSV_KIND or self.csv_mismatches(file) else DecodeMode.OBJECT
         files = {file.path: self.bundle.files[file.path]}

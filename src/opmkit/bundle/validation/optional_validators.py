@@ -84,7 +84,7 @@ class InvalidSelector(BundleError):
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class SelectorRequirement:
     """A requirement on one label.
 
     Attributes:
@@ -114,7 +114,7 @@ class Requirement:
 class Selector:
     """A list of requirements, all of which must be met."""
 
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[SelectorRequirement, ...]
 
     @classmethod
     def parse(cls, text: str) -> Selector:
@@ -123,7 +123,7 @@ class Selector:
         Raises:
             InvalidSelector: with the location, for an invalid selector.
         """
-        requirements: list[Requirement] = []
+        requirements: list[SelectorRequirement] = []
         position, more = 0, bool(text.strip())
         while more:
             match = _REQUIREMENT.match(text, position)
@@ -139,7 +139,7 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-def _requirement(match: re.Match[str], text: str) -> Requirement:
+def _requirement(match: re.Match[str], text: str) -> SelectorRequirement:
     key = match["key"] or match["absent_key"]
     if match["operator"] is not None:
         values = frozenset({match["value"]})
@@ -151,7 +151,7 @@ def _requirement(match: re.Match[str], text: str) -> Requirement:
     if problems:
         raise _invalid(text, f"for {problems[0]}")
     bound = (match["order"], int(match["bound"])) if match["order"] else None
-    return Requirement(
+    return SelectorRequirement(
         key, values, bool(match["absent"]) or match["operator"] == "!=" or match["set"] == "notin", bound
     )
 

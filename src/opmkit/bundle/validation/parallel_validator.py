@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
-from opmkit.bundle.validation.cross_bundle import BundleSummary
+from opmkit.bundle.validation.cross_bundle import ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.core.workers import WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.documents.content import ContentCache
@@ -79,7 +79,7 @@ class ValidatorConfig:
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""
         package = view.annotations.get(PACKAGE, "")
-        summary = BundleSummary.from_bundle(view)
+        summary = ComparedBundle.from_bundle(view)
         view.memo.clear()  # it refers to the view: free the files now, not at the next garbage collection
         return ValidationResult(bundle.target, findings, name, package=package, summary=summary)
 

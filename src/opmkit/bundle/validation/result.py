@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.cross_bundle import BundleSummary
+    from opmkit.bundle.validation.cross_bundle import ComparedBundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ValidationResult(TargetResult):
     """
 
     package: str = ""
-    summary: BundleSummary | None = None
+    summary: ComparedBundle | None = None
 
     def to_dict(self, fail_on: Severity = Severity.ERROR) -> dict[str, Any]:
         """Return the result in JSON types, as reports list it under ``bundles``.

@@ -1,4 +1,4 @@
-"""All rules, by validator and by id."""
+"""All rules, by validator and by id, with those of other distributions."""
 
 from __future__ import annotations
 

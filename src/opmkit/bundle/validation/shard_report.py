@@ -1,4 +1,4 @@
-"""Results of one shard of a validation, as reports contain them, and their merge."""
+"""Results of one shard of a validation with its settings, as reports contain them, and their merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the bundles to validate, and read them."""
+"""Find the bundles to validate, in directories, images and the tags of repositories, and read them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value, waiting
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ def packages(
     registry_flags: RegistryFlags,
     index: Index,
     output: ValueOutput = ValueFormat.TEXT,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the packages of an index
 
@@ -43,7 +43,7 @@ def channels(
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the channels of an index or a package with their heads
 
@@ -60,7 +60,7 @@ def bundles(
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the bundles of an index or a package with their update edges in each channel
 
@@ -72,7 +72,7 @@ def bundles(
     _print_rows(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
-def _load_catalog(registry_flags: RegistryFlags, index: str, compat: Compat) -> Catalog:
+def _load_catalog(registry_flags: RegistryFlags, index: str, compat: CatalogCompat) -> Catalog:
     from opmkit.index.image.source import IndexSource
 
     with waiting(f"Loading {index}"):

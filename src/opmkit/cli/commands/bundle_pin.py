@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.index.image.source import IndexSource
 
 
-class RelatedImages(StrEnum):
+class RelatedImagesFlag(StrEnum):
     """Changes of ``spec.relatedImages``."""
 
     COMPLETE = "complete"
@@ -78,13 +78,13 @@ def pin(
         bool, typer.Option("--check", help="List images without a digest and fail if there are any; changes nothing")
     ] = False,
     related_images: Annotated[
-        RelatedImages,
+        RelatedImagesFlag,
         typer.Option(
             "--related-images",
             help="What to do with spec.relatedImages: complete (add the images that it lacks), create (unless there "
             "is one) or keep",
         ),
-    ] = RelatedImages.COMPLETE,
+    ] = RelatedImagesFlag.COMPLETE,
     pin_flags: PinFlags,
     destination: DestinationFlags,
     output_flags: OutputFlags,

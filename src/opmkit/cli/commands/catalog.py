@@ -239,7 +239,7 @@ def find_providers(
 
       opm catalog find providers water.example.com/v1alpha1/Lagoon --default
     """
-    from opmkit.client import Bundle
+    from opmkit.client import RemoteBundle
     from opmkit.client.queries import group_updates
 
     parts = api.split("/")
@@ -250,7 +250,7 @@ def find_providers(
     with client_flags.connect() as client:
         call = client.get_latest_channel_entries_that_provide if latest else client.get_channel_entries_that_provide
         found = client.get_default_bundle_that_provides(*parts) if default else group_updates(call(*parts))
-    if isinstance(found, Bundle):
+    if isinstance(found, RemoteBundle):
         print_bundle(found, output)
     else:
         print_updates(found, output)

@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.fbc import CompatOption, unsupported_flag
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 
 def dockerfile(
@@ -26,7 +26,7 @@ def dockerfile(
     extra_labels: Annotated[
         list[str] | None, typer.Option("--extra-labels", "-l", metavar="KEY=VALUE,...", help="Additional labels")
     ] = None,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """Write DIR.Dockerfile for an index image with a catalog directory
 
@@ -39,7 +39,7 @@ def dockerfile(
 
     if binary_image and base_image:
         raise conflicting_flags("--binary-image", "--base-image", ctx.command_path)
-    if builder_image and not compat.has(Change.TWO_STAGES):
+    if builder_image and not compat.has(ReleaseChange.TWO_STAGES):
         raise unsupported_flag("--builder-image", compat)
     path = dockerfile_path(directory)
     content = CatalogDockerfile(
@@ -50,11 +50,11 @@ def dockerfile(
     write_dockerfile(content, path)
 
 
-def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tuple[str, str]:
+def _select_images(base: str, builder: str, binary: str, compat: CatalogCompat) -> tuple[str, str]:
     """Return the base image, and the builder image or ""."""
     from opmkit.index.image.dockerfile import DEFAULT_IMAGE
 
-    if not compat.has(Change.TWO_STAGES):
+    if not compat.has(ReleaseChange.TWO_STAGES):
         return binary or base or DEFAULT_IMAGE, ""
     if binary:
         print_warning("--binary-image is deprecated: use --base-image and --builder-image")

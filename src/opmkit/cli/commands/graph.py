@@ -14,7 +14,7 @@ from opmkit.cli.output.console import print_bytes, waiting
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import CompatOption, encode_mermaid
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def render_graph(
     draw_v0_semantics: Annotated[
         bool, typer.Option("--draw-v0-semantics", help="Mark skipped bundles, and updates that are never used")
     ] = False,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
     registry_flags: RegistryFlags,
 ) -> None:
     """Print the update graphs of indexes, which may be invalid, as mermaid text

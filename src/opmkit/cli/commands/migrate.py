@@ -13,7 +13,7 @@ from opmkit.cli.output.console import progress, waiting
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CatalogOutput, CompatOption, MigrateLevel, blob_encoder, parse_level
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 
 def migrate(
@@ -22,7 +22,7 @@ def migrate(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="New or empty directory for the catalog")],
     output: CatalogOutput = CatalogFormat.JSON,
     migrate_level: MigrateLevel = "",
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
     registry_flags: RegistryFlags,
 ) -> None:
     """Convert an index to a directory with a file-based catalog, one file per package

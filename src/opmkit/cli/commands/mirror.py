@@ -166,7 +166,7 @@ def mirror(
     from opmkit.supply.mirror.copy import CopyOptions
     from opmkit.supply.mirror.locations import find_layout_source
     from opmkit.supply.mirror.mirror import open_mirror
-    from opmkit.supply.mirror.plan import PlanOptions
+    from opmkit.supply.mirror.plan import MirrorPlanOptions
     from opmkit.supply.mirror.target import parse_location, parse_name_in_target
 
     location, part = parse_location(to), Shard.parse(shard) if shard else None
@@ -203,7 +203,7 @@ def mirror(
             if failures:
                 raise typer.Exit(INCOMPLETE)
             return
-        plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
+        plan_options = MirrorPlanOptions(platforms, measure=dry_run, workers=workers)
         distribution = stack.enter_context(mirror_distribution(executor, part, location, max_nested_paths))
         with waiting(f"Preparing {index}"):
             opened = stack.enter_context(

@@ -24,7 +24,7 @@ from opmkit.cli.output.fbc import (
     unsupported_flag,
 )
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def render(
         ),
     ] = "",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
     shard: ShardOption = "",
     executor_flags: ExecutorFlags,
     registry_flags: RegistryFlags,
@@ -82,7 +82,7 @@ def render(
 
     if migrate and migrate_level:
         raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
-    if migrate and not compat.has(Change.MIGRATE):
+    if migrate and not compat.has(ReleaseChange.MIGRATE):
         raise unsupported_flag("--migrate", compat)
     options = RenderOptions(
         level=MigrationLevel.ALL if migrate else parse_level(migrate_level, compat),

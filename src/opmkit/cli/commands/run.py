@@ -17,7 +17,7 @@ from opmkit.cli.flags.olm import (
     AddModeOption,
     CaSecretOption,
     InstallModeOption,
-    PodFlags,
+    RegistryPodFlags,
     Timeout,
     parse_install_mode,
     start_deadline,
@@ -59,7 +59,7 @@ def run_bundle(
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
     cluster_flags: ClusterFlags,
-    pod_flags: PodFlags,
+    pod_flags: RegistryPodFlags,
     registry_flags: RegistryFlags,
     ca_secret_name: CaSecretOption = "",
     mode: AddModeOption = "",
@@ -104,7 +104,7 @@ def bundle_upgrade(
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
     cluster_flags: ClusterFlags,
-    pod_flags: PodFlags,
+    pod_flags: RegistryPodFlags,
     registry_flags: RegistryFlags,
     ca_secret_name: CaSecretOption = "",
     mode: AddModeOption = "",
@@ -145,7 +145,7 @@ def package_manifests(
     output: Output = OutputFormat.TEXT,
     progress_flags: ProgressFlags,
     cluster_flags: ClusterFlags,
-    pod_flags: PodFlags,
+    pod_flags: RegistryPodFlags,
 ) -> None:
     """Install an operator from a directory of package manifests, and wait until it runs
 

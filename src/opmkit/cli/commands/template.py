@@ -69,12 +69,12 @@ def add(
 
       opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
-    from opmkit.index.templates.edit.apply import AddOptions
+    from opmkit.index.templates.edit.apply import TemplateAddOptions
     from opmkit.index.templates.edit.apply import add as add_to_template
     from opmkit.index.templates.edit.template import EditableTemplate
 
     _check_exists(template)
-    options = AddOptions(
+    options = TemplateAddOptions(
         tuple(channel or ()), edge_flags.options(ctx), create_channel, base, overwrite, default_channel
     )
     added = _read_bundle(bundle, registry_flags, ctx.command_path)

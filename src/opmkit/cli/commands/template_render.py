@@ -13,7 +13,7 @@ from opmkit.cli.output.console import Output, OutputFormat, format_count, print_
 from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version, render_cache
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from opmkit.index.templates.repository.images import LockMode
@@ -104,7 +104,7 @@ def render(
         bool,
         typer.Option("--check", help="Write nothing; list the files that are not up to date, and exit with 1 if any"),
     ] = False,
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
     output: Output = OutputFormat.TEXT,
     registry_flags: RegistryFlags,
 ) -> None:

@@ -25,7 +25,7 @@ from opmkit.cli.output.fbc import (
     print_blobs,
 )
 from opmkit.cli.parser.go_commands import given_flags
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import OtherBlob
@@ -95,7 +95,7 @@ def render_template(
         TemplateFormat, typer.Option("--output", "-o", help="Output format: json, yaml or mermaid")
     ] = TemplateFormat.JSON,
     migrate_level: MigrateLevel = "",
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
     composite_flags: CompositeFlags,
     registry_flags: RegistryFlags,
 ) -> None:
@@ -155,7 +155,7 @@ def _build_composite(
     composite_flags: CompositeFlags,
     output: TemplateFormat,
     level: MigrationLevel,
-    compat: Compat,
+    compat: CatalogCompat,
     registry_flags: RegistryFlags,
 ) -> None:
     """Build the catalogs of a composite template."""

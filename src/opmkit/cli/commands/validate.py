@@ -18,7 +18,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import waiting
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 
 
 def validate(
@@ -27,7 +27,7 @@ def validate(
     requirement_flags: RequirementFlags,
     report_flags: CatalogReportFlags,
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help=INDEX_HELP)],
-    compat: CompatOption = Compat.NEWEST,
+    compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """Validate a catalog and report each finding with file, line and a hint
 

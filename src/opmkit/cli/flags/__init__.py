@@ -1,1 +1,1 @@
-"""REHOUSE: say what this package is for."""
+"""Flags that several commands share, a module for each subject."""

@@ -16,7 +16,7 @@ from opmkit.cli.output.errors import UsageError, print_warning
 if TYPE_CHECKING:
     from opmkit.author.run.install_mode import InstallMode
     from opmkit.author.run.registry_pod import PodOptions
-    from opmkit.author.run.waiting import Deadline
+    from opmkit.author.run.waiting import WaitDeadline
 
 
 POD_PANEL = "Catalog pod"
@@ -64,7 +64,7 @@ DEFAULT_TIMEOUT = "2m0s"
 
 
 @dataclass(frozen=True, slots=True)
-class PodFlags:
+class RegistryPodFlags:
     """Flags for the pod that serves the catalog, and for the images that the cluster pulls."""
 
     serving_image: Annotated[
@@ -114,11 +114,11 @@ class PodFlags:
         )
 
 
-def start_deadline(timeout: str) -> Deadline:
+def start_deadline(timeout: str) -> WaitDeadline:
     """Return the deadline of a command that starts now; raises UsageError."""
-    from opmkit.author.run.waiting import Deadline
+    from opmkit.author.run.waiting import WaitDeadline
 
-    return Deadline(parse_duration(timeout, "--timeout"))
+    return WaitDeadline(parse_duration(timeout, "--timeout"))
 
 
 def parse_install_mode(text: str) -> InstallMode | None:

@@ -1,1 +1,1 @@
-"""REHOUSE: say what this package is for."""
+"""Help pages, the tree of commands, and shell completion."""

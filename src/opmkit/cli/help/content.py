@@ -26,7 +26,7 @@ OPTIONS_PANEL = "Options"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HelpEntry:
     """A flag, an argument or a command of a help page.
 
     ``name`` is what to type, as in ``--output`` or ``[IMAGE...]``; flags may have a ``short`` name, such as ``-o``, the
@@ -53,9 +53,9 @@ class HelpContent:
     summary: str
     description: str
     examples: tuple[str, ...]
-    commands: tuple[Entry, ...]
-    arguments: tuple[Entry, ...]
-    panels: dict[str, tuple[Entry, ...]]
+    commands: tuple[HelpEntry, ...]
+    arguments: tuple[HelpEntry, ...]
+    panels: dict[str, tuple[HelpEntry, ...]]
 
 
 def describe_command(ctx: Any) -> HelpContent:
@@ -74,13 +74,13 @@ def describe_command(ctx: Any) -> HelpContent:
         summary,
         description,
         tuple(_rename(example, path) for example in examples),
-        tuple(Entry(name, split_help(command.help or "")[0]) for name, command in commands if not command.hidden),
+        tuple(HelpEntry(name, split_help(command.help or "")[0]) for name, command in commands if not command.hidden),
         tuple(_describe_argument(argument) for argument in arguments),
         {panel: tuple(map(_describe_option, options)) for panel, options in panels},
     )
 
 
-def list_commands(command: TyperGroup, path: str) -> Iterator[Entry]:
+def list_commands(command: TyperGroup, path: str) -> Iterator[HelpEntry]:
     """Yield the commands of a group and of the groups in it, with their paths in the group.
 
     Groups that are another path of a group are listed as one entry.
@@ -91,7 +91,7 @@ def list_commands(command: TyperGroup, path: str) -> Iterator[Entry]:
             for entry in list_commands(child, child_path):
                 yield replace(entry, name=f"{name} {entry.name}")
         elif not child.hidden:
-            yield Entry(name, split_help(child.help or "")[0])
+            yield HelpEntry(name, split_help(child.help or "")[0])
 
 
 def canonical_path(path: str) -> str:
@@ -128,15 +128,15 @@ def _name(argument: TyperArgument) -> str:
     return name if argument.nargs == 1 else f"{name}..."
 
 
-def _describe_argument(argument: TyperArgument) -> Entry:
-    return Entry(_name(argument), argument.help or "", default=_default(argument))
+def _describe_argument(argument: TyperArgument) -> HelpEntry:
+    return HelpEntry(_name(argument), argument.help or "", default=_default(argument))
 
 
-def _describe_option(option: TyperOption) -> Entry:
+def _describe_option(option: TyperOption) -> HelpEntry:
     short = [name for name in option.opts if not name.startswith("--")]
     long = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
     value = "" if option.is_flag else _value(option)
-    return Entry(", ".join(long), option.help or "", ", ".join(short), value, _default(option))
+    return HelpEntry(", ".join(long), option.help or "", ", ".join(short), value, _default(option))
 
 
 def _value(option: TyperOption) -> str:

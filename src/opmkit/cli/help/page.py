@@ -15,8 +15,8 @@ from opmkit.cli.help.content import (
     COLORED,
     NO_BREAK,
     PLAIN,
-    Entry,
     HelpContent,
+    HelpEntry,
     Style,
     describe_command,
     format_examples,
@@ -74,7 +74,7 @@ def _format(content: HelpContent, width: int, style: Style, *, is_short: bool) -
         yield from ("", *wrap(f"More {more} with --help-all: {', '.join(omitted)}", width))
 
 
-def _section(heading: str, entries: Sequence[Entry], width: int, style: Style) -> Iterator[str]:
+def _section(heading: str, entries: Sequence[HelpEntry], width: int, style: Style) -> Iterator[str]:
     """Yield a heading and a table of names and descriptions; nothing if there are no entries."""
     if not entries:
         return
@@ -92,14 +92,14 @@ def _section(heading: str, entries: Sequence[Entry], width: int, style: Style) -
         yield from others
 
 
-def _term(entry: Entry) -> str:
+def _term(entry: HelpEntry) -> str:
     """Return the names of a flag, aligned whether it has a short one or not, and of its value."""
     names = f"{entry.short}, {entry.name}".removeprefix(", ").removesuffix(", ")
     names = f"    {names}" if names.startswith("--") else names
     return f"{names} {entry.value}".rstrip()
 
 
-def _description(entry: Entry) -> str:
+def _description(entry: HelpEntry) -> str:
     suffix = f"[default: {entry.default}]" if entry.default else ""
     suffix = suffix.replace(" ", NO_BREAK) if len(suffix) <= _MAX_TERM_WIDTH else suffix
     return f"{entry.text} {suffix}".strip()

@@ -1,1 +1,1 @@
-"""REHOUSE: say what this package is for."""
+"""Output of commands: results on stdout, errors and warnings on stderr."""

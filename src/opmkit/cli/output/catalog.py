@@ -10,7 +10,7 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.client import Bundle, Package
+    from opmkit.client import RemoteBundle, RemotePackage
     from opmkit.client.queries import BundleUpdates
 
 _MAX_VALUE_LENGTH = 200
@@ -26,7 +26,7 @@ def print_updates(rows: Sequence[BundleUpdates], output: ValueFormat) -> None:
     print_table(("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES"), cells)
 
 
-def print_bundles(bundles: Sequence[Bundle], output: ValueFormat) -> None:
+def print_bundles(bundles: Sequence[RemoteBundle], output: ValueFormat) -> None:
     """Print bundles with their update edges and images."""
     if output is not ValueFormat.TEXT:
         print_value([bundle.to_dict() for bundle in bundles], output)
@@ -47,7 +47,7 @@ def print_bundles(bundles: Sequence[Bundle], output: ValueFormat) -> None:
     print_table(header, rows, optional=("IMAGE", "SKIP RANGE", "SKIPS", "PACKAGE"))
 
 
-def print_bundle(bundle: Bundle, output: ValueFormat) -> None:
+def print_bundle(bundle: RemoteBundle, output: ValueFormat) -> None:
     """Print a bundle with all of its fields."""
     if output is not ValueFormat.TEXT:
         print_value(bundle.to_dict(), output)
@@ -70,7 +70,7 @@ def print_bundle(bundle: Bundle, output: ValueFormat) -> None:
     )
 
 
-def print_package(package: Package, output: ValueFormat) -> None:
+def print_package(package: RemotePackage, output: ValueFormat) -> None:
     """Print a package and its channels."""
     if output is not ValueFormat.TEXT:
         print_value(package, output)

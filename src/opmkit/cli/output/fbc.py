@@ -14,7 +14,7 @@ from opmkit.cli.help.flags import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import print_bytes, waiting
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.openshift import OpenShiftVersion
@@ -34,13 +34,13 @@ class CatalogFormat(StrEnum):
 COMPAT_HELP = "Release of Go opm whose results to match, including its defects: newest, or a version such as 1.26"
 
 
-def parse_compat(value: str | Compat) -> Compat:
+def parse_compat(value: str | CatalogCompat) -> CatalogCompat:
     """Return the release of a flag's value or default."""
-    return Compat.parse(str(value))
+    return CatalogCompat.parse(str(value))
 
 
 CompatOption = Annotated[
-    Compat,
+    CatalogCompat,
     typer.Option(
         metavar="VERSION",
         help=COMPAT_HELP,
@@ -61,11 +61,11 @@ MigrateLevel = Annotated[
 ]
 
 
-def parse_level(name: str, compat: Compat = Compat.NEWEST) -> MigrationLevel:
+def parse_level(name: str, compat: CatalogCompat = CatalogCompat.NEWEST) -> MigrationLevel:
     """Return the migration level, none for ""; raises UsageError if it is unknown, or unsupported in a release."""
     from opmkit.index.fbc.migrate import MigrationLevel
 
-    if name and not compat.has(Change.BUNDLE_OBJECTS):
+    if name and not compat.has(ReleaseChange.BUNDLE_OBJECTS):
         raise unsupported_flag("--migrate-level", compat, _migration_hint(compat))
     if name not in [*MigrationLevel, ""]:
         raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
@@ -82,14 +82,14 @@ def parse_openshift_version(text: str, command: str) -> OpenShiftVersion:
         raise UsageError(f"invalid value of --openshift-version: {error}", command) from error
 
 
-def _migration_hint(compat: Compat) -> str:
+def _migration_hint(compat: CatalogCompat) -> str:
     """Return how to get migrated bundles with a release that has no levels."""
-    if compat.has(Change.CSV_METADATA):  # as with the level bundle-object-to-csv-metadata
+    if compat.has(ReleaseChange.CSV_METADATA):  # as with the level bundle-object-to-csv-metadata
         return f"omit --migrate-level: {compat} always replaces the objects of bundle images by olm.csv.metadata"
     return "omit one of the two flags, or use --compat 1.46 or newer"
 
 
-def unsupported_flag(flag: str, compat: Compat, hint: str = "omit one of the two flags") -> UsageError:
+def unsupported_flag(flag: str, compat: CatalogCompat, hint: str = "omit one of the two flags") -> UsageError:
     """Return the error for a flag that contradicts the release to match."""
     return UsageError(f"{flag}: unsupported with --compat {compat}", hint=hint)
 

@@ -1,1 +1,1 @@
-"""REHOUSE: say what this package is for."""
+"""Parsing of command lines: commands of typer with the flags and errors of Go programs."""

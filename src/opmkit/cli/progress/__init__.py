@@ -1,1 +1,1 @@
-"""REHOUSE: say what this package is for."""
+"""Progress of commands: bars, lines and events on stderr."""

@@ -40,7 +40,7 @@ _HINT = "create the archive again"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A regular file in an archive: the offset of its content and its size, in bytes."""
 
     offset: int
@@ -63,7 +63,7 @@ class TarArchive:
         self.location = location
         self._file = file
         weakref.finalize(self, file.close)
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ArchiveMember] = {}
         self._links: dict[str, str] = {}
         for info in _read_headers(file, location):
             self._add(info)
@@ -94,7 +94,7 @@ class TarArchive:
         """Return whether there is a file or link with this path."""
         return name in self._members or name in self._links
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> ArchiveMember:
         """Return the file at a path, following links within the archive; raise InvalidImage if it does not exist."""
         path: str | None = normalize_path(name)
         for _ in range(MAX_LINKS):
@@ -133,7 +133,7 @@ class TarArchive:
         if info.issparse() or info.size < 0:
             raise self.invalid(f"member {shown!r} is not a plain file")
         if info.isreg():
-            self._members[name] = Member(info.offset_data, info.size)
+            self._members[name] = ArchiveMember(info.offset_data, info.size)
         elif info.issym():
             self._links[name] = resolve_link(name, info.linkname)
         elif info.islnk():
@@ -145,7 +145,7 @@ class TarArchive:
 class _MemberContent(io.RawIOBase):
     """The content of one member, read by offset, so that several members can be read concurrently."""
 
-    def __init__(self, archive: TarArchive, descriptor: int, member: Member) -> None:
+    def __init__(self, archive: TarArchive, descriptor: int, member: ArchiveMember) -> None:
         self._archive = archive  # keeps the file open
         self._descriptor = descriptor
         self._position = member.offset

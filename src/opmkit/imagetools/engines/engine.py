@@ -1,4 +1,4 @@
-"""The interface of container engines: docker, podman and buildah."""
+"""The interface of container engines, and the conversion of their errors to ImageToolsErrors."""
 
 from __future__ import annotations
 

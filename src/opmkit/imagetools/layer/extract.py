@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
 from opmkit.imagetools.layer.paths import ancestors, is_related, is_within, normalize_prefixes, resolve_link
-from opmkit.imagetools.layer.reader import Entry, LayerReader
+from opmkit.imagetools.layer.reader import LayerEntry, LayerReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ class _LayerExtractor:
         self._written: set[str] = set()
         self._emptied: set[str] = set()
 
-    def apply(self, entry: Entry, *, keep: bool) -> None:
+    def apply(self, entry: LayerEntry, *, keep: bool) -> None:
         """Apply an entry; without ``keep`` only remove what it hides of lower layers."""
         if entry.kind in {"whiteout", "opaque"}:
             self._remove_lower(entry.path, including_itself=entry.kind == "whiteout")
@@ -86,7 +86,7 @@ class _LayerExtractor:
             if self._has_no_links(target) and stat.S_ISREG(_mode(self._root / target)):
                 path.hardlink_to(self._root / target)
 
-    def _write(self, entry: Entry, path: Path) -> None:
+    def _write(self, entry: LayerEntry, path: Path) -> None:
         with path.open("xb") as output:
             output.writelines(self._layer.content(entry))
             os.fchmod(output.fileno(), entry.mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR)

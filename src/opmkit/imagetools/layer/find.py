@@ -1,4 +1,4 @@
-"""Copy one file out of an image, reading as few layers as possible."""
+"""Find one file of an image, such as the program that it runs, reading as few layers as possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opmkit.imagetools.layer.paths import (
     normalize_prefixes,
     resolve_link,
 )
-from opmkit.imagetools.layer.reader import Entry, LayerReader
+from opmkit.imagetools.layer.reader import LayerEntry, LayerReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,7 +113,7 @@ class _PathSearch:
         self.directories |= directories
         return replace(result, only_file=only_file)
 
-    def _match_path(self, entry: Entry, layer: LayerReader, previous: _SearchResult, copy: Path) -> _SearchResult:
+    def _match_path(self, entry: LayerEntry, layer: LayerReader, previous: _SearchResult, copy: Path) -> _SearchResult:
         if entry.kind == "file":
             layer.count_extracted(entry)
             with copy.open("wb") as output:
@@ -128,7 +128,7 @@ class _PathSearch:
             return replace(previous, hides_lower=True)
         return _SearchResult(hides_lower=True)
 
-    def _match_parent(self, entry: Entry, previous: _SearchResult) -> _SearchResult:
+    def _match_parent(self, entry: LayerEntry, previous: _SearchResult) -> _SearchResult:
         if entry.kind == "directory":
             return previous
         if entry.kind == "symlink" and entry.path not in self.directories and not previous.found:
@@ -137,7 +137,7 @@ class _PathSearch:
         return replace(previous, hides_lower=True)
 
 
-def _implies_directory(entry: Entry, path: str) -> bool:
+def _implies_directory(entry: LayerEntry, path: str) -> bool:
     """Return whether the entry means that there is a directory at the path."""
     return entry.path.startswith(f"{path}/") or (entry.path == path and entry.kind in {"directory", "opaque"})
 

@@ -34,7 +34,7 @@ _MAX_NAME_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """An entry of a layer, with its path relative to the root ("") and without '.' and '..'.
 
     The path of a whiteout is the path that it removes, that of an opaque whiteout the directory that it empties.
@@ -71,7 +71,7 @@ class LayerReader:
     ) -> None:
         self._blob.close()
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LayerEntry]:
         with _decode_errors(self._subject):
             self._stream = _TarStream(decompress(self._blob, self._media_type), self._tracker, self._subject)
             archive = None if self._stream.is_empty() else tarfile.TarFile(fileobj=cast("BinaryIO", self._stream))
@@ -85,7 +85,7 @@ class LayerReader:
             self._stream.finish()
             _drain(self._blob)
 
-    def content(self, entry: Entry) -> Iterator[bytes]:
+    def content(self, entry: LayerEntry) -> Iterator[bytes]:
         """Yield the content of the file that the iteration is at."""
         if self._sparse:
             raise self.invalid(f"unsupported sparse file {entry.path!r}")
@@ -98,7 +98,7 @@ class LayerReader:
             left -= len(data)
             yield data
 
-    def count_extracted(self, entry: Entry) -> None:
+    def count_extracted(self, entry: LayerEntry) -> None:
         """Count an entry that is going to be extracted; raise LimitExceeded."""
         self._tracker.check("file_bytes", entry.size, self._subject)
         self._tracker.add("extracted_bytes", len(entry.path) + entry.size, self._subject)
@@ -113,7 +113,7 @@ class LayerReader:
         archive.members = []  # type: ignore[attr-defined]  # tarfile keeps all of them in memory
         return info
 
-    def _entry(self, info: tarfile.TarInfo) -> Entry | None:
+    def _entry(self, info: tarfile.TarInfo) -> LayerEntry | None:
         if info.size < 0:
             raise self.invalid(f"entry {info.name[:_MAX_NAME_SHOWN]!r} has a negative size")
         path = self.checked_path(info.name)
@@ -135,7 +135,7 @@ class LayerReader:
             path, kind = f"{directory}/{removed}".lstrip("/"), "whiteout"
         if not path and kind not in {"directory", "opaque"}:
             raise self.invalid("the root is not a directory")
-        return Entry(path, kind, info.mode, info.size if kind == "file" else 0, info.linkname)
+        return LayerEntry(path, kind, info.mode, info.size if kind == "file" else 0, info.linkname)
 
     def checked_path(self, name: str) -> str:
         """Return a path without leading '/' and './', as tar reads it; raise InvalidImage if it contains '..'."""

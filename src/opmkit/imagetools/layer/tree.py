@@ -1,4 +1,4 @@
-"""Read files of an image into memory."""
+"""Read files and directories of an image into memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opmkit.imagetools.layer.paths import (
     normalize_prefixes,
     resolve_link,
 )
-from opmkit.imagetools.layer.reader import Entry, LayerReader
+from opmkit.imagetools.layer.reader import LayerEntry, LayerReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class _LayerChanges:
     emptied: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)
 
-    def record(self, entry: Entry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
+    def record(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
         """Record an entry; without ``keep`` only what it hides of lower layers."""
         if entry.kind == "opaque":
             self.emptied.add(entry.path)
@@ -81,7 +81,7 @@ class _LayerChanges:
             if keep and entry.kind != "whiteout":
                 self._add(entry, layer, lower)
 
-    def _add(self, entry: Entry, layer: LayerReader, lower: _Nodes) -> None:
+    def _add(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes) -> None:
         layer.count_extracted(entry)
         node: bytes | _Symlink | None = None
         if entry.kind == "file":

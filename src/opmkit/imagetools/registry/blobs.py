@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.messages import Request
     from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.sessions import OpenResponse
-    from opmkit.imagetools.registry.transport import Transport
+    from opmkit.imagetools.registry.transport import RegistryTransport
 
 _MAX_READ_SIZE = 1 << 20
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-")
@@ -29,7 +29,7 @@ class BlobStream(io.RawIOBase):
     deadline is extended by the bytes read, and excludes the time between reads.
     """
 
-    def __init__(self, transport: Transport, request: Request, size: int, offset: int = 0) -> None:
+    def __init__(self, transport: RegistryTransport, request: Request, size: int, offset: int = 0) -> None:
         """Send the request; raises NotFound and other ImageToolsErrors."""
         self._transport = transport
         self._request = request

@@ -10,7 +10,7 @@ from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.registry.retry import RetryPolicy
-from opmkit.imagetools.registry.transport import Transport
+from opmkit.imagetools.registry.transport import RegistryTransport
 from opmkit.imagetools.registry_config import RegistrySettings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RegistryClient:
         options = options or RegistryOptions()
         self._settings = settings or RegistrySettings()
         self._keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
-        self._transport = Transport(options, retry or RetryPolicy(), self._keychain, self._settings)
+        self._transport = RegistryTransport(options, retry or RetryPolicy(), self._keychain, self._settings)
         self._failed_mirrors: dict[str, OpmkitError] = {}
 
     def resolve_short_name(self, reference: Reference) -> Reference:

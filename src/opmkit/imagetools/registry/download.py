@@ -12,7 +12,7 @@ from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.messages import Request, http_url
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError
-from opmkit.imagetools.registry.transport import Transport
+from opmkit.imagetools.registry.transport import RegistryTransport
 from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def download(url: str, limit: int, options: RegistryOptions) -> bytes:
     location = RepositoryLocation(urlsplit(http_url(url, "", url)).netloc, "")
     request = Request("GET", url, url, Access(location), ok=_STATUSES)
     retry = RetryPolicy()
-    transport = Transport(options, retry, Keychain(helpers=tuple), RegistrySettings())
+    transport = RegistryTransport(options, retry, Keychain(helpers=tuple), RegistrySettings())
     deadline = transport.deadline()
 
     def attempt() -> bytes:

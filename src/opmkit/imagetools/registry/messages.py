@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values."""
+"""HTTP requests and responses as values, and the URLs of a repository (OCI distribution-spec 1.1)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from opmkit.imagetools.spec import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.imagetools.registry.transport import Transport
+    from opmkit.imagetools.registry.transport import RegistryTransport
     from opmkit.imagetools.registry_config import RepositoryLocation
     from opmkit.imagetools.repository import BlobOpener, ImageSource
     from opmkit.imagetools.spec import Manifest
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 class RegistryRepository:
     """A repository of a registry; implements `opmkit.imagetools.repository.Repository`."""
 
-    def __init__(self, transport: Transport, location: RepositoryLocation) -> None:
+    def __init__(self, transport: RegistryTransport, location: RepositoryLocation) -> None:
         """Create a repository, without sending anything yet."""
         self.location = location
         self._transport = transport

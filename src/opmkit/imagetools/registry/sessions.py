@@ -60,7 +60,7 @@ class OpenResponse:
 
 
 @dataclass(frozen=True)
-class Session:
+class HttpSession:
     """The connections with one TLS configuration. Thread-safe.
 
     There are no cookies: Harbor treats clients that accept them as browsers, and asks for CSRF tokens. ``~/.netrc`` is
@@ -128,13 +128,13 @@ class SessionPool:
 
     def __init__(self) -> None:
         """Create a pool without connections."""
-        self._sessions: dict[TLSConfig, Session] = {}
+        self._sessions: dict[TLSConfig, HttpSession] = {}
         self._lock = threading.Lock()
 
-    def session(self, config: TLSConfig) -> Session:
+    def session(self, config: TLSConfig) -> HttpSession:
         """Return the session for a configuration."""
         with self._lock:
-            return self._sessions.setdefault(config, Session(config))
+            return self._sessions.setdefault(config, HttpSession(config))
 
     def close(self) -> None:
         """Close all connections."""

@@ -47,7 +47,7 @@ _READ_SIZE = 1 << 16
 _log = logging.getLogger(__name__)
 
 
-class Transport:
+class RegistryTransport:
     """The HTTP transport of a client. Thread-safe. Proxies are configured by the environment."""
 
     def __init__(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.messages import Endpoint
     from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.transfer_stats import TransferCounter
-    from opmkit.imagetools.registry.transport import Transport
+    from opmkit.imagetools.registry.transport import RegistryTransport
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor
 
@@ -63,7 +63,7 @@ class _Body:
 class BlobUpload:
     """The upload of one blob to ``endpoint``, with ``access`` to push there."""
 
-    transport: Transport
+    transport: RegistryTransport
     endpoint: Endpoint
     access: Access
     descriptor: Descriptor

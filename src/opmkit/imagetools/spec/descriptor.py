@@ -1,4 +1,4 @@
-"""Content descriptors and platforms of OCI image-spec 1.1."""
+"""Content digests, descriptors and platforms of OCI image-spec 1.1."""
 
 from __future__ import annotations
 

@@ -5,21 +5,13 @@ Importing this package does not import any client library; :func:`open_tool` doe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.errors import ImageToolsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image_format import ImageFormat
-    from opmkit.imagetools.layer import Limits
-    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryOptions
-    from opmkit.imagetools.spec import ImageConfig
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool

@@ -1,4 +1,4 @@
-"""REHOUSE: say what this module is for."""
+"""The interface of container tools, with or without a container engine."""
 
 from __future__ import annotations
 

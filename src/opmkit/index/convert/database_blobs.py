@@ -1,4 +1,4 @@
-"""Conversion of index databases to blobs of file-based catalogs, as in operator-registry."""
+"""Conversion of index databases to catalogs and their blobs, as in operator-registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     RelatedImage,
 )
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.from_bundle import (
     GVK_REQUIRED,
@@ -175,7 +175,7 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     Raises:
         InvalidCatalog: the catalog is invalid by the rules of operator-registry 1.26.
     """
-    catalog = Catalog.from_blobs(_Rows.read(database).to_blobs(), Compat.OPM_1_26)
+    catalog = Catalog.from_blobs(_Rows.read(database).to_blobs(), CatalogCompat.OPM_1_26)
     named = {
         name: replace(package, display_name=_display_name(database, package))
         for name, package in catalog.packages.items()

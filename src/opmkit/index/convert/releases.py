@@ -15,7 +15,7 @@ from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, DEPRECATIONS, BlobProperty, OtherBlob
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.from_bundle import object_value, sort_properties
 from opmkit.index.fbc.migrate import MigrationLevel, bundle_objects, migrate, migrate_bundle
 from opmkit.index.fbc.write import blob_to_dict
@@ -30,17 +30,17 @@ _SUBSTITUTES_FOR = "olm.substitutesFor"
 """The annotation with the name of the bundle that a bundle substitutes."""
 
 
-def bundle_in_release(blob: BundleBlob, compat: Compat) -> BundleBlob:
+def bundle_in_release(blob: BundleBlob, compat: CatalogCompat) -> BundleBlob:
     """Return a bundle, whose objects are in the order of its files, in the format of a release.
 
     Raises:
         InvalidCatalog: The release rejects the bundle.
     """
-    if compat.has(Change.SORTED_CONTENT):
+    if compat.has(ReleaseChange.SORTED_CONTENT):
         blob = replace(blob, properties=sort_properties(blob.properties))
-    if not compat.has(Change.RELEASES):
+    if not compat.has(ReleaseChange.RELEASES):
         blob = _without_release(blob)
-    elif not compat.has(Change.NO_DERIVED_RELEASES):
+    elif not compat.has(ReleaseChange.NO_DERIVED_RELEASES):
         blob = _with_derived_release(blob)
     if not _renders_metadata(compat):
         return blob
@@ -55,32 +55,32 @@ def with_objects(blob: BundleBlob, objects: Iterable[bytes]) -> BundleBlob:
     return replace(blob, properties=(*others, *embedded))
 
 
-def database_in_release(blobs: Blobs, compat: Compat) -> Blobs:
+def database_in_release(blobs: Blobs, compat: CatalogCompat) -> Blobs:
     """Return the blobs of an index database in the format of a release."""
     if not _renders_metadata(compat):
         return blobs
     return replace(blobs, bundles=tuple(map(_migrate_if_valid, blobs.bundles)))
 
 
-def catalog_in_release(blobs: Blobs, compat: Compat) -> Blobs:
+def catalog_in_release(blobs: Blobs, compat: CatalogCompat) -> Blobs:
     """Return the blobs of a file-based catalog in the format of a release."""
-    if not compat.has(Change.SORTED_CONTENT):
+    if not compat.has(ReleaseChange.SORTED_CONTENT):
         blobs = replace(blobs, bundles=tuple(map(_move_objects_last, blobs.bundles)))
-    if compat.has(Change.DEPRECATIONS):
+    if compat.has(ReleaseChange.DEPRECATIONS):
         return blobs
-    others = (_as_other(blob, sort=compat.has(Change.SORTED_CONTENT)) for blob in blobs.deprecations)
+    others = (_as_other(blob, sort=compat.has(ReleaseChange.SORTED_CONTENT)) for blob in blobs.deprecations)
     return replace(blobs, deprecations=(), others=(*blobs.others, *others))
 
 
-def migrated_index(blobs: Blobs, compat: Compat) -> Blobs:
+def migrated_index(blobs: Blobs, compat: CatalogCompat) -> Blobs:
     """Return the blobs that a release writes to the directory of a migrated index.
 
     Raises:
         InvalidCatalog: The ClusterServiceVersion of a bundle is invalid.
     """
-    if compat.has(Change.MIGRATE) and not compat.has(Change.BUNDLE_OBJECTS):
+    if compat.has(ReleaseChange.MIGRATE) and not compat.has(ReleaseChange.BUNDLE_OBJECTS):
         blobs = migrate(blobs, MigrationLevel.ALL)
-    if compat.has(Change.COMPLETE_MIGRATION):
+    if compat.has(ReleaseChange.COMPLETE_MIGRATION):
         return blobs
     names = {package.name for package in blobs.packages}
     return replace(
@@ -92,8 +92,8 @@ def migrated_index(blobs: Blobs, compat: Compat) -> Blobs:
     )
 
 
-def _renders_metadata(compat: Compat) -> bool:
-    return compat.has(Change.CSV_METADATA) and not compat.has(Change.BUNDLE_OBJECTS)
+def _renders_metadata(compat: CatalogCompat) -> bool:
+    return compat.has(ReleaseChange.CSV_METADATA) and not compat.has(ReleaseChange.BUNDLE_OBJECTS)
 
 
 def _migrate_if_valid(blob: BundleBlob) -> BundleBlob:
@@ -146,8 +146,9 @@ def _derive_release(blob: BundleBlob, prop: BlobProperty) -> BlobProperty:
     version, plus, release = str(prop.value["version"]).partition("+")
     if not plus:
         raise InvalidCatalog(
-            f'bundle "{blob.name}": version "{version}" has no build metadata, which Go opm 1.{Change.RELEASES.minor} '
-            f"to 1.{Change.NO_DERIVED_RELEASES.minor - 1} requires of a bundle with {_SUBSTITUTES_FOR}",
+            f'bundle "{blob.name}": version "{version}" has no build metadata, which Go opm '
+            f"1.{ReleaseChange.RELEASES.minor} to 1.{ReleaseChange.NO_DERIVED_RELEASES.minor - 1} requires of a "
+            f"bundle with {_SUBSTITUTES_FOR}",
             hint="match another release of Go opm, or add build metadata to the version",
         )
     return replace(prop, value={**prop.value, "version": version, "release": release})

@@ -17,7 +17,7 @@ _LAST_PATCHES = {26: 5, 27: 1, 30: 1, 43: 1}
 _RELEASE = re.compile(r"(?:opm-|v)?1\.(\d{1,3})(?:\.\d{1,3})?")
 
 
-class Change(Enum):
+class ReleaseChange(Enum):
     """A change of the results of Go opm: the minor version of the first release with it, and its description.
 
     A change that was reverted is followed by another one that restores the earlier results.
@@ -61,16 +61,16 @@ class Change(Enum):
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Compat:
+class CatalogCompat:
     """A minor release 1.``minor`` of Go opm, whose results are matched."""
 
     minor: int
 
-    NEWEST: ClassVar[Compat]
-    OPM_1_26: ClassVar[Compat]
+    NEWEST: ClassVar[CatalogCompat]
+    OPM_1_26: ClassVar[CatalogCompat]
 
     @classmethod
-    def parse(cls, text: str) -> Compat:
+    def parse(cls, text: str) -> CatalogCompat:
         """Parse ``newest`` or a version such as ``1.39``, ``v1.39.0`` or ``opm-1.39``; the patch version is ignored.
 
         Raises:
@@ -86,13 +86,13 @@ class Compat:
             )
         return cls(int(match[1]))
 
-    def has(self, change: Change) -> bool:
+    def has(self, change: ReleaseChange) -> bool:
         """Return whether the release contains a change."""
         return self.minor >= change.minor
 
     def has_rule(self, since: str) -> bool:
         """Return whether the release contains a rule, given the first release with it; "" for a rule of all."""
-        return not since or self >= Compat.parse(since)
+        return not since or self >= CatalogCompat.parse(since)
 
     @property
     def version(self) -> str:
@@ -104,5 +104,5 @@ class Compat:
         return _NEWEST_NAME if self.minor == NEWEST_MINOR else f"1.{self.minor}"
 
 
-Compat.NEWEST = Compat(NEWEST_MINOR)
-Compat.OPM_1_26 = Compat(OLDEST_MINOR)
+CatalogCompat.NEWEST = CatalogCompat(NEWEST_MINOR)
+CatalogCompat.OPM_1_26 = CatalogCompat(OLDEST_MINOR)

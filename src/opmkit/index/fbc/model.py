@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.json_types import JsonResult
 from opmkit.index.fbc.check.catalog import check_blobs, group_by_package
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.display_name import display_name
 from opmkit.index.fbc.findings import raise_findings
 
@@ -62,7 +62,7 @@ class Catalog(JsonResult):
     packages: Mapping[str, Package] = field(default_factory=dict)
 
     @classmethod
-    def from_blobs(cls, blobs: Blobs, compat: Compat = Compat.NEWEST) -> Catalog:
+    def from_blobs(cls, blobs: Blobs, compat: CatalogCompat = CatalogCompat.NEWEST) -> Catalog:
         """Validate blobs and build the catalog that they describe.
 
         Raises:

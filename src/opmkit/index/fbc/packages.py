@@ -1,4 +1,4 @@
-"""Selection, replacement and validation of single packages of a catalog."""
+"""Packages of a catalog: new ones, selection, replacement and validation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opmkit.core.files import disk_errors, read_limited
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, Icon, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.findings import raise_findings
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _merge(before: Iterable[B], changed: Mapping[str, Iterable[B]]) -> Iterator[
         yield from blobs
 
 
-def validate_packages(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> None:
+def validate_packages(blobs: Blobs, packages: Collection[str], compat: CatalogCompat = CatalogCompat.NEWEST) -> None:
     """Validate the named packages.
 
     Raises:
@@ -68,7 +68,9 @@ def validate_packages(blobs: Blobs, packages: Collection[str], compat: Compat = 
     raise_findings(check_blobs(Blobs.from_blobs(blob for blob in blobs if blob.package in packages), compat))
 
 
-def other_package_warnings(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> tuple[str, ...]:
+def other_package_warnings(
+    blobs: Blobs, packages: Collection[str], compat: CatalogCompat = CatalogCompat.NEWEST
+) -> tuple[str, ...]:
     """Return the errors in graphs, names and versions of packages other than the named ones, as warnings."""
     others = Blobs.from_blobs(blob for blob in blobs if blob.package not in packages)
     findings = check_blobs(replace(others, bundles=tuple(map(_without_details, others.bundles))), compat)

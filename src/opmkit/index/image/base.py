@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Manifest, Platform
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.image.content import Content
+    from opmkit.index.image.content import IndexContent
 
 DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
 """The release of operator-registry that opmkit is compatible with.
@@ -98,7 +98,7 @@ def load_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ())
 
 def extract_with_base(
     tool: RegistryTool, reference: ImageReference, directory: Path, platforms: Sequence[Platform] = ()
-) -> tuple[Base, Content]:
+) -> tuple[Base, IndexContent]:
     """Extract the content of an index image to ``directory``; return the image without it, and the content.
 
     The base is the image, for these platforms or all it has, without the layers that contain nothing but the index.

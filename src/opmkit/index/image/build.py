@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
     from opmkit.index.change import AppliedChange, Change
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.image.content import Content
+    from opmkit.index.image.content import IndexContent
 
 
 DEFAULT_TAG = "operator-registry-index:latest"
@@ -90,7 +90,7 @@ class IndexPlan:
         """Return the reference to read an index image by; raises what ``verify`` does."""
         return self.verify(image) if self.verify else image
 
-    def apply(self, change: Change, content: Content, directory: Path) -> tuple[Content, AppliedChange]:
+    def apply(self, change: Change, content: IndexContent, directory: Path) -> tuple[IndexContent, AppliedChange]:
         """Change the content of the old index; return that of the new one and the result of the change.
 
         A database that becomes a file-based catalog is written to ``directory``.
@@ -219,7 +219,9 @@ def _build_in_engine(
     return build.push(before, progress) if plan.push else "", result
 
 
-def _extract(source: IndexSource | None, plan: IndexPlan, directory: Path) -> tuple[Content, InspectedImage | None]:
+def _extract(
+    source: IndexSource | None, plan: IndexPlan, directory: Path
+) -> tuple[IndexContent, InspectedImage | None]:
     """Return a copy of the old index, or a new one, in ``directory``, and the image of the old one, if any."""
     if source is None:
         return new_content(directory, is_catalog=plan.to_catalog), None
@@ -259,7 +261,7 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
 
 def prepare_index(
     tool: RegistryTool, plan: IndexPlan, start: ImageReference | Path | None, directory: Path
-) -> tuple[Base, Content]:
+) -> tuple[Base, IndexContent]:
     """Return the base of the new image, and the content of the old index, or of a new one, in ``directory``.
 
     Raises:
@@ -304,7 +306,7 @@ class EngineBuild:
     references: Sequence[ImageReference]
     binary_image: str | None = None
 
-    def run(self, content: Content, old: InspectedImage | None, progress: Progress) -> None:
+    def run(self, content: IndexContent, old: InspectedImage | None, progress: Progress) -> None:
         """Build an image with the content; ``old`` is the index image that it was extracted from."""
         self.engine.build(content.build_spec(source_date_epoch()), self.base(old), self.references, progress=progress)
 

@@ -45,7 +45,7 @@ _DATABASE_FILE = "index.db"
 _CATALOG_DIRECTORY = "catalog"
 
 
-class Content(Protocol):
+class IndexContent(Protocol):
     """An index on disk."""
 
     @property
@@ -250,7 +250,7 @@ class CatalogContent:
                         yield path.relative_to(root).as_posix(), path
 
 
-def new_content(directory: Path, *, is_catalog: bool = False) -> Content:
+def new_content(directory: Path, *, is_catalog: bool = False) -> IndexContent:
     """Return an empty index in ``directory``: a database, or a file-based catalog."""
     if not is_catalog:
         return database_in(directory)
@@ -259,7 +259,7 @@ def new_content(directory: Path, *, is_catalog: bool = False) -> Content:
     return CatalogContent(catalog)
 
 
-def copy_content(path: Path, directory: Path) -> Content:
+def copy_content(path: Path, directory: Path) -> IndexContent:
     """Copy the catalog directory or database file at ``path`` to ``directory``; raises DiskError."""
     with disk_errors(path):
         if path.is_dir():

@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PublishTarget:
     """A name for the new index.
 
     If its tag is guarded, ``repository`` contains it and ``replacing`` is the digest that it is to be moved from, "" if
@@ -117,7 +117,7 @@ class Publisher:
 
     def _attempt(
         self, start: ImageReference | None, build: BuildFunction[T], locks: NamedLocks, progress: Progress
-    ) -> tuple[list[Target], tuple[Image | ImageIndex, T]]:
+    ) -> tuple[list[PublishTarget], tuple[Image | ImageIndex, T]]:
         targets = sorted(
             (self._resolve_target(reference, start) for reference in self.references),
             key=lambda target: not target.in_place,
@@ -128,29 +128,29 @@ class Publisher:
                 self._put_all(built[0], targets, progress)
         return targets, built
 
-    def _resolve_target(self, reference: ImageReference, start: ImageReference | None) -> Target:
+    def _resolve_target(self, reference: ImageReference, start: ImageReference | None) -> PublishTarget:
         """Return the target for a name, with the current digest of its tag if the tag is guarded."""
         is_guarded = self._is_guarded or isinstance(reference, LayoutReference)
         is_checked = is_guarded and self.on_conflict is not OnConflict.OVERWRITE
         if not is_checked or not isinstance(reference, _TaggedReference):
-            return Target(reference)
+            return PublishTarget(reference)
         repository, tag = self.tool.destination(reference), _pushed_tag(reference)
         if not tag:
-            return Target(reference)
+            return PublishTarget(reference)
         in_place = isinstance(start, _TaggedReference) and _by_tag(start) == _by_tag(reference)
         if in_place and isinstance(start, _TaggedReference) and start.digest:
-            return Target(reference, repository, tag, start.digest, in_place)
+            return PublishTarget(reference, repository, tag, start.digest, in_place)
         try:
             current = _digest(repository, tag)
         except AuthenticationFailed:  # write-only access: the tag cannot be compared
-            return Target(reference)
-        return Target(reference, repository, tag, current, in_place and bool(current))
+            return PublishTarget(reference)
+        return PublishTarget(reference, repository, tag, current, in_place and bool(current))
 
-    def _put_all(self, image: Image | ImageIndex, targets: Sequence[Target], progress: Progress) -> None:
+    def _put_all(self, image: Image | ImageIndex, targets: Sequence[PublishTarget], progress: Progress) -> None:
         if len(targets) > 1:  # all content is pushed before the first tag is moved
             for reference in self.references:
                 if isinstance(reference, _TaggedReference):
-                    self._put(image, Target(replace(reference, tag=None, digest=image.digest)), progress)
+                    self._put(image, PublishTarget(replace(reference, tag=None, digest=image.digest)), progress)
         for target in targets:
             try:
                 self._put(image, target, progress)
@@ -161,13 +161,13 @@ class Publisher:
                 ):
                     raise IndexMoved(target.reference, error.message) from error
 
-    def _put(self, image: Image | ImageIndex, target: Target, progress: Progress) -> None:
+    def _put(self, image: Image | ImageIndex, target: PublishTarget, progress: Progress) -> None:
         if self.push or isinstance(target.reference, LayoutReference):
             self.tool.push(image, target.reference, replacing=target.replacing, progress=progress)
         else:
             self.tool.save(image, target.reference, progress=progress)
 
-    def _await_settled(self, targets: Sequence[Target], digest: str) -> None:
+    def _await_settled(self, targets: Sequence[PublishTarget], digest: str) -> None:
         """Watch the tags in registries that were updated in place, or that several writers rebase on."""
         for target in targets:
             is_watched = target.in_place or self.on_conflict is OnConflict.REBASE
@@ -182,7 +182,7 @@ class Publisher:
                     _log.warning("%s was moved, but not checked for other writers: %s", target.reference, error)
                     return
 
-    def _await_tag(self, target: Target, repository: Repository, digest: str) -> None:
+    def _await_tag(self, target: PublishTarget, repository: Repository, digest: str) -> None:
         """Wait until a tag remains unchanged; raises IndexMoved if it moves to an index that does not include ours."""
         seen = [digest]
         for _ in range(_MAX_STEPS):  # if others keep building on this index, it is safely included
@@ -220,7 +220,7 @@ def _includes(repository: Repository, identifier: str, known: Collection[str], b
     return False
 
 
-def _pin(start: ImageReference | None, targets: Sequence[Target]) -> ImageReference | None:
+def _pin(start: ImageReference | None, targets: Sequence[PublishTarget]) -> ImageReference | None:
     """Return the index to start from; if its tag is to be moved, by the digest that the tag is moved from."""
     digests = [target.replacing for target in targets if target.in_place]
     return replace(start, digest=digests[0]) if isinstance(start, _TaggedReference) and digests else start

@@ -18,7 +18,7 @@ from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.image.content import (
     CatalogContent,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.image.content import Content
+    from opmkit.index.image.content import IndexContent
 
     GetTool: TypeAlias = Callable[[], ContainerTool]
     """Returns the tool for images; it is called only if an image is read."""
@@ -144,7 +144,7 @@ class IndexSource:
         require_kind(self.kind, kinds, self.text)
 
     @contextmanager
-    def open(self) -> Iterator[Content]:
+    def open(self) -> Iterator[IndexContent]:
         """Open an index for reading; that of an image is extracted to a temporary directory.
 
         Raises:
@@ -159,7 +159,7 @@ class IndexSource:
         with ScratchDirectory("opm-index-") as scratch:
             yield self.extract(Path(scratch))[0]
 
-    def extract(self, directory: Path) -> tuple[Content, InspectedImage | None]:
+    def extract(self, directory: Path) -> tuple[IndexContent, InspectedImage | None]:
         """Copy an index to ``directory``, where it can be changed; return it and the image that contains it, if any.
 
         Raises:
@@ -207,7 +207,7 @@ class IndexSource:
             first, *others = error.lines
             raise InvalidCatalog(f"{self.text}: invalid catalog: {first}", details=others, hint=error.hint) from error
 
-    def catalog(self, compat: Compat = Compat.NEWEST) -> Catalog:
+    def catalog(self, compat: CatalogCompat = CatalogCompat.NEWEST) -> Catalog:
         """Read an index that must be valid.
 
         A file-based catalog is checked by the rules of ``compat``, a database by those of the releases of

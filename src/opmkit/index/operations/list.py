@@ -23,7 +23,7 @@ class PackageRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelRow:
+class ChannelListing:
     """A channel and its head."""
 
     package: str
@@ -32,7 +32,7 @@ class ChannelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class BundleRow:
+class BundleListing:
     """A bundle in a channel. Absent texts are empty."""
 
     package: str
@@ -50,27 +50,27 @@ def list_packages(catalog: Catalog) -> list[PackageRow]:
     return [PackageRow(name, package.display_name, package.default_channel) for name, package in packages]
 
 
-def list_channels(catalog: Catalog, package: str = "") -> list[ChannelRow]:
+def list_channels(catalog: Catalog, package: str = "") -> list[ChannelListing]:
     """Return the channels of one or all packages, ordered by package and name.
 
     Raises:
         UnknownPackage: the package does not exist.
     """
     return [
-        ChannelRow(selected.name, name, channel.heads[0])
+        ChannelListing(selected.name, name, channel.heads[0])
         for selected in _packages(catalog, package)
         for name, channel in sorted(selected.channels.items())
     ]
 
 
-def list_bundles(catalog: Catalog, package: str = "") -> list[BundleRow]:
+def list_bundles(catalog: Catalog, package: str = "") -> list[BundleListing]:
     """Return the bundles of one or all packages, ordered by package, channel and name.
 
     Raises:
         UnknownPackage: the package does not exist.
     """
     return [
-        BundleRow(
+        BundleListing(
             selected.name,
             channel_name,
             name,

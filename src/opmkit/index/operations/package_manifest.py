@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.manifest import Manifest, ManifestCache
+    from opmkit.bundle.manifest import ManifestCache, ObjectManifest
     from opmkit.bundle.model import ClusterServiceVersion
     from opmkit.core.errors import OpmkitError
     from opmkit.documents.json_value import JsonValue
@@ -94,7 +94,7 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
         raise locate_error(str(path), error) from error
 
 
-def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> Bundle:
+def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[ObjectManifest]) -> Bundle:
     """Build a bundle without a package from a ClusterServiceVersion and all its objects, including itself.
 
     Raises:
@@ -143,7 +143,7 @@ def _head(channel: JsonValue) -> tuple[str, str]:
     return name, fields.text(fields.member(members, "currentCSV"), "currentCSV")
 
 
-def _manifest(path: Path, cache: ManifestCache) -> Manifest | None:
+def _manifest(path: Path, cache: ManifestCache) -> ObjectManifest | None:
     """Return the object in a file, None for other content."""
     try:
         return cache.read(_content(path))

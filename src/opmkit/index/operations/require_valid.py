@@ -9,7 +9,7 @@ from opmkit.core.hints import Hint
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.check.result import validate
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import LoadResult
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.hint_terms import IndexOperation
@@ -70,7 +70,7 @@ class RequireValid(Change):
         Raises:
             InvalidCatalog: the catalog is invalid; the error lists all findings with their files and lines.
         """
-        result = validate(loaded, Compat.NEWEST, allow_empty=True)
+        result = validate(loaded, CatalogCompat.NEWEST, allow_empty=True)
         if result.errors:
             first, *others = map(_describe, result.errors)
             hint = next((finding.hint for finding in result.errors if finding.hint), "")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.escape import escape_controls
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range, version_keys
 from opmkit.index.pictures.filter import GraphFilter
 
@@ -46,7 +46,11 @@ class MermaidGraph:
 
 
 def render_mermaid(
-    blobs: Blobs, graph_filter: GraphFilter = _NO_FILTER, *, compat: Compat = Compat.NEWEST, v0_semantics: bool = False
+    blobs: Blobs,
+    graph_filter: GraphFilter = _NO_FILTER,
+    *,
+    compat: CatalogCompat = CatalogCompat.NEWEST,
+    v0_semantics: bool = False,
 ) -> MermaidGraph:
     """Return the graph of the channels of a catalog, which may be invalid.
 
@@ -64,10 +68,10 @@ def render_mermaid(
     channels = graph_filter.apply(blobs.channels, keys)
     floor = keys[graph_filter.minimum] if graph_filter.minimum else MIN_VERSION_KEY
     writer: _Writer
-    if compat.has(Change.V0_SEMANTICS):
+    if compat.has(ReleaseChange.V0_SEMANTICS):
         writer = _NewestWriter(keys, _Deprecations.from_blobs(blobs), v0_semantics)
     else:
-        shown = blobs if compat.has(Change.COLORED_DEPRECATIONS) else Blobs()
+        shown = blobs if compat.has(ReleaseChange.COLORED_DEPRECATIONS) else Blobs()
         writer = _Opm126Writer(keys, _Deprecations.from_blobs(shown), floor)
     for package, members in groupby(channels, key=lambda channel: channel.package):
         writer.lines += [f"  %% package {_label(package)}", f"  subgraph {_label(package)}"]
@@ -79,10 +83,10 @@ def render_mermaid(
     return MermaidGraph("\n".join(lines) + "\n", tuple(writer.warnings))
 
 
-def _class_definitions(compat: Compat) -> tuple[str, ...]:
-    if compat.has(Change.V0_SEMANTICS):
+def _class_definitions(compat: CatalogCompat) -> tuple[str, ...]:
+    if compat.has(ReleaseChange.V0_SEMANTICS):
         return _CLASSES
-    return (_DEPRECATED_CLASS,) if compat.has(Change.COLORED_DEPRECATIONS) else ()
+    return (_DEPRECATED_CLASS,) if compat.has(ReleaseChange.COLORED_DEPRECATIONS) else ()
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Connections to untrusted index databases: no code from the database is run, and values and work are limited."""
+"""Connections to untrusted index databases: no code from them is run, work is limited, errors name the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing packages and bundles from the database."""
+"""Removing and deprecating packages and bundles in the database."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ServedDatabase:
     tables: bool
 
 
-class ChannelHead(NamedTuple):
+class ServedHead(NamedTuple):
     """A channel with its head and the default channel of its package."""
 
     package: str
@@ -157,9 +157,9 @@ class IndexQueries:
         """Return the names of all packages."""
         return [name for (name,) in self._query(PACKAGES)]
 
-    def heads(self) -> list[ChannelHead]:
+    def heads(self) -> list[ServedHead]:
         """Return all channels, ordered by package and name."""
-        return [ChannelHead._make(row) for row in self._query(HEADS)]
+        return [ServedHead._make(row) for row in self._query(HEADS)]
 
     def head_numbers(self) -> list[tuple[str, str, int]]:
         """Return the package, name and number of the head of every channel that has one."""

@@ -17,7 +17,7 @@ from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_blobs, read_file
 from opmkit.index.fbc.migrate import MigrationLevel
@@ -80,7 +80,7 @@ class _CatalogConfig:
 
 
 def parse_components(
-    catalogs: TemplateFile, contribution: TemplateFile, compat: Compat, base: Path = Path()
+    catalogs: TemplateFile, contribution: TemplateFile, compat: CatalogCompat, base: Path = Path()
 ) -> list[Component]:
     """Return the components of a contribution, whose working directories are relative to ``base``.
 
@@ -99,10 +99,10 @@ def parse_components(
     return components
 
 
-def _read_catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str, _CatalogConfig]]:
+def _read_catalogs(template: TemplateFile, compat: CatalogCompat) -> Iterator[tuple[str, _CatalogConfig]]:
     for reader in template.reader(CATALOGS_SCHEMA).mappings("catalogs"):
         destination = reader.mapping("destination")
-        required = ("workingDir",) if compat.has(Change.OPTIONAL_BASE_IMAGE) else ("baseImage", "workingDir")
+        required = ("workingDir",) if compat.has(ReleaseChange.OPTIONAL_BASE_IMAGE) else ("baseImage", "workingDir")
         for name in required:
             if not (destination and destination.string(name)):
                 message = f"catalog {reader.string('name')!r} has no destination.{name}"
@@ -168,7 +168,7 @@ class BuildOptions:
 
     render: BundleRenderer
     write: Callable[[Iterable[Blob]], bytes]
-    compat: Compat = Compat.NEWEST
+    compat: CatalogCompat = CatalogCompat.NEWEST
     level: MigrationLevel = MigrationLevel.NONE
     validate: bool = True
     run_programs: bool = False

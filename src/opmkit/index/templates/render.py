@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.templates import basic, semver, substitutes
@@ -56,7 +56,7 @@ def render_template(
     render: BundleRenderer,
     *,
     level: MigrationLevel = MigrationLevel.NONE,
-    compat: Compat = Compat.NEWEST,
+    compat: CatalogCompat = CatalogCompat.NEWEST,
 ) -> Blobs:
     """Return the catalog of a template; the bundles rendered for it are migrated to a level.
 
@@ -73,7 +73,7 @@ def render_template(
 
 
 def list_images(
-    template: TemplateFile, type_: TemplateType, *, compat: Compat = Compat.NEWEST
+    template: TemplateFile, type_: TemplateType, *, compat: CatalogCompat = CatalogCompat.NEWEST
 ) -> Sequence[ListedImage]:
     """Return the images that `render_template` renders, with their locations; an image may be listed several times.
 

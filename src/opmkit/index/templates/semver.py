@@ -17,7 +17,7 @@ from opmkit.bundle.versions import strict_version, version_key
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, Icon, PackageBlob, SourceLocation
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.migrate import bundle_objects
@@ -48,7 +48,7 @@ class SemverTemplate:
     preference: str
 
     @classmethod
-    def parse(cls, template: TemplateFile, compat: Compat, *, allow_empty: bool = False) -> SemverTemplate:
+    def parse(cls, template: TemplateFile, compat: CatalogCompat, *, allow_empty: bool = False) -> SemverTemplate:
         """Parse a template, with the defaults of a release of Go opm.
 
         Args:
@@ -60,7 +60,7 @@ class SemverTemplate:
             InvalidCatalog: The template is invalid; the error lists all findings.
         """
         reader = template.reader(SCHEMA)
-        has_preference = compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        has_preference = compat.has(ReleaseChange.DEFAULT_CHANNEL_PREFERENCE)
         options = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * has_preference)
         template.check_fields(reader, "schema", *options, *ARCHETYPES)
         channel_types = _read_channel_types(reader, always_one=has_preference)
@@ -75,7 +75,7 @@ class SemverTemplate:
         return cls(images, channel_types, preference)
 
 
-def list_images(template: TemplateFile, compat: Compat = Compat.NEWEST) -> list[ListedImage]:
+def list_images(template: TemplateFile, compat: CatalogCompat = CatalogCompat.NEWEST) -> list[ListedImage]:
     """Return the images of a semver template; raise InvalidCatalog if it is invalid."""
     return [listed for images in SemverTemplate.parse(template, compat).images.values() for listed in images]
 
@@ -113,7 +113,9 @@ def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) ->
         yield ListedImage(image, template.location(entry.path))
 
 
-def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat = Compat.NEWEST) -> Blobs:
+def render_semver(
+    template: TemplateFile, render: BundleRenderer, compat: CatalogCompat = CatalogCompat.NEWEST
+) -> Blobs:
     """Return the catalog of a semver template: one package, its channels, and the bundles.
 
     Raises:
@@ -127,11 +129,11 @@ def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat
     channels = group_channels(archetypes, parsed.channel_types)
     default = (
         select_default_channel(channels, parsed.preference)
-        if compat.has(Change.DEFAULT_CHANNEL_PREFERENCE)
+        if compat.has(ReleaseChange.DEFAULT_CHANNEL_PREFERENCE)
         else select_default_channel_1_26(channels)
     )
     head = next(bundle for bundle in bundles.values() if bundle.name == default.bundles[-1].name)
-    details = _icon_and_description(head) if compat.has(Change.CHANNEL_HEAD_DETAILS) else ()
+    details = _icon_and_description(head) if compat.has(ReleaseChange.CHANNEL_HEAD_DETAILS) else ()
     package = PackageBlob(head.package, default.name, *details)
     link = linker(archetypes, compat)
     return Blobs((package,), channel_blobs(channels, link, head.package), tuple(bundles.values()))
@@ -270,10 +272,10 @@ def channel_blobs(channels: Iterable[SemverChannel], link: Linker, package: str)
     return tuple(sorted(blobs, key=lambda blob: blob.name))
 
 
-def linker(archetypes: Archetypes, compat: Compat) -> Linker:
+def linker(archetypes: Archetypes, compat: CatalogCompat) -> Linker:
     """Return the function that creates the entries of a channel with the update edges of a release of Go opm."""
-    if compat.has(Change.SKIPS_BY_CHANNEL) and not compat.has(Change.SKIPS_BY_MAJOR_VERSION):
-        skip_replaced = not compat.has(Change.NO_SKIPPED_REPLACES)
+    if compat.has(ReleaseChange.SKIPS_BY_CHANNEL) and not compat.has(ReleaseChange.SKIPS_BY_MAJOR_VERSION):
+        skip_replaced = not compat.has(ReleaseChange.NO_SKIPPED_REPLACES)
         return lambda channel: _entries_of_channel(channel.bundles, skip_replaced=skip_replaced)
     entries = {archetype: {entry.name: entry for entry in _entries(archetypes[archetype])} for archetype in ARCHETYPES}
     return lambda channel: (entries[channel.archetype][bundle.name] for bundle in channel.bundles)

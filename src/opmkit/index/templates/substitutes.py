@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = "olm.template.substitutes"
 
 
-class Substitution(NamedTuple):
+class TemplateSubstitution(NamedTuple):
     """The image of a bundle, the name of the bundle that it replaces, and the location in the template."""
 
     image: str
@@ -59,7 +59,7 @@ def list_images(template: TemplateFile) -> list[ListedImage]:
     return [ListedImage(substitution.image, substitution.location) for substitution in read_template(template)[1]]
 
 
-def read_template(template: TemplateFile) -> tuple[Blobs, list[Substitution]]:
+def read_template(template: TemplateFile) -> tuple[Blobs, list[TemplateSubstitution]]:
     """Return the entries and the substitutions of a template.
 
     Raises:
@@ -85,7 +85,7 @@ def to_substitutes(template: TemplateFile) -> OtherBlob:
     return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries, "substitutions": []})
 
 
-def _read_substitutions(template: TemplateFile, reader: FieldReader) -> Iterator[Substitution]:
+def _read_substitutions(template: TemplateFile, reader: FieldReader) -> Iterator[TemplateSubstitution]:
     images: dict[str, str] = {}
     for entry in reader.mappings("substitutions"):
         template.check_fields(entry, "name", "base")
@@ -100,10 +100,10 @@ def _read_substitutions(template: TemplateFile, reader: FieldReader) -> Iterator
             message = f'"{image}" substitutes both "{images[image]}" and "{base}"'
             template.report(entry.path, message, hint="Build a bundle for each.")
         images[image] = base
-        yield Substitution(image, base, template.location(entry.path))
+        yield TemplateSubstitution(image, base, template.location(entry.path))
 
 
-def _substitute(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -> Blobs:
+def _substitute(blobs: Blobs, substitution: TemplateSubstitution, bundle: BundleBlob) -> Blobs:
     """Return the catalog after one substitution."""
     base = next((other for other in blobs.bundles if other.name == substitution.base), None)
     _check_base(base, bundle, substitution)
@@ -121,7 +121,7 @@ def _substitute(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) ->
     return result
 
 
-def _check_base(base: BundleBlob | None, bundle: BundleBlob, substitution: Substitution) -> None:
+def _check_base(base: BundleBlob | None, bundle: BundleBlob, substitution: TemplateSubstitution) -> None:
     """Raise InvalidCatalog unless the base belongs to the same package and has a lower version."""
     problem = ""
     if base is None:

@@ -16,7 +16,7 @@ from opmkit.server.http2.frames import (
     Frame,
     FrameReader,
     FrameType,
-    Setting,
+    SettingsParameter,
     StreamFailed,
     goaway_frame,
     pack_frame,
@@ -102,7 +102,10 @@ class Connection(asyncio.Protocol):
         self._connections.add(self)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_SIZE)
         self.peer = format_address(transport.get_extra_info("peername"))
-        limits = {Setting.MAX_CONCURRENT_STREAMS: MAX_STREAMS, Setting.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES}
+        limits = {
+            SettingsParameter.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
+            SettingsParameter.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES,
+        }
         self._write(settings_frame(limits))
         self.flush()
 
@@ -254,8 +257,8 @@ class Connection(asyncio.Protocol):
         if frame.flags & Flag.ACK:
             return
         values = parse_settings(frame.payload)
-        if Setting.INITIAL_WINDOW_SIZE in values:
-            self._sender.set_initial_window(values[Setting.INITIAL_WINDOW_SIZE])
+        if SettingsParameter.INITIAL_WINDOW_SIZE in values:
+            self._sender.set_initial_window(values[SettingsParameter.INITIAL_WINDOW_SIZE])
         self._write(pack_frame(FrameType.SETTINGS, Flag.ACK, 0))
 
     def _process_ping(self, frame: Frame) -> None:

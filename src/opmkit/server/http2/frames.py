@@ -49,7 +49,7 @@ class Flag(IntEnum):
     PRIORITY = 0x20
 
 
-class Setting(IntEnum):
+class SettingsParameter(IntEnum):
     """Settings that are sent or read."""
 
     ENABLE_PUSH = 2
@@ -125,7 +125,7 @@ def pack_frame(frame_type: FrameType, flags: int, stream: int, payload: bytes | 
     return _HEADER.pack(size >> 8, size & 0xFF, frame_type, flags, stream) + payload
 
 
-def settings_frame(values: dict[Setting, int]) -> bytes:
+def settings_frame(values: dict[SettingsParameter, int]) -> bytes:
     """Serialize a SETTINGS frame."""
     return pack_frame(
         FrameType.SETTINGS, 0, 0, b"".join(_SETTING.pack(setting, value) for setting, value in values.items())
@@ -143,11 +143,11 @@ def parse_settings(payload: bytes) -> dict[int, int]:
         raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many settings in a frame")
     values: dict[int, int] = {}
     for setting, value in _SETTING.iter_unpack(payload):
-        if setting == Setting.INITIAL_WINDOW_SIZE and value > MAX_WINDOW:
+        if setting == SettingsParameter.INITIAL_WINDOW_SIZE and value > MAX_WINDOW:
             raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "window is too large")
-        if setting == Setting.MAX_FRAME_SIZE and not MAX_FRAME_SIZE <= value < 2**24:
+        if setting == SettingsParameter.MAX_FRAME_SIZE and not MAX_FRAME_SIZE <= value < 2**24:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid maximum frame size")
-        if setting == Setting.ENABLE_PUSH and value > 1:
+        if setting == SettingsParameter.ENABLE_PUSH and value > 1:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid value to enable push")
         values[setting] = value
     return values

@@ -1,4 +1,4 @@
-"""Responses of the web API, with the paths, parameters and status codes of catalogd."""
+"""Requests and responses of the web API, with the paths, parameters and status codes of catalogd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opmkit.server.http_api.content import FIELDS, Section
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.server.http_api.content import CatalogContent
+    from opmkit.server.http_api.content import CatalogLines
 
 
 _PATH = re.compile(r"/catalogs/(?P<catalog>[^/]+)/api/v1/(?P<endpoint>all|metas)")
@@ -33,7 +33,7 @@ MIN_COMPRESSED = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """A response: either text, or sections of the catalog."""
 
     status: HTTPStatus
@@ -56,14 +56,14 @@ class Response:
 class CatalogApi:
     """The API for one catalog, which is called ``name`` in URLs, or anything if that is empty."""
 
-    content: CatalogContent
+    content: CatalogLines
     name: str = ""
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the response to a request, without regard to whether the method is HEAD."""
         if request.method not in _METHODS:
             response = error_response(HTTPStatus.METHOD_NOT_ALLOWED, "Method Not Allowed")
-            return Response(response.status, (*response.headers, ("Allow", ", ".join(_METHODS))), response.text)
+            return HttpResponse(response.status, (*response.headers, ("Allow", ", ".join(_METHODS))), response.text)
         clean = _clean_path(request.raw_path)
         if clean != request.raw_path:
             return _redirect(f"{clean}?{request.query}" if request.query else clean)
@@ -84,12 +84,12 @@ class CatalogApi:
         )
         status = check_preconditions(request.headers, Validators(self.content.modified, self.content.tag))
         if status is not HTTPStatus.OK:
-            return Response(status, headers)
+            return HttpResponse(status, headers)
         if path["endpoint"] == "all":
             return self._all(request, headers)
-        return Response(status, (_CONTENT_TYPE, *headers), sections=self.content.select(**parameters))
+        return HttpResponse(status, (_CONTENT_TYPE, *headers), sections=self.content.select(**parameters))
 
-    def _all(self, request: Request, headers: tuple[tuple[str, str], ...]) -> Response:
+    def _all(self, request: HttpRequest, headers: tuple[tuple[str, str], ...]) -> HttpResponse:
         """Return all documents, or the requested range."""
         everything = self.content.everything
         size = sum(section.length for section in everything)
@@ -99,12 +99,12 @@ class CatalogApi:
         except InvalidRange as error:
             response = error_response(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, str(error))
             total = (("Content-Range", f"bytes */{size}"),) if error.is_outside else ()
-            return Response(response.status, (*response.headers, *total), response.text)
+            return HttpResponse(response.status, (*response.headers, *total), response.text)
         if part is None:
-            return Response(HTTPStatus.OK, headers, sections=everything)
+            return HttpResponse(HTTPStatus.OK, headers, sections=everything)
         last = part.offset + part.length - 1
         content_range = ("Content-Range", f"bytes {part.offset}-{last}/{size}")
-        return Response(HTTPStatus.PARTIAL_CONTENT, (*headers, content_range), sections=(Section(*part),))
+        return HttpResponse(HTTPStatus.PARTIAL_CONTENT, (*headers, content_range), sections=(Section(*part),))
 
 
 def parse_parameters(query: str) -> dict[str, str]:
@@ -123,11 +123,11 @@ def _clean_path(path: str) -> str:
     return f"{clean}/" if path.endswith("/") and clean != "/" else clean
 
 
-def _redirect(location: str) -> Response:
+def _redirect(location: str) -> HttpResponse:
     """Return a redirection to another path."""
     status = HTTPStatus.TEMPORARY_REDIRECT
     headers = (("Content-Type", "text/html; charset=utf-8"), ("Location", location), VARY)
-    return Response(status, headers, f'<a href="{escape(location)}">{status.phrase}</a>.\n\n'.encode())
+    return HttpResponse(status, headers, f'<a href="{escape(location)}">{status.phrase}</a>.\n\n'.encode())
 
 
 def is_catalog_name(name: str) -> bool:
@@ -135,13 +135,13 @@ def is_catalog_name(name: str) -> bool:
     return len(name) <= _MAX_NAME and _NAME.fullmatch(name) is not None
 
 
-def error_response(status: HTTPStatus, text: str = "") -> Response:
+def error_response(status: HTTPStatus, text: str = "") -> HttpResponse:
     """Return a response with a line of text, which defaults to the status."""
     headers = (("Content-Type", "text/plain; charset=utf-8"), VARY, ("X-Content-Type-Options", "nosniff"))
-    return Response(status, headers, f"{text or f'{status.value} {status.phrase}'}\n".encode())
+    return HttpResponse(status, headers, f"{text or f'{status.value} {status.phrase}'}\n".encode())
 
 
-def accepts_gzip(request: Request) -> bool:
+def accepts_gzip(request: HttpRequest) -> bool:
     """Return whether the client accepts responses that are compressed by gzip."""
     return any(_is_gzip(coding) for coding in request.headers.get("accept-encoding", "").split(","))
 
@@ -289,7 +289,7 @@ class RequestError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request; names of headers are in lower case, and values of repeated ones are joined by commas.
 
     ``chunked`` says whether the client understands responses of unknown length. ``raw_path`` has escapes.
@@ -308,7 +308,7 @@ class Request:
         return unquote(self.raw_path)
 
 
-def parse_request(head: bytes) -> Request:
+def parse_request(head: bytes) -> HttpRequest:
     """Parse the lines before the content; raises RequestError."""
     first, *lines = head.removesuffix(HEAD_END).lstrip(b"\r\n").split(b"\r\n")
     line = _REQUEST_LINE.fullmatch(first)
@@ -332,7 +332,7 @@ def parse_request(head: bytes) -> Request:
     options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
     has_content = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     keep_alive = (current or "keep-alive" in options) and "close" not in options and not has_content
-    return Request(line[1].decode(), path, query, headers, keep_alive, current)
+    return HttpRequest(line[1].decode(), path, query, headers, keep_alive, current)
 
 
 def _split_target(target: str) -> tuple[str, str]:

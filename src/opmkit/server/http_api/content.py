@@ -1,4 +1,4 @@
-"""The documents of a catalog as JSON lines in a temporary file, with an index by schema, package and name."""
+"""The documents of a catalog as JSON lines in a file, with an index by schema, package and name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ContentIndex(NamedTuple):
 
 
 @dataclass(slots=True)
-class CatalogContent:
+class CatalogLines:
     """The documents of a catalog in an unnamed file, which processes share.
 
     Attributes:
@@ -77,7 +77,7 @@ class CatalogContent:
     _numbers: dict[str, dict[str, array[int]]] = field(default_factory=lambda: {name: {} for name in FIELDS})
 
     @classmethod
-    def write(cls, root: Path) -> CatalogContent:
+    def write(cls, root: Path) -> CatalogLines:
         """Write the documents of the catalog in the directory ``root``, in the order of its files.
 
         Raises:
@@ -100,7 +100,7 @@ class CatalogContent:
         content.tag = digest.hexdigest()[:TAG_LENGTH]
         return content
 
-    def __enter__(self) -> CatalogContent:
+    def __enter__(self) -> CatalogLines:
         return self
 
     def __exit__(
@@ -109,7 +109,7 @@ class CatalogContent:
         self._file.close()
 
     @classmethod
-    def from_index(cls, file: IO[bytes], index: ContentIndex) -> CatalogContent:
+    def from_index(cls, file: IO[bytes], index: ContentIndex) -> CatalogLines:
         """Return content that was written before, with its index."""
         return cls(file, tag=index.tag, _offsets=index.offsets, _numbers=index.numbers)
 
@@ -199,7 +199,7 @@ _NEW = f".{DOCUMENTS}-"
 _READ_SIZE = 1 << 20
 
 
-def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_store: bool = False) -> CatalogContent:
+def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_store: bool = False) -> CatalogLines:
     """Return the documents of the catalog in ``root``, stored or new.
 
     Args:
@@ -214,11 +214,11 @@ def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_s
         ServerError: the temporary file cannot be written.
     """
     if directory is None:
-        return CatalogContent.write(root)
+        return CatalogLines.write(root)
     content = _read(directory / DOCUMENTS, cache.digest)
     if content is not None:
         return content
-    content = CatalogContent.write(root)
+    content = CatalogLines.write(root)
     try:
         if is_current(root, directory, cache.digest):
             _store(content, directory, cache.digest)
@@ -232,7 +232,7 @@ def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_s
     return content
 
 
-def _read(path: Path, digest: str) -> CatalogContent | None:
+def _read(path: Path, digest: str) -> CatalogLines | None:
     """Return stored documents, None unless they are complete, unchanged, and those of the cache with a digest."""
     try:
         file = path.open("rb")
@@ -244,7 +244,7 @@ def _read(path: Path, digest: str) -> CatalogContent | None:
     if index is None:
         file.close()
         return None
-    return CatalogContent.from_index(file, index)
+    return CatalogLines.from_index(file, index)
 
 
 def _read_index(file: IO[bytes], digest: str) -> ContentIndex | None:
@@ -276,7 +276,7 @@ def _hash(descriptor: int, size: int) -> str:
     return computed.hexdigest()
 
 
-def _store(content: CatalogContent, directory: Path, digest: str) -> None:
+def _store(content: CatalogLines, directory: Path, digest: str) -> None:
     """Write the documents to a new file, and replace the old one; raises OSError."""
     index = content.index
     encoded = orjson.dumps(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from opmkit.server.http_api.api import CatalogApi, Request, Response
+    from opmkit.server.http_api.api import CatalogApi, HttpRequest, HttpResponse
     from opmkit.server.settings import ServerSettings
 
     Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -163,8 +163,8 @@ class HttpListener:
 
     async def _send(
         self,
-        request: Request | None,
-        response: Response,
+        request: HttpRequest | None,
+        response: HttpResponse,
         writer: asyncio.StreamWriter,
         sent: _SentBytes,
         *,
@@ -198,7 +198,7 @@ class HttpListener:
                     sent.count += len(piece)
         await self._write(writer, b"")
 
-    async def _send_compressed(self, response: Response, writer: asyncio.StreamWriter, sent: _SentBytes) -> None:
+    async def _send_compressed(self, response: HttpResponse, writer: asyncio.StreamWriter, sent: _SentBytes) -> None:
         """Send the sections of a response in chunks; they are compressed in a thread, since that takes long."""
         compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
         for piece in self._api.content.read(response.sections):
@@ -217,8 +217,8 @@ class HttpListener:
 
     def _log_request(
         self,
-        request: Request | None,
-        response: Response,
+        request: HttpRequest | None,
+        response: HttpResponse,
         writer: asyncio.StreamWriter,
         start: float,
         sent: _SentBytes,

@@ -1,4 +1,4 @@
-"""The description of a mirror in a directory or archive, from which it is loaded into a registry."""
+"""The descriptions of mirrors in directories and archives, and of the content that archives carried to a target."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.supply.mirror.copy import CopyOptions
     from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, PlannedImage
-    from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions
+    from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
 
 
@@ -56,7 +56,7 @@ class LocalEngine:
     source: MirrorSource
     target: MirrorTarget
     spool: ManifestSpool
-    options: PlanOptions
+    options: MirrorPlanOptions
 
     def plan(self, requests: Sequence[MirrorRequest], progress: Progress) -> MirrorPlan:
         """Find out which images the target lacks; see `plan_mirror`."""

@@ -12,7 +12,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.supply.mirror.copy import CopyOptions, MirrorCopy
 from opmkit.supply.mirror.mirror import MirroredCatalog
 from opmkit.supply.mirror.model import MirrorPlan, MirrorReport, MirrorRequest
-from opmkit.supply.mirror.plan import DEFAULT_WORKERS, ManifestSpool, PlanOptions, plan_mirror
+from opmkit.supply.mirror.plan import DEFAULT_WORKERS, ManifestSpool, MirrorPlanOptions, plan_mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,9 @@ def open_mirror_load(
         groups[image.platforms].append(_request(image))
     with ManifestSpool() as spool:
         plans = [
-            plan_mirror(requests, source, target, spool, PlanOptions(platforms, measure, workers), progress=progress)
+            plan_mirror(
+                requests, source, target, spool, MirrorPlanOptions(platforms, measure, workers), progress=progress
+            )
             for platforms, requests in groups.items()
         ]
         yield MirrorLoad(reduce(MirrorPlan.merge, plans, MirrorPlan(())), source, target, spool)

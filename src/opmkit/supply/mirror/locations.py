@@ -1,4 +1,4 @@
-"""Opening of the targets of mirrors, and of mirrors in directories and archives, by their names."""
+"""Targets of mirrors by their names: registries, directories and archives."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from opmkit.supply.mirror.description import MirroredImage
 from opmkit.supply.mirror.engine import LocalEngine
 from opmkit.supply.mirror.errors import MirrorFailed
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, is_digest_tag
-from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions
+from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -186,7 +186,7 @@ def open_mirror(
     target: MirrorTarget,
     text: str,
     selection: CatalogSelection | None = None,
-    options: PlanOptions | None = None,
+    options: MirrorPlanOptions | None = None,
     *,
     signatures: bool = True,
     distribution: MirrorDistribution | None = None,
@@ -209,7 +209,7 @@ def open_mirror(
         CatalogError: The index is invalid, or the filters are.
         ImageToolsError: The index cannot be read.
     """
-    selection, options = selection or CatalogSelection(), options or PlanOptions()
+    selection, options = selection or CatalogSelection(), options or MirrorPlanOptions()
     distribution = distribution or MirrorDistribution()
     with open_catalog(tool, text, selection) as catalog, ManifestSpool() as spool:
         requests, failures = bundle_image_requests(catalog.uses)

@@ -1,4 +1,4 @@
-"""Requests, plans and reports of a mirror."""
+"""Requests, plans and reports of a mirror, and the names of mirrored images."""
 
 from __future__ import annotations
 

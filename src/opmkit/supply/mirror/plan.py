@@ -51,7 +51,7 @@ _SUBJECT = "vnd.docker.reference.digest"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class MirrorPlanOptions:
     """Options of a plan.
 
     Attributes:
@@ -71,7 +71,7 @@ def plan_mirror(
     source: MirrorSource,
     target: MirrorTarget,
     spool: ManifestSpool,
-    options: PlanOptions | None = None,
+    options: MirrorPlanOptions | None = None,
     *,
     progress: Progress = NO_PROGRESS,
 ) -> MirrorPlan:
@@ -94,7 +94,7 @@ def plan_mirror(
     Raises:
         ImageToolsError: The target cannot be read.
     """
-    options = options or PlanOptions()
+    options = options or MirrorPlanOptions()
     return combine_planned(plan_requests(requests, source, target, spool, options, progress=progress))
 
 
@@ -103,7 +103,7 @@ def plan_requests(
     source: MirrorSource,
     target: MirrorTarget,
     spool: ManifestSpool,
-    options: PlanOptions,
+    options: MirrorPlanOptions,
     *,
     progress: Progress = NO_PROGRESS,
 ) -> list[PlannedImage | MirrorFailure]:
@@ -136,7 +136,9 @@ class _TargetError(Exception):
 
 
 class _Planner:
-    def __init__(self, source: MirrorSource, target: MirrorTarget, spool: ManifestSpool, options: PlanOptions) -> None:
+    def __init__(
+        self, source: MirrorSource, target: MirrorTarget, spool: ManifestSpool, options: MirrorPlanOptions
+    ) -> None:
         self.options = options
         self._source = source
         self._target = target

@@ -1,4 +1,4 @@
-"""Engine of mirrors that has the images planned and copied by an executor."""
+"""Engine of mirrors that has the images planned and copied by an executor, with its tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opmkit.supply.mirror.copy import MAX_TARGET_FAILURES, CopyOptions, MirrorCo
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed
 from opmkit.supply.mirror.locations import RegistryTarget
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport
-from opmkit.supply.mirror.plan import ManifestSpool, PlanOptions, combine_planned, plan_requests
+from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions, combine_planned, plan_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -240,7 +240,7 @@ class PlanTask:
     """Plans images."""
 
     access: MirrorAccess
-    options: PlanOptions
+    options: MirrorPlanOptions
 
     def __call__(self, requests: Sequence[MirrorRequest]) -> list[PlannedImage | MirrorFailure]:
         """Return the planned image or failure of each request; only failures of the target are target errors."""
@@ -331,7 +331,7 @@ class CopyTask:
     """Copies images with all of their blobs."""
 
     access: MirrorAccess
-    plan_options: PlanOptions
+    plan_options: MirrorPlanOptions
     copy_options: CopyOptions
 
     def __call__(self, images: Sequence[CopyRequest]) -> list[CopyOutcome]:

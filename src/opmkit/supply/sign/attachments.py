@@ -1,4 +1,4 @@
-"""Storage of signatures and attestations next to their image: under cosign's tags, and as referrers."""
+"""Signatures and attestations next to their image, in registries and layouts: cosign's tags, and referrers."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ S = TypeVar("S", bound="ImageSource")
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Generic[S]):
+class SignatureTarget(Generic[S]):
     """An image with the place that it is in.
 
     Attributes:
@@ -171,7 +171,7 @@ class Target(Generic[S]):
         return f"{self.location}@{image.digest}"
 
 
-def open_for_signing(reference: ImageReference, client: RegistryClient) -> Target[Repository]:
+def open_for_signing(reference: ImageReference, client: RegistryClient) -> SignatureTarget[Repository]:
     """Resolve an image whose repository can be written to.
 
     Raises:
@@ -187,7 +187,7 @@ def open_for_signing(reference: ImageReference, client: RegistryClient) -> Targe
             raise _unsupported(reference)
 
 
-def open_for_verification(reference: ImageReference, client: RegistryClient) -> Target[ImageSource]:
+def open_for_verification(reference: ImageReference, client: RegistryClient) -> SignatureTarget[ImageSource]:
     """Resolve an image whose signatures can be read, in a registry or its mirrors, a layout or an archive of one.
 
     Raises:
@@ -208,13 +208,15 @@ def open_for_verification(reference: ImageReference, client: RegistryClient) -> 
             raise _unsupported(reference)
 
 
-def _target(source: S, reference: Reference | LayoutReference | OciArchiveReference, repository: str = "") -> Target[S]:
+def _target(
+    source: S, reference: Reference | LayoutReference | OciArchiveReference, repository: str = ""
+) -> SignatureTarget[S]:
     with prefix_errors(str(reference), repository):
         image = source.resolve(reference.identifier)
     if isinstance(reference, Reference):
-        return Target(source, image, repository, repository)
+        return SignatureTarget(source, image, repository, repository)
     scheme = "oci" if isinstance(reference, LayoutReference) else "oci-archive"
-    return Target(source, image, "", f"{scheme}:{reference.path}")
+    return SignatureTarget(source, image, "", f"{scheme}:{reference.path}")
 
 
 def _unsupported(reference: ImageReference) -> UnsupportedImage:

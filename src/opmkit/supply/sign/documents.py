@@ -206,7 +206,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class SigstoreBundle:
     """A Sigstore bundle with an envelope, signed by the key that ``key_hint`` names, or with a certificate."""
 
     envelope: Envelope
@@ -224,7 +224,7 @@ class Bundle:
         )
 
     @classmethod
-    def parse(cls, raw: bytes) -> Bundle:
+    def parse(cls, raw: bytes) -> SigstoreBundle:
         """Parse the JSON text; raise InvalidSignature."""
         try:
             fields = _fields(raw, "bundle", MAX_ATTESTATION_SIZE)

@@ -17,5 +17,5 @@ class VerificationFailed(ImageToolsError):
     """An image without a signature or attestation that satisfies the requirements."""
 
 
-class InvalidPolicy(ImageToolsError):
+class InvalidSignaturePolicy(ImageToolsError):
     """A policy for signatures that is malformed or not supported."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import DEFAULT_REGISTRY, Reference
-from opmkit.supply.sign.errors import InvalidPolicy
+from opmkit.supply.sign.errors import InvalidSignaturePolicy
 
 if TYPE_CHECKING:
     from opmkit.imagetools.spec.fields import Fields
@@ -67,7 +67,7 @@ class SignedIdentity:
         """
         kind = fields.string("type")
         if kind not in list(_RULE_FIELDS):
-            raise InvalidPolicy(f"{fields.path}.type: unsupported type {kind!r}", hint="use matchRepository")
+            raise InvalidSignaturePolicy(f"{fields.path}.type: unsupported type {kind!r}", hint="use matchRepository")
         rule = IdentityRule(kind)
         keys = _RULE_FIELDS[rule]
         fields.require_only("type", *keys)
@@ -177,9 +177,11 @@ def _parse_expected(fields: Fields, key: str, rule: IdentityRule) -> Reference:
     text, path = fields.string(key), f"{fields.path}.{key}"
     expected = parse_identity(text)
     if expected is None:
-        raise InvalidPolicy(f"{path}: invalid name {text!r}", hint="write REGISTRY/REPOSITORY")
+        raise InvalidSignaturePolicy(f"{path}: invalid name {text!r}", hint="write REGISTRY/REPOSITORY")
     if rule is IdentityRule.EXACT_REFERENCE and not expected.tag and not expected.digest:
-        raise InvalidPolicy(f"{path}: {text} has neither a tag nor a digest", hint="add one, or use exactRepository")
+        raise InvalidSignaturePolicy(
+            f"{path}: {text} has neither a tag nor a digest", hint="add one, or use exactRepository"
+        )
     return expected
 
 
@@ -189,5 +191,5 @@ def _parse_prefix(text: str, path: str) -> str:
     try:
         prefix = Reference(host, repository if slash else "repository")
     except InvalidReference as error:
-        raise InvalidPolicy(f"{path}: invalid prefix {text!r}", hint="write REGISTRY[/NAMESPACE]") from error
+        raise InvalidSignaturePolicy(f"{path}: invalid prefix {text!r}", hint="write REGISTRY[/NAMESPACE]") from error
     return replace(prefix, registry=canonical_host(host)).name.removesuffix("" if slash else "/repository")

@@ -26,7 +26,7 @@ from opmkit.imagetools.reference import (
 )
 from opmkit.imagetools.spec.fields import Fields
 from opmkit.supply.sign.attachments import open_for_verification
-from opmkit.supply.sign.errors import InvalidPolicy, VerificationFailed
+from opmkit.supply.sign.errors import InvalidSignaturePolicy, VerificationFailed
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
 from opmkit.supply.sign.key_files import load_public_key, read_key_file
 from opmkit.supply.sign.keys import PublicKey
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import ImageSource
-    from opmkit.supply.sign.attachments import Target
+    from opmkit.supply.sign.attachments import SignatureTarget
 
 _MAX_REQUIREMENTS = 100
 _HINT = "see containers-policy.json(5)"
@@ -104,22 +104,22 @@ class PolicyRequirement:
         """
         kind = fields.string("type")
         if kind not in list(RequirementKind):
-            raise InvalidPolicy(f"{fields.path}.type: unsupported type {kind!r}", hint=_SUPPORTED)
+            raise InvalidSignaturePolicy(f"{fields.path}.type: unsupported type {kind!r}", hint=_SUPPORTED)
         if kind != RequirementKind.SIGNED:
             fields.require_only("type")
             return cls(fields.path, RequirementKind(kind))
         if unsupported := [name for name in _UNSUPPORTED_FIELDS if name in fields.values]:
-            raise InvalidPolicy(f"{fields.path}.{unsupported[0]}: unsupported", hint=_SUPPORTED)
+            raise InvalidSignaturePolicy(f"{fields.path}.{unsupported[0]}: unsupported", hint=_SUPPORTED)
         fields.require_only("type", *_KEY_FIELDS, "signedIdentity")
         keys = tuple(_keys(fields)) if sum(name in fields.values for name in _KEY_FIELDS) == 1 else ()
         if not keys:
-            raise InvalidPolicy(f"{fields.path}: expected one of {', '.join(_KEY_FIELDS)}", hint=_SUPPORTED)
+            raise InvalidSignaturePolicy(f"{fields.path}: expected one of {', '.join(_KEY_FIELDS)}", hint=_SUPPORTED)
         identity = SignedIdentity(IdentityRule.MATCH_REPO_DIGEST_OR_EXACT)
         if "signedIdentity" in fields.values:
             identity = SignedIdentity.parse(fields.nested("signedIdentity"))
         return cls(fields.path, RequirementKind.SIGNED, keys, identity)
 
-    def check(self, subject: str, name: Reference | None, targets: Sequence[Target[ImageSource]]) -> None:
+    def check(self, subject: str, name: Reference | None, targets: Sequence[SignatureTarget[ImageSource]]) -> None:
         """Raise VerificationFailed unless an image satisfies the requirement.
 
         Args:
@@ -185,7 +185,7 @@ class SignaturePolicy:
         try:
             return cls._parse(_decode_strictly(content, source))
         except (InvalidImage, LimitExceeded) as error:
-            raise InvalidPolicy(error.message, hint=_HINT) from error
+            raise InvalidSignaturePolicy(error.message, hint=_HINT) from error
 
     @classmethod
     def _parse(cls, root: Fields) -> SignaturePolicy:
@@ -240,8 +240,8 @@ class SignaturePolicy:
 
 
 def _open_published(
-    recorded: Reference, target: Target[ImageSource], client: RegistryClient
-) -> tuple[Target[ImageSource], ...]:
+    recorded: Reference, target: SignatureTarget[ImageSource], client: RegistryClient
+) -> tuple[SignatureTarget[ImageSource], ...]:
     """Return the image that a recorded name currently refers to, () if that is unknown; raise VerificationFailed."""
     digest = recorded.digest
     published = None
@@ -266,9 +266,9 @@ def _decode_strictly(content: bytes, source: str) -> Fields:
         decoded: dict[str, object] = {}
         for key, value in pairs:
             if key in decoded:
-                raise InvalidPolicy(f"{source}: duplicate key {key!r}", hint="remove one of them")
+                raise InvalidSignaturePolicy(f"{source}: duplicate key {key!r}", hint="remove one of them")
             if value is None:
-                raise InvalidPolicy(f"{source}: {key}: expected a value, got null", hint=_HINT)
+                raise InvalidSignaturePolicy(f"{source}: {key}: expected a value, got null", hint=_HINT)
             decoded[key] = value
         return decoded
 
@@ -278,7 +278,7 @@ def _decode_strictly(content: bytes, source: str) -> Fields:
     try:
         value = json.loads(content.decode(), object_pairs_hook=to_object, parse_constant=reject)
     except (ValueError, RecursionError) as error:
-        raise InvalidPolicy(f"{source}: invalid JSON: {error}", hint=_HINT) from error
+        raise InvalidSignaturePolicy(f"{source}: invalid JSON: {error}", hint=_HINT) from error
     return Fields.from_value(value, source)
 
 
@@ -288,7 +288,7 @@ def _scopes_of_transport(fields: Fields, transport: str) -> dict[str, Requiremen
         path = f"{fields.path}.{text or '(all)'}"
         scope = _parse_scope(text, transport, path)
         if scope in scopes:
-            raise InvalidPolicy(f"{path}: duplicate scope: {scope}", hint="remove one of them")
+            raise InvalidSignaturePolicy(f"{path}: duplicate scope: {scope}", hint="remove one of them")
         scopes[scope] = _requirements(value, path)
     return scopes
 
@@ -299,7 +299,7 @@ def _requirements(value: object, path: str) -> Requirements:
     items = Fields({name: value}, parent).items(name, limit=_MAX_REQUIREMENTS)
     requirements = tuple(PolicyRequirement.parse(Fields.from_value(item, item_path)) for item_path, item in items)
     if not requirements:
-        raise InvalidPolicy(f"{path}: expected at least one requirement", hint=_SUPPORTED)
+        raise InvalidSignaturePolicy(f"{path}: expected at least one requirement", hint=_SUPPORTED)
     return requirements
 
 
@@ -307,7 +307,9 @@ def _keys(requirement: Fields) -> Iterator[PublicKey]:
     paths = [requirement.string("keyPath")] if "keyPath" in requirement.values else []
     for path in (*paths, *requirement.strings("keyPaths")):
         if "://" in path:
-            raise InvalidPolicy(f"{requirement.path}: invalid path {path!r} of a key", hint="write the path of a file")
+            raise InvalidSignaturePolicy(
+                f"{requirement.path}: invalid path {path!r} of a key", hint="write the path of a file"
+            )
         yield load_public_key(path)
     data = [requirement.string("keyData")] if "keyData" in requirement.values else []
     for position, text in enumerate([*data, *requirement.strings("keyDatas")]):
@@ -315,7 +317,7 @@ def _keys(requirement: Fields) -> Iterator[PublicKey]:
         try:
             yield PublicKey.parse(base64.b64decode(text, validate=True), name)
         except ValueError as error:
-            raise InvalidPolicy(f"{name}: invalid base64", hint="encode the public key in base64") from error
+            raise InvalidSignaturePolicy(f"{name}: invalid base64", hint="encode the public key in base64") from error
 
 
 def _parse_scope(text: str, transport: str, path: str) -> str:
@@ -323,10 +325,10 @@ def _parse_scope(text: str, transport: str, path: str) -> str:
     if not text:
         return text
     if transport == _DOCKER_ARCHIVE:
-        raise InvalidPolicy(f"{path}: unsupported scope", hint='use the scope ""')
+        raise InvalidSignaturePolicy(f"{path}: unsupported scope", hint='use the scope ""')
     is_path = text.startswith("/") and not text.startswith("//") and text != "/" and os.path.normpath(text) == text
     if transport in _PATH_TRANSPORTS and not is_path:
-        raise InvalidPolicy(
+        raise InvalidSignaturePolicy(
             f"{path}: invalid scope: expected a path", hint='write an absolute path without "..", or ""'
         )
     return _parse_registry_scope(text, path) if transport == _REGISTRY else text
@@ -342,7 +344,7 @@ def _parse_registry_scope(text: str, path: str) -> str:
             raise InvalidReference("it contains no image")
         parsed = Reference(host, repository if slash else "any", tag if colon else None, digest if at else None)
     except InvalidReference as error:
-        raise InvalidPolicy(
+        raise InvalidSignaturePolicy(
             f"{path}: invalid scope: {error.message}", hint="write HOST[:PORT][/PATH[:TAG or @DIGEST]], or *.DOMAIN"
         ) from error
     registry = canonical_host(host) if not wildcard else host.lower()

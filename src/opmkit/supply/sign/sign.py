@@ -1,4 +1,4 @@
-"""Signing of images, and of statements about them."""
+"""Signing of images and of statements about them, and the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opmkit.supply.sign.attachments import (
     attach_bundle,
     attach_layer,
 )
-from opmkit.supply.sign.documents import SIGN_PREDICATE, Bundle, Envelope, SimpleSigning, Statement
+from opmkit.supply.sign.documents import SIGN_PREDICATE, Envelope, SigstoreBundle, SimpleSigning, Statement
 from opmkit.supply.sign.formats import SignatureFormat
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Signer:
 
     def _attach_bundle(self, repository: Repository, image: Descriptor, statement: Statement) -> None:
         envelope = Envelope.sign(statement.encode(), self.key)
-        bundle = Bundle(envelope, self.key.public_key.hint)
+        bundle = SigstoreBundle(envelope, self.key.public_key.hint)
         attach_bundle(repository, image, bundle.encode(), statement.predicate_type)
 
 

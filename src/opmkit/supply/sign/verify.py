@@ -25,8 +25,8 @@ from opmkit.supply.sign.documents import (
     MAX_ATTESTATION_SIZE,
     MAX_PAYLOAD_SIZE,
     SIGN_PREDICATE,
-    Bundle,
     Envelope,
+    SigstoreBundle,
     SimpleSigning,
     Statement,
     decode_base64,
@@ -98,7 +98,7 @@ class SignatureRequirements:
         """The names of the keys or of the identity, for messages."""
         return self.certificate.name if self.certificate else ", ".join(key.name for key in self.keys)
 
-    def find_bundle_signer(self, raw: bytes, bundle: Bundle) -> str:
+    def find_bundle_signer(self, raw: bytes, bundle: SigstoreBundle) -> str:
         """Return the name of the key or identity that signed a bundle; raise InvalidSignature."""
         if not bundle.has_certificate:
             return self.find_key(bundle.envelope.is_signed_by).name
@@ -276,9 +276,9 @@ def _failure(name: str, kind: str, rejected: Counter[str], requirements: Signatu
     )
 
 
-def _parse_bundle(attachment: Attachment, digest: str) -> tuple[bytes, Bundle, Statement]:
+def _parse_bundle(attachment: Attachment, digest: str) -> tuple[bytes, SigstoreBundle, Statement]:
     raw = attachment.read(MAX_ATTESTATION_SIZE)
-    bundle = Bundle.parse(raw)
+    bundle = SigstoreBundle.parse(raw)
     return raw, bundle, _parse_statement(bundle.envelope, digest)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.pinning import pin, pinned_name
 
 from opmkit.author.pin.catalog_images import find_catalog_images
-from opmkit.author.pin.object_images import ImageUse
+from opmkit.author.pin.object_images import ImageField
 from opmkit.bundle.errors import InvalidBundle
 
 IMAGE, PINNED = "quay.io/a/b:1", pinned_name("quay.io/a/b:1")
@@ -19,7 +19,7 @@ CHANNEL = {"schema": "olm.channel"}
 
 
 def images(value: Any) -> list[tuple[str, str]]:
-    return [(use.image, str(use)) for use in find_catalog_images(value) if isinstance(use, ImageUse)]
+    return [(use.image, str(use)) for use in find_catalog_images(value) if isinstance(use, ImageField)]
 
 
 def test_images_of_a_bundle() -> None:

@@ -12,7 +12,7 @@ from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.check.rules import CATALOG_RULES
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import LoadResult, load_directory, load_files
 from tests.kit.brokencatalogs import break_catalog
 from tests.kit.randomcatalogs import random_catalog, write_catalog
@@ -35,7 +35,7 @@ def format_finding(finding: Finding) -> str:
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
 def test_findings_of_invalid_catalogs(path: Path) -> None:
-    result = validate(load(path), Compat.NEWEST)
+    result = validate(load(path), CatalogCompat.NEWEST)
     expected = [line for line in path.read_text().splitlines() if line.startswith(("# error", "# warning"))]
     assert [format_finding(finding) for finding in result.findings] == expected
     assert expected
@@ -44,14 +44,14 @@ def test_findings_of_invalid_catalogs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
 def test_every_finding_has_a_file_and_a_hint(path: Path) -> None:
-    for finding in validate(load(path), Compat.NEWEST).findings:
+    for finding in validate(load(path), CatalogCompat.NEWEST).findings:
         assert finding.file == "catalog.yaml", finding
         assert finding.hint, finding
         assert CATALOG_RULES[finding.rule].severity is finding.severity
 
 
 def test_valid_catalog_has_no_findings() -> None:
-    result = validate(load_directory(CATALOGS / "valid"), Compat.NEWEST)
+    result = validate(load_directory(CATALOGS / "valid"), CatalogCompat.NEWEST)
     assert result.findings == ()
     assert result.to_dict() == {"passed": True, "findings": [], "allowed": [], "notices": []}
 
@@ -78,7 +78,7 @@ def test_findings_are_grouped_by_package() -> None:
 def test_older_releases_have_other_rules(name: str, newest: int, oldest: int) -> None:
     blobs = load(CATALOGS / "invalid" / f"{name}.yaml").blobs
     assert len(check_blobs(blobs)) == newest
-    assert len(check_blobs(blobs, Compat.OPM_1_26)) == oldest
+    assert len(check_blobs(blobs, CatalogCompat.OPM_1_26)) == oldest
 
 
 def test_integral_numbers_in_properties_are_integers() -> None:
@@ -97,8 +97,8 @@ def test_random_catalogs_are_valid_until_they_are_broken(seed: int, tmp_path: Pa
     rng = random.Random(seed)
     catalog = random_catalog(rng)
     write_catalog(rng, catalog, tmp_path / "valid")
-    assert validate(load_directory(tmp_path / "valid"), Compat.NEWEST).errors == ()
+    assert validate(load_directory(tmp_path / "valid"), CatalogCompat.NEWEST).errors == ()
     change = break_catalog(rng, catalog)
     write_catalog(rng, catalog, tmp_path / "broken")
-    result = validate(load_directory(tmp_path / "broken"), Compat.NEWEST)
+    result = validate(load_directory(tmp_path / "broken"), CatalogCompat.NEWEST)
     assert all(finding.hint and finding.file for finding in result.findings), (change, result)

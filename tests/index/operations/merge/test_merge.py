@@ -12,7 +12,7 @@ from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import canonical_json, to_json
-from opmkit.index.operations.merge.differences import Difference, package_differences
+from opmkit.index.operations.merge.differences import MergeDifference, package_differences
 from opmkit.index.operations.merge.merge import merge_catalogs
 from opmkit.index.operations.merge.result import MergeConflict, MergeResult, NamedCatalog, PackageOrigin
 
@@ -128,9 +128,9 @@ def test_each_different_version_of_a_package_is_a_conflict() -> None:
 def test_differences_of_every_kind() -> None:
     left, right = package("lagoon", "1.0.0 1.1.0"), package("lagoon", "1.0.0 1.1.0", channel="beta")
     assert package_differences(read(left), read(right)) == (
-        Difference("default channel", "stable", "beta"),
-        Difference("channel beta", "absent", "present"),
-        Difference("channel stable", "present", "absent"),
+        MergeDifference("default channel", "stable", "beta"),
+        MergeDifference("channel beta", "absent", "present"),
+        MergeDifference("channel stable", "present", "absent"),
     )
     changed = json.loads(json.dumps(left))
     changed[0]["description"] = "D"
@@ -138,22 +138,22 @@ def test_differences_of_every_kind() -> None:
     changed[2]["properties"][1]["value"] = "4.10"
     changed += [{"schema": "acme", "package": "lagoon", "image": "x"}] * 2
     assert package_differences(read(left), read(changed)) == (
-        Difference("package lagoon: description"),
-        Difference(
+        MergeDifference("package lagoon: description"),
+        MergeDifference(
             "channel stable",
             "head lagoon.v1.1.0; other edges of lagoon.v1.1.0",
             "head lagoon.v1.1.0; other edges of lagoon.v1.1.0",
         ),
-        Difference(
+        MergeDifference(
             "bundle lagoon.v1.0.0: properties", 'olm.maxOpenShiftVersion="4.9"', 'olm.maxOpenShiftVersion="4.10"'
         ),
-        Difference("acme", "absent", "2 documents"),
+        MergeDifference("acme", "absent", "2 documents"),
     )
 
 
 def test_one_is_not_true_in_documents_of_other_schemas() -> None:
     left, right = (read(package("a", "1.0.0", {"schema": "n", "package": "a", "v": value})) for value in (1, True))
-    assert package_differences(left, right) == (Difference("n: v"),)
+    assert package_differences(left, right) == (MergeDifference("n: v"),)
 
 
 @pytest.mark.parametrize(

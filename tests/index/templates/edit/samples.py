@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.core.errors import OpmkitError
-from opmkit.index.templates.edit.apply import AddOptions, PromoteOptions, add, promote
+from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions, add, promote
 from opmkit.index.templates.edit.bundles import TemplateBundle
 from opmkit.index.templates.edit.deprecations import deprecate
 from opmkit.index.templates.edit.edges import EdgeOptions
@@ -74,7 +74,7 @@ def added(
     **edges: Any,
 ) -> TemplateEdit:
     """Return the result of adding a version to channels."""
-    options = AddOptions(channels, EdgeOptions(**edges), create, base, overwrite, default)
+    options = TemplateAddOptions(channels, EdgeOptions(**edges), create, base, overwrite, default)
     return add(parse(text), TemplateBundle.from_blob(bundle(version, package)), options, render)
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.templates.edit.apply import AddOptions, add
+from opmkit.index.templates.edit.apply import TemplateAddOptions, add
 from opmkit.index.templates.edit.bundles import TemplateBundle
 from opmkit.index.templates.edit.edges import EdgeOptions
 from opmkit.index.templates.render import TemplateType
@@ -253,7 +253,7 @@ def test_versions_are_read_from_the_bundles_if_names_lack_them() -> None:
 def test_a_range_of_the_bundle_is_the_default() -> None:
     ranged = replace(TemplateBundle.from_blob(bundle("1.3.0")), skip_range="<1.3.0")
     for given, expected in ((None, "<1.3.0"), ("", None), (">=1.2.0 <1.3.0", ">=1.2.0 <1.3.0")):
-        options = AddOptions(("stable",), EdgeOptions(skip_range=given))
+        options = TemplateAddOptions(("stable",), EdgeOptions(skip_range=given))
         edit = add(parse(BASIC), ranged, options, no_render)
         assert entries(result(edit), "stable")[-1].get("skipRange") == expected
         assert add(edit.template, ranged, options, no_render).changes == ()
@@ -371,9 +371,9 @@ def test_an_image_that_is_pinned_in_the_template_is_recognized() -> None:
         replace(given, image=f"{given.image}@{digest}"),
         replace(given, image=f"quay.io/example/reef@{digest}"),
     ):
-        assert add(parse(text), found, AddOptions(("candidate",)), no_render).changes == ()
+        assert add(parse(text), found, TemplateAddOptions(("candidate",)), no_render).changes == ()
     for unknown in (given, replace(given, digest=unavailable), replace(given, image="docker.io/example/reef:1.1.0")):
-        message = failure(lambda: add(parse(text), unknown, AddOptions(("candidate",)), no_render))  # noqa: B023
+        message = failure(lambda: add(parse(text), unknown, TemplateAddOptions(("candidate",)), no_render))  # noqa: B023
         assert "does not list" in message
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.api_types.decode import TypeMismatch
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
 
 SDK = "sdk-content"
 
@@ -74,7 +74,7 @@ def sdk_metadata(bundle: BundleView) -> Iterator[Finding]:
             yield from _metadata(file, bundle.compat)
 
 
-def _sdk_objects(bundle: BundleView) -> Iterator[Manifest]:
+def _sdk_objects(bundle: BundleView) -> Iterator[ManifestView]:
     """Return the objects without a validator of their kind; the Go validators check none unless all files load."""
     if bundle.compat is not Compat.OPMKIT and not is_loaded(bundle):
         return
@@ -83,13 +83,13 @@ def _sdk_objects(bundle: BundleView) -> Iterator[Manifest]:
             yield file
 
 
-def _unsupported(file: Manifest) -> Finding:
+def _unsupported(file: ManifestView) -> Finding:
     api = Gvk.parse(file.api_version, file.kind)
     message = f"unsupported kind {file.kind!r}" if file.kind else "the file is empty"
     return Finding(message, file.path, ("kind",), subject=str(api))
 
 
-def _metadata(file: Manifest, compat: Compat) -> Iterator[Finding]:
+def _metadata(file: ManifestView, compat: Compat) -> Iterator[Finding]:
     if compat is Compat.OPMKIT:  # the Go validators ignore values of the wrong type
         yield from type_findings(file, decode_object(file, DecodeMode.JSON))
     for finding in metadata_findings(file.metadata):
@@ -161,7 +161,7 @@ def _by_json(mismatch: TypeMismatch) -> bool:
     return mismatch.scalar in ("version", "release", "time", "intOrString")
 
 
-def _mismatch_findings(file: Manifest, mismatches: Iterable[TypeMismatch]) -> Iterator[Finding]:
+def _mismatch_findings(file: ManifestView, mismatches: Iterable[TypeMismatch]) -> Iterator[Finding]:
     return (loading.type_finding(file, mismatch) for mismatch in mismatches)
 
 
@@ -255,7 +255,7 @@ def opm_metadata(bundle: BundleView) -> Iterator[Finding]:
             yield replace(findings[0], message="; ".join(finding.message for finding in findings), subject="")
 
 
-def _metadata_as_go_reads_it(file: Manifest) -> list[Finding]:
+def _metadata_as_go_reads_it(file: ManifestView) -> list[Finding]:
     """Return the findings with case-insensitive field names, none if a field has the wrong type."""
     typed = decode_object(file, DecodeMode.JSON)
     if typed.mismatches:
@@ -360,7 +360,7 @@ def opm_csv_crds(bundle: BundleView) -> Iterator[Finding]:
         yield Finding("cannot read the owned and required CRDs", content.csv.path, where)
 
 
-def _are_listed(csv: Manifest) -> bool:
+def _are_listed(csv: ManifestView) -> bool:
     """Return True if the lists of CRDs have the right types."""
     spec = csv.object.get("spec")
     listed = mapping(spec).get("customresourcedefinitions") if isinstance(spec, dict) else ""
@@ -408,7 +408,7 @@ def opm_owned_crd_missing(bundle: BundleView) -> Iterator[Finding]:
             defined.discard((name, version, kind))
 
 
-def _defined(crd: Manifest, *, all_versions: bool) -> Iterator[tuple[str, str, str]]:
+def _defined(crd: ManifestView, *, all_versions: bool) -> Iterator[tuple[str, str, str]]:
     """Return name, version and kind of the APIs that a CRD defines."""
     spec = mapping(crd.object.get("spec"))
     kind, api = text(mapping(spec.get("names")).get("kind")), crd.api_version.rpartition("/")[2]

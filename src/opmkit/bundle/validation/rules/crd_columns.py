@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.bundle.validation.crd_view import Crd
-    from opmkit.bundle.validation.node import Node
+    from opmkit.bundle.validation.node import ValueNode
 
 _TYPES = ("boolean", "date", "integer", "number", "string")
 _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -36,7 +36,7 @@ def printer_column(crd: Crd) -> Iterator[Finding]:
             yield from _column_problems(column, column.child("jsonPath" if crd.is_v1 else "JSONPath", "JSONPath"))
 
 
-def _column_problems(column: Node, path: Node) -> Iterator[Finding]:
+def _column_problems(column: ValueNode, path: ValueNode) -> Iterator[Finding]:
     name, kind, form = column.child("name"), column.child("type"), column.child("format")
     if not name.text:
         yield name.finding("is empty")
@@ -97,7 +97,7 @@ def subresources_status(crd: Crd) -> Iterator[Finding]:
             yield node.finding(problem)
 
 
-def _scales(crd: Crd) -> Iterator[Node]:
+def _scales(crd: Crd) -> Iterator[ValueNode]:
     for node in crd.subresources.present:
         scale = node.child("scale")
         if scale.present:

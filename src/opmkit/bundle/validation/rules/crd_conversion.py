@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.crd_view import crd_check
-from opmkit.bundle.validation.node import Node
+from opmkit.bundle.validation.node import ValueNode
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.urls import parse_url
 
@@ -20,20 +20,20 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 _HUB = "spec.conversion"
 
 
-def _strategy(crd: Crd) -> Node:
+def _strategy(crd: Crd) -> ValueNode:
     """Return the conversion strategy, which defaults to None."""
     conversion = crd.spec.child("conversion")
     strategy = conversion.child("strategy")
-    return strategy if conversion.present else Node("None", strategy.path, strategy.field)
+    return strategy if conversion.present else ValueNode("None", strategy.path, strategy.field)
 
 
-def _webhook(crd: Crd, name: str, hub_name: str) -> Node:
+def _webhook(crd: Crd, name: str, hub_name: str) -> ValueNode:
     """Return a field of the webhook. It is one level deeper in ``v1``, but findings name the ``v1beta1`` field."""
     conversion = crd.spec.child("conversion")
     if not crd.is_v1:
         return conversion.child(hub_name)
     node = conversion.child("webhook").child(name)
-    return Node(node.value, node.path, f"{_HUB}.{hub_name}")
+    return ValueNode(node.value, node.path, f"{_HUB}.{hub_name}")
 
 
 @rule(
@@ -78,7 +78,7 @@ def review_versions(crd: Crd) -> Iterator[Finding]:
         yield node.finding("is empty")
 
 
-def _review_problems(node: Node, versions: list[Node]) -> Iterator[Finding]:
+def _review_problems(node: ValueNode, versions: list[ValueNode]) -> Iterator[Finding]:
     seen: set[str] = set()
     for version in versions:
         if version.text in seen:
@@ -122,7 +122,7 @@ def client_config(crd: Crd) -> Iterator[Finding]:
         yield from _service_problems(service)
 
 
-def _url_problems(node: Node) -> Iterator[Finding]:
+def _url_problems(node: ValueNode) -> Iterator[Finding]:
     try:
         url = parse_url(node.text)
     except ValueError as error:
@@ -140,7 +140,7 @@ def _url_problems(node: Node) -> Iterator[Finding]:
             yield node.finding(problem, subject=subject or node.field)
 
 
-def _service_problems(service: Node) -> Iterator[Finding]:
+def _service_problems(service: ValueNode) -> Iterator[Finding]:
     for name in ("name", "namespace"):
         node = service.child(name)
         if not node.text:

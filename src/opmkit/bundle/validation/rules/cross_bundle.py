@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.cross_bundle import BundleFinding, BundleSummary, cross_bundle_rule
+from opmkit.bundle.validation.cross_bundle import BundleFinding, ComparedBundle, cross_bundle_rule
 from opmkit.bundle.validation.csv_view import OWNED_CRDS
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ _DEFAULT_CHANNEL: FieldPath = ("annotations", labels.DEFAULT_CHANNEL)
 
 
 def _grouped_by(
-    bundles: Iterable[BundleSummary], keys: Callable[[BundleSummary], Iterable[Hashable]]
-) -> Iterator[tuple[Hashable, list[BundleSummary]]]:
+    bundles: Iterable[ComparedBundle], keys: Callable[[ComparedBundle], Iterable[Hashable]]
+) -> Iterator[tuple[Hashable, list[ComparedBundle]]]:
     """Group the bundles by key, each group with the lowest version first."""
-    groups: defaultdict[Hashable, list[BundleSummary]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[ComparedBundle]] = defaultdict(list)
     for bundle in bundles:
         for key in keys(bundle):
             groups[key].append(bundle)
@@ -33,12 +33,12 @@ def _grouped_by(
         yield key, sorted(members, key=lambda bundle: (bundle.parsed_version, bundle.name, bundle.target))
 
 
-def _by_package(bundles: Iterable[BundleSummary]) -> Iterator[tuple[str, list[BundleSummary]]]:
+def _by_package(bundles: Iterable[ComparedBundle]) -> Iterator[tuple[str, list[ComparedBundle]]]:
     for package, members in _grouped_by(bundles, lambda bundle: [bundle.package]):
         yield str(package), members
 
 
-def _version_key(bundle: BundleSummary) -> list[Hashable]:
+def _version_key(bundle: ComparedBundle) -> list[Hashable]:
     return [(bundle.package, str(bundle.parsed_version), bundle.release)]
 
 
@@ -57,7 +57,7 @@ def _join(names: Iterable[str]) -> str:
     bad="demo:v1 and demo:v2, both with metadata.name demo.v1.0.0",
     good="demo:v1 with metadata.name demo.v1.0.0, demo:v2 with demo.v2.0.0",
 )
-def name_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def name_duplicate(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """Bundle names must be unique in a catalog, even across packages."""
     for name, members in _grouped_by(bundles, lambda bundle: [bundle.name]):
         for bundle in members[1:]:
@@ -75,7 +75,7 @@ def name_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     bad="demo.v1.0.0 and demo.v1.0.1, both with spec.version 1.0.0",
     good="demo.v1.0.0 with spec.version 1.0.0, demo.v1.0.1 with 1.0.1",
 )
-def version_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def version_duplicate(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """Catalogs cannot order two bundles that have the same version."""
     versioned = (bundle for bundle in bundles if bundle.version)
     for _, members in _grouped_by(
@@ -95,7 +95,7 @@ def version_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFindin
     bad="demo.v2.0.0 of the package demo replaces other.v1.0.0 of the package other",
     good="demo.v2.0.0 of the package demo replaces demo.v1.0.0 of the package demo",
 )
-def replaces_foreign(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def replaces_foreign(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """Upgrade edges connect bundles of one package."""
     packages: defaultdict[str, set[str]] = defaultdict(set)
     for bundle in bundles:
@@ -110,7 +110,7 @@ def replaces_foreign(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding
                 )
 
 
-def _replaced_names(bundle: BundleSummary) -> list[str]:
+def _replaced_names(bundle: ComparedBundle) -> list[str]:
     """Return the names that a bundle replaces or skips."""
     return [name for name in dict.fromkeys((bundle.replaces, *bundle.skips)) if name]
 
@@ -123,7 +123,7 @@ def _replaced_names(bundle: BundleSummary) -> list[str]:
     bad="demo.v1.1.0 replaces demo.v1.0.9, but the package has only demo.v1.0.0 and demo.v1.1.0",
     good="demo.v1.1.0 replaces demo.v1.0.0",
 )
-def replaces_missing(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def replaces_missing(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """The upgrade path is broken: clusters with an older version installed get no upgrade.
 
     Bundles that another bundle of the package skips may be missing.
@@ -145,7 +145,7 @@ def replaces_missing(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding
     bad="demo.v1.0.0 replaces demo.v1.1.0, which replaces demo.v1.0.0",
     good="demo.v1.1.0 replaces demo.v1.0.0, which replaces nothing",
 )
-def replaces_cycle(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def replaces_cycle(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """A cycle has no channel head, so nothing can be installed."""
     for _, members in _by_package(bundles):
         by_name = {bundle.name: bundle for bundle in members}
@@ -171,7 +171,7 @@ def replaces_cycle(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     bad="in the channel stable, demo.v1.1.0 and demo.v1.2.0 both replace demo.v1.0.0",
     good="in the channel stable, demo.v1.2.0 replaces demo.v1.1.0, which replaces demo.v1.0.0",
 )
-def channel_heads(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def channel_heads(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """A channel has one head, the bundle that is installed. Bundles behind another head get no upgrade.
 
     Channels in which no bundle replaces or skips another are ordered by version and not checked.
@@ -194,7 +194,7 @@ def channel_heads(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     bad="the newest bundle has channels alpha,beta and default channel stable, and no bundle is in stable",
     good="the newest bundle has channels beta,stable and default channel stable",
 )
-def default_channel(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def default_channel(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """The package cannot be installed without naming a channel."""
     for package, members in _by_package(bundles):
         newest = next((bundle for bundle in reversed(members) if bundle.default_channel), None)
@@ -212,7 +212,7 @@ def default_channel(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]
     bad="bundles of packages demo and demo-community both own demos.demo.example.com",
     good="bundles of package demo own demos.demo.example.com, bundles of other packages require it",
 )
-def crd_owners(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
+def crd_owners(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """A CRD exists once in a cluster: the two packages cannot be installed together."""
     for name, members in _grouped_by(bundles, lambda bundle: bundle.owned_crds):
         packages = sorted({bundle.package for bundle in members})

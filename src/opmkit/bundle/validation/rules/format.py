@@ -16,10 +16,10 @@ from opmkit.bundle.validation.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Check
 
-    FileCheck = Callable[[BundleView, Manifest], Iterable[Finding]]
+    FileCheck = Callable[[BundleView, ManifestView], Iterable[Finding]]
 
 VALIDATOR = "format"
 MANIFESTS = "manifests"
@@ -127,7 +127,7 @@ def no_annotations(bundle: BundleView) -> Iterator[Finding]:
     "  operators.operatorframework.io.bundle.channels.v1: stable",
 )
 @_annotated
-def annotation_missing(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
+def annotation_missing(bundle: BundleView, file: ManifestView) -> Iterator[Finding]:
     """Catalogs and clusters read media type, directories, package and channels from the annotations."""
     for key in REQUIRED:
         if key not in bundle.annotations:
@@ -145,7 +145,7 @@ def annotation_missing(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
     good="annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: registry+v1",
 )
 @_annotated
-def media_type_mismatch(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
+def media_type_mismatch(bundle: BundleView, file: ManifestView) -> Iterator[Finding]:
     """The media type determines how clusters unpack a bundle. Files without an object are not considered."""
     declared = bundle.annotations.get(labels.MEDIA_TYPE, "")
     actual = media_type(bundle, MANIFESTS)
@@ -164,7 +164,7 @@ def media_type_mismatch(bundle: BundleView, file: Manifest) -> Iterator[Finding]
     good="annotations:\n  operators.operatorframework.io.bundle.channels.v1: candidate,stable",
 )
 @_annotated
-def channels_empty(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
+def channels_empty(bundle: BundleView, file: ManifestView) -> Iterator[Finding]:
     """Operators are installed from a channel, so a bundle without a channel cannot be installed."""
     if not bundle.annotations.get(labels.CHANNELS):
         yield Finding(f"annotation {labels.CHANNELS} is empty", file.path, ("annotations", labels.CHANNELS))
@@ -180,7 +180,7 @@ def channels_empty(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
     good="annotations:\n  operators.operatorframework.io.bundle.channel.default.v1: stable",
 )
 @_annotated
-def default_channel_empty(bundle: BundleView, file: Manifest) -> Iterator[Finding]:
+def default_channel_empty(bundle: BundleView, file: ManifestView) -> Iterator[Finding]:
     """Subscriptions without a channel use the default channel. The annotation is optional, but must not be empty."""
     if bundle.annotations.get(labels.DEFAULT_CHANNEL) == "":
         message = f"annotation {labels.DEFAULT_CHANNEL} is empty"

@@ -21,7 +21,7 @@ from opmkit.documents.lenient import items, mapping
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
 
 VALIDATOR = "object"
 _PDB, _PRIORITY_CLASS, _ROLES = "PodDisruptionBudget", "PriorityClass", ("Role", "ClusterRole")
@@ -32,7 +32,7 @@ _OPERATOR_GROUPS = ("operators.coreos.com/v1", "operators.coreos.com/v1alpha2")
 _PERCENTAGE = re.compile(r"([0-9]{1,9})%?")
 
 
-def _typed(manifest: Manifest) -> Decoded:
+def _typed(manifest: ManifestView) -> Decoded:
     """Decode the object into the type of its kind."""
     memo = manifest.content.memo
     if _typed not in memo:
@@ -40,7 +40,7 @@ def _typed(manifest: Manifest) -> Decoded:
     return cast("Decoded", memo[_typed])
 
 
-def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mapping[str, Any]]]:
+def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[ManifestView, Mapping[str, Any]]]:
     """Yield the objects of these kinds; as in Go, in other modes than opmkit's only those without mismatches."""
     for manifest in bundle.manifests:
         if manifest.kind in kinds:
@@ -135,7 +135,7 @@ def priority_class(bundle: BundleView) -> Iterator[Finding]:
 
 def _grants(
     bundle: BundleView, group: str, resource: str, verbs: set[str]
-) -> Iterator[tuple[Manifest, int, Mapping[str, Any]]]:
+) -> Iterator[tuple[ManifestView, int, Mapping[str, Any]]]:
     """Yield role, index and value of each policy rule that grants one of the verbs on a resource by name."""
     for manifest, value in _objects(bundle, *_ROLES):
         for number, policy_rule in enumerate(items(value.get("rules"))):

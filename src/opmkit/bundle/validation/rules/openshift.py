@@ -13,7 +13,7 @@ import orjson
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import Csv
-from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftVersion, VersionRange
+from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftRange, OpenShiftVersion
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
 from opmkit.bundle.versions import tolerant_version
@@ -41,11 +41,11 @@ def _versions_text(bundle: BundleView) -> str | None:
     return bundle.annotations.get(VERSIONS, (bundle.image_labels or {}).get(VERSIONS))
 
 
-def released_versions(bundle: BundleView) -> VersionRange | None:
+def released_versions(bundle: BundleView) -> OpenShiftRange | None:
     """Return the OpenShift versions for which the bundle is released, None if they are absent or invalid."""
     try:
         text = _versions_text(bundle)
-        return None if text is None else VersionRange.parse(text)
+        return None if text is None else OpenShiftRange.parse(text)
     except ValueError:
         return None
 
@@ -67,7 +67,7 @@ def versions_format(bundle: BundleView) -> Iterator[Finding]:
         return
     raw = mapping(bundle.annotations_file.object.get("annotations")).get(VERSIONS) if bundle.annotations_file else ""
     try:
-        VersionRange.parse(text)
+        OpenShiftRange.parse(text)
     except ValueError as error:
         yield _versions_finding(bundle, f"is invalid: {error}")
     else:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TypeAlias
 
-    from opmkit.bundle.validation.bundle_view import Manifest
-    from opmkit.bundle.validation.operator_view import Operator, OperatorVersion
+    from opmkit.bundle.validation.bundle_view import ManifestView
+    from opmkit.bundle.validation.operator_view import Operator, VersionDirectory
     from opmkit.documents.fields import FieldPath
 
     Problems: TypeAlias = Iterator[tuple[FieldPath, str]]
@@ -140,7 +140,7 @@ _RELEASE_SCHEMA = _members_of(
 )
 
 
-def _schema_findings(file: Manifest, schema: Schema, *, optional: bool) -> Iterator[Finding]:
+def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool) -> Iterator[Finding]:
     if file.content.error is not None:
         error = file.content.error
         yield Finding(error.problem, file.path, line=error.line, column=error.column)
@@ -260,7 +260,7 @@ def fbc(operator: Operator) -> Iterator[Finding]:
     compat=OPMKIT_ONLY,
 )
 @bundle_check
-def release_config(_operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def release_config(_operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The bundle is not added to the catalogs."""
     if version.release_config is not None:
         yield from _schema_findings(version.release_config, _RELEASE_SCHEMA, optional=True)
@@ -277,7 +277,7 @@ def release_config(_operator: Operator, version: OperatorVersion) -> Iterator[Fi
     compat=OPMKIT_ONLY,
 )
 @bundle_check
-def release_template(operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def release_template(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The bundle cannot be added to the catalogs that its release configuration names."""
     file = version.release_config
     if file is None or file.content.error is not None or not file.object:
@@ -290,7 +290,7 @@ def release_template(operator: Operator, version: OperatorVersion) -> Iterator[F
 
 
 def _template_findings(
-    operator: Operator, file: Manifest, path: FieldPath, entry: Mapping[str, Any]
+    operator: Operator, file: ManifestView, path: FieldPath, entry: Mapping[str, Any]
 ) -> Iterator[Finding]:
     name = text(entry.get("template_name"))
     known = operator.templates_by_name

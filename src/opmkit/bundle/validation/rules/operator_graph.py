@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftVersion, VersionRange
+from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftRange, OpenShiftVersion
 from opmkit.bundle.validation.operator_view import operator_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import VersionRange as SkipRange
@@ -17,23 +17,23 @@ from opmkit.bundle.versions import VersionRange as SkipRange
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opmkit.bundle.validation.operator_view import Operator, OperatorVersion
+    from opmkit.bundle.validation.operator_view import Operator, VersionDirectory
     from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "operator"
 _REPLACES: FieldPath = ("spec", "replaces")
 _SHOWN = 5
-_ALL_VERSIONS = VersionRange(OpenShiftVersion(0, 0))
+_ALL_VERSIONS = OpenShiftRange(OpenShiftVersion(0, 0))
 
 
-def _finding(version: OperatorVersion, message: str, path: FieldPath, subject: str = "") -> Finding:
+def _finding(version: VersionDirectory, message: str, path: FieldPath, subject: str = "") -> Finding:
     return Finding(message, version.csv.path if version.csv else "", path, subject=subject or version.name)
 
 
-def _updates(members: Sequence[OperatorVersion]) -> Mapping[str, list[OperatorVersion]]:
+def _updates(members: Sequence[VersionDirectory]) -> Mapping[str, list[VersionDirectory]]:
     """Return the bundles of a channel that replace or skip each bundle, by its name."""
     known = {version.name for version in members}
-    updates: dict[str, list[OperatorVersion]] = {name: [] for name in known}
+    updates: dict[str, list[VersionDirectory]] = {name: [] for name in known}
     for version in members:
         skipped = _skipped(version, members)
         for name in sorted((known & set(version.replaced_names)) | skipped):
@@ -42,7 +42,7 @@ def _updates(members: Sequence[OperatorVersion]) -> Mapping[str, list[OperatorVe
     return updates
 
 
-def _skipped(version: OperatorVersion, members: Sequence[OperatorVersion]) -> set[str]:
+def _skipped(version: VersionDirectory, members: Sequence[VersionDirectory]) -> set[str]:
     """Return the names of the bundles in the skipRange of a bundle."""
     try:
         skip_range = SkipRange.parse(version.skip_range) if version.skip_range else None
@@ -96,7 +96,7 @@ def replaces_openshift(operator: Operator) -> Iterator[Finding]:
             yield _finding(version, f"{version.name} is released for OpenShift {ranges}", _REPLACES, replaced.name)
 
 
-def _describe(versions: VersionRange) -> str:
+def _describe(versions: OpenShiftRange) -> str:
     return "all versions" if versions == _ALL_VERSIONS else str(versions)
 
 
@@ -125,11 +125,11 @@ def graph_loop(operator: Operator) -> Iterator[Finding]:
             yield _finding(loop[0], message, _REPLACES, channel)
 
 
-def _find_loop(updates: Mapping[str, list[OperatorVersion]]) -> list[OperatorVersion]:
+def _find_loop(updates: Mapping[str, list[VersionDirectory]]) -> list[VersionDirectory]:
     """Return the bundles of a loop in the order of updates, [] if there is none."""
     done: set[str] = set()
     for start in sorted(updates):
-        trail: list[OperatorVersion] = []
+        trail: list[VersionDirectory] = []
         position: dict[str, int] = {}
         pending = [iter(updates[start])]
         while pending and start not in done:

@@ -14,7 +14,7 @@ from opmkit.documents.lenient import text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.operator_view import Operator, OperatorVersion
+    from opmkit.bundle.validation.operator_view import Operator, VersionDirectory
 
 VALIDATOR = "operator"
 _SHOWN = 5
@@ -41,7 +41,7 @@ def _severity(operator: Operator) -> Severity:
     compat=OPMKIT_ONLY,
 )
 @bundle_check
-def csv_file(_operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def csv_file(_operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The pipelines find the ClusterServiceVersion by the name of its file."""
     if version.csv is None:
         message = f"no file {version.directory}/manifests/*.clusterserviceversion.yaml with a ClusterServiceVersion"
@@ -61,7 +61,7 @@ def csv_file(_operator: Operator, version: OperatorVersion) -> Iterator[Finding]
     compat=OPMKIT_ONLY,
 )
 @bundle_check
-def version_directory(_operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def version_directory(_operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The pipelines release the bundle with the tag of its directory."""
     number = text(version.spec.get("version"))
     if version.csv and number != version.directory:
@@ -81,7 +81,7 @@ def version_directory(_operator: Operator, version: OperatorVersion) -> Iterator
     variable_severity=True,
 )
 @bundle_check
-def package(operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def package(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The pipelines expect the name of the directory. This is a warning for operators with several versions."""
     if version.package != operator.name:
         file = version.annotations_file.path if version.annotations_file else ""
@@ -104,7 +104,7 @@ def package(operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
     variable_severity=True,
 )
 @bundle_check
-def name(operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def name(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The pipelines expect consistent names. This is a warning for operators with several versions."""
     prefix, dot, number = version.name.partition(".")
     if version.csv and not (dot and number):
@@ -149,7 +149,7 @@ def names(operator: Operator) -> Iterator[Finding]:
     compat=OPMKIT_ONLY,
 )
 @bundle_check
-def marketplace(operator: Operator, version: OperatorVersion) -> Iterator[Finding]:
+def marketplace(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The repository of marketplace operators requires links to the marketplace."""
     organization = operator.repository.object.get("organization") if operator.repository else None
     if organization != _MARKETPLACE or version.csv is None:

@@ -14,7 +14,7 @@ from opmkit.documents.errors import InvalidDocument
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
 
 VALIDATOR = "opmkit"
 METADATA_KEYS = ("annotations", "dependencies", "properties")
@@ -28,13 +28,13 @@ _MARKS = {
 }
 
 
-def _documents(bundle: BundleView) -> Iterator[Manifest]:
+def _documents(bundle: BundleView) -> Iterator[ManifestView]:
     """Return the manifests and the metadata files."""
     yield from bundle.manifests
     yield from _metadata(bundle)
 
 
-def _metadata(bundle: BundleView) -> Iterable[Manifest]:
+def _metadata(bundle: BundleView) -> Iterable[ManifestView]:
     return () if bundle.bare or bundle.manifests_directory == "metadata" else bundle.files_in("metadata")
 
 
@@ -49,7 +49,7 @@ def _metadata(bundle: BundleView) -> Iterable[Manifest]:
     compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def duplicate_key(file: Manifest) -> Iterator[Finding]:
+def duplicate_key(file: ManifestView) -> Iterator[Finding]:
     """Only the last value is used and the first is silently lost. Other tools reject the file."""
     duplicates = list(file.content.duplicates)
     if file.content.is_json:
@@ -72,7 +72,7 @@ def duplicate_key(file: Manifest) -> Iterator[Finding]:
     compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def more_documents(file: Manifest) -> Iterator[Finding]:
+def more_documents(file: ManifestView) -> Iterator[Finding]:
     """Only the first document of a file is read; the others are silently not installed."""
     if file.content.has_more:
         yield Finding("only the first document is read, but the file has more", line=_second_document(file.content.raw))
@@ -99,7 +99,7 @@ def _second_document(raw: bytes) -> int:
     compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def encoding(file: Manifest) -> Iterator[Finding]:
+def encoding(file: ManifestView) -> Iterator[Finding]:
     """YAML allows UTF-16 and byte order marks, but catalogs store manifests as JSON, which allows neither."""
     encoding = next((name for mark, name in _MARKS.items() if file.content.raw.startswith(mark)), "")
     if encoding:

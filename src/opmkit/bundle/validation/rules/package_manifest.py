@@ -17,7 +17,7 @@ from opmkit.documents.lenient import mapping, members, text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Check
     from opmkit.documents.fields import FieldPath
 
@@ -30,10 +30,10 @@ _BETA = "defaultChannel: stable"
 
 
 @dataclass(frozen=True)
-class PackageManifest:
+class PackageManifestView:
     """A package manifest: its file and its fields; values of the wrong type are absent."""
 
-    file: Manifest
+    file: ManifestView
     value: Mapping[str, Any]
 
     @property
@@ -56,7 +56,7 @@ class PackageManifest:
 class _Package:
     """The package manifests below a directory, and the findings of reading them."""
 
-    manifests: list[PackageManifest] = field(default_factory=list)
+    manifests: list[PackageManifestView] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -71,7 +71,7 @@ def _read(bundle: BundleView) -> _Package:
     return cast("_Package", package)
 
 
-def _read_file(file: Manifest, package: _Package) -> None:
+def _read_file(file: ManifestView, package: _Package) -> None:
     if finding := read_finding(file):
         package.findings.append(finding)
         return
@@ -79,10 +79,10 @@ def _read_file(file: Manifest, package: _Package) -> None:
     decoded = decode_struct(file.content.value or {}, PACKAGE_MANIFEST, mode)
     package.findings.extend(list(type_findings(file, decoded))[:1])
     if not decoded.mismatches and decoded.value.keys() & {"packageName", "channels", "defaultChannel"}:
-        package.manifests.append(PackageManifest(file, mapping(decoded.value)))
+        package.manifests.append(PackageManifestView(file, mapping(decoded.value)))
 
 
-def _package_check(check_package: Callable[[PackageManifest], Iterable[tuple[FieldPath, str]]]) -> Check:
+def _package_check(check_package: Callable[[PackageManifestView], Iterable[tuple[FieldPath, str]]]) -> Check:
     """Turn a check of a package manifest, which yields paths and messages, into a check of the bundle's first one."""
 
     @wraps(check_package)
@@ -134,7 +134,7 @@ def several_packages(bundle: BundleView) -> Iterator[Finding]:
     good=_GOOD + _BETA,
 )
 @_package_check
-def name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def name(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Packages are installed by name."""
     if not package.value.get("packageName"):
         yield ("packageName",), "packageName is empty"
@@ -150,7 +150,7 @@ def name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     good=_GOOD + _BETA,
 )
 @_package_check
-def channels(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def channels(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Operators are installed from a channel of their package."""
     if not package.channels:
         yield ("channels",), "channels is empty"
@@ -166,7 +166,7 @@ def channels(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     good=_GOOD + _BETA,
 )
 @_package_check
-def default_empty(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def default_empty(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Subscriptions without a channel use the default channel, which is optional only for a single channel."""
     if len(package.channels) > 1 and not package.default_channel:
         yield ("channels",), f"there are {len(package.channels)} channels, but defaultChannel is empty"
@@ -182,7 +182,7 @@ def default_empty(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     good=_GOOD + _BETA,
 )
 @_package_check
-def channel_name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def channel_name(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Subscriptions select a channel by name."""
     for path, channel in package.channels:
         if not channel.get("name"):
@@ -199,7 +199,7 @@ def channel_name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     good=_GOOD + _BETA,
 )
 @_package_check
-def channel_csv(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def channel_csv(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """A channel consists of its head and the versions that are replaced from there."""
     for path, channel in package.channels:
         if not channel.get("currentCSV"):
@@ -216,7 +216,7 @@ def channel_csv(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     good="channels: [{name: stable, currentCSV: demo.v1.0.0}, {name: beta, currentCSV: demo.v2.0.0}]",
 )
 @_package_check
-def channel_duplicate(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def channel_duplicate(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Channels are identified by their names."""
     for number, (path, _) in enumerate(package.channels):
         if package.names[number] in package.names[:number]:
@@ -233,7 +233,7 @@ def channel_duplicate(package: PackageManifest) -> Iterator[tuple[FieldPath, str
     good=_GOOD + _BETA,
 )
 @_package_check
-def default_unknown(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
+def default_unknown(package: PackageManifestView) -> Iterator[tuple[FieldPath, str]]:
     """Subscriptions without a channel use the default channel, so it must exist."""
     if package.channels and package.default_channel and package.default_channel not in package.names:
         message = f"defaultChannel is {package.default_channel!r}, not one of {', '.join(package.names)}"

@@ -14,7 +14,7 @@ from opmkit.bundle.versions import VersionRange
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
 from opmkit.index.fbc.check.bundle import bundle_version, check_bundle, version_with_release
 from opmkit.index.fbc.check.graph import check_graph
-from opmkit.index.fbc.compat import Change, Compat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 PackagePart: TypeAlias = "PackageBlob | ChannelBlob | BundleBlob | DeprecationsBlob"
 
 
-def check_blobs(blobs: Blobs, compat: Compat = Compat.NEWEST) -> tuple[CatalogFinding, ...]:
+def check_blobs(blobs: Blobs, compat: CatalogCompat = CatalogCompat.NEWEST) -> tuple[CatalogFinding, ...]:
     """Return the errors of a catalog by the rules of a release of Go opm, package by package."""
-    if not compat.has(Change.DEPRECATIONS):
+    if not compat.has(ReleaseChange.DEPRECATIONS):
         blobs = replace(blobs, deprecations=())  # the release does not know their schema
     findings = (finding for package in group_by_package(blobs) for finding in _check_package(package, compat))
     return tuple(finding for finding in findings if compat.has_rule(finding.since))
@@ -83,7 +83,7 @@ def locate(finding: CatalogFinding, blob: PackagePart, entry: str = "") -> Catal
     return replace(finding, package=blob.package, channel=channel, bundle=bundle).at(blob.location)
 
 
-def _check_package(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
+def _check_package(package: PackageBlobs, compat: CatalogCompat) -> Iterator[CatalogFinding]:
     if not package.name:
         yield from _check_unnamed(package)
         return
@@ -178,7 +178,7 @@ def _check_definition(definition: PackageBlob, package: PackageBlobs) -> Iterato
         )
 
 
-def _check_channel(channel: ChannelBlob, bundles: set[str], compat: Compat) -> Iterator[CatalogFinding]:
+def _check_channel(channel: ChannelBlob, bundles: set[str], compat: CatalogCompat) -> Iterator[CatalogFinding]:
     if not channel.name:
         yield locate(
             CatalogFinding(
@@ -200,7 +200,7 @@ def _check_channel(channel: ChannelBlob, bundles: set[str], compat: Compat) -> I
     for entry in channel.entries:
         for finding in _check_entry(entry, bundles):
             yield locate(finding, channel, entry.name)
-    if problem := check_graph(channel.entries, stop_at_skipped=compat.has(Change.CHAIN_ENDS_AT_SKIPPED)):
+    if problem := check_graph(channel.entries, stop_at_skipped=compat.has(ReleaseChange.CHAIN_ENDS_AT_SKIPPED)):
         yield locate(CatalogFinding(str(problem), hint=problem.hint, rule="FBC-GRAPH"), channel)
 
 
@@ -223,8 +223,8 @@ def _check_entry(entry: EntryBlob, bundles: set[str]) -> Iterator[CatalogFinding
             )
 
 
-def _check_bundles(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
-    version = version_with_release if compat.has(Change.RELEASES) else bundle_version
+def _check_bundles(package: PackageBlobs, compat: CatalogCompat) -> Iterator[CatalogFinding]:
+    version = version_with_release if compat.has(ReleaseChange.RELEASES) else bundle_version
     entries = {entry.name for channel in package.channels for entry in channel.entries}
     by_version: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
     for bundle in package.bundles:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.finding import Finding
-    from opmkit.index.fbc.compat import Compat
+    from opmkit.index.fbc.compat import CatalogCompat
     from opmkit.index.fbc.load import LoadResult
 
 NO_POLICY = CatalogPolicy()
@@ -58,7 +58,7 @@ class CatalogResult(TargetResult):
 
 def validate(
     loaded: LoadResult,
-    compat: Compat,
+    compat: CatalogCompat,
     policy: CatalogPolicy = NO_POLICY,
     *,
     target: str = "",

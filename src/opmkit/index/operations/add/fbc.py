@@ -11,7 +11,7 @@ from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
 from opmkit.index.graph import precedence
 from opmkit.index.hint_terms import IndexSetting
@@ -36,7 +36,7 @@ def add_bundles(
     blobs: Blobs,
     bundles: Sequence[NewBundle],
     options: AddOptions | None = None,
-    compat: Compat = Compat.NEWEST,
+    compat: CatalogCompat = CatalogCompat.NEWEST,
 ) -> EditResult:
     """Add bundles in ascending order of version.
 
@@ -82,7 +82,7 @@ class _Adder:
     """The options of one ``add``, applied package by package."""
 
     options: AddOptions
-    compat: Compat
+    compat: CatalogCompat
 
     @property
     def placement(self) -> Placement:

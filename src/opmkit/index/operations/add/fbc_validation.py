@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
-    from opmkit.index.fbc.compat import Compat
+    from opmkit.index.fbc.compat import CatalogCompat
     from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.operations.add.new_bundle import NewBundle
 
@@ -30,7 +30,7 @@ MAX_SUGGESTIONS = 2
 
 
 def validate_package(
-    package: Blobs, added: Sequence[NewBundle], compat: Compat, insert: Callable[[NewBundle], Blobs]
+    package: Blobs, added: Sequence[NewBundle], compat: CatalogCompat, insert: Callable[[NewBundle], Blobs]
 ) -> None:
     """Raise InvalidCatalog if a package is invalid with the added bundles.
 

@@ -1,4 +1,4 @@
-"""Add bundles to an index database and rebuild the update graphs of their packages."""
+"""Add bundles to an index database: stage them, find conflicts, and rebuild the graphs of their packages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from opmkit.index.sqlite import replace_database
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.manifest import Manifest
+    from opmkit.bundle.manifest import ObjectManifest
     from opmkit.bundle.model import ApiKey
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.operations.initialize.loader import InitializeResult
@@ -83,7 +83,7 @@ def load_config_map(
 class _Definitions:
     """The CRDs by provided API."""
 
-    manifests: dict[ApiKey, Manifest] = field(default_factory=dict)
+    manifests: dict[ApiKey, ObjectManifest] = field(default_factory=dict)
 
     def add(self, where: str, value: JsonValue) -> None:
         manifest = _manifest(where, value, CRD_KIND)
@@ -135,7 +135,7 @@ def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str
         yield f"{where}[{position}]", value
 
 
-def _manifest(where: str, value: JsonValue, kind: str) -> Manifest:
+def _manifest(where: str, value: JsonValue, kind: str) -> ObjectManifest:
     try:
         manifest = manifest_from_value(value)
     except (BundleError, DocumentError) as error:

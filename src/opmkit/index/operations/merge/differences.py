@@ -32,7 +32,7 @@ _Key: TypeAlias = "tuple[int, str, str]"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MergeDifference:
     """A part of a package that differs: its name, and its state on both sides, "" if it is too long to show."""
 
     subject: str
@@ -50,7 +50,7 @@ def document_key(blob: Blob) -> bytes:
     return _encode(_document(blob))
 
 
-def package_differences(left: Blobs, right: Blobs) -> tuple[Difference, ...]:
+def package_differences(left: Blobs, right: Blobs) -> tuple[MergeDifference, ...]:
     """Return what differs between two versions of a package: the package, channels, bundles, then other documents."""
     before, after = _by_key(left), _by_key(right)
     return tuple(
@@ -69,13 +69,13 @@ def _by_key(package: Blobs) -> dict[_Key, list[Blob]]:
     return documents
 
 
-def _differences(key: _Key, left: Sequence[Blob], right: Sequence[Blob]) -> Iterator[Difference]:
+def _differences(key: _Key, left: Sequence[Blob], right: Sequence[Blob]) -> Iterator[MergeDifference]:
     _, schema, name = key
     noun = f"{_NOUNS.get(schema, schema)} {name}".strip()
     if sorted(map(document_key, left)) == sorted(map(document_key, right)):
         return
     if len(left) != 1 or len(right) != 1:
-        yield Difference(noun, _presence(left), _presence(right))
+        yield MergeDifference(noun, _presence(left), _presence(right))
         return
     (before,), (after,) = left, right
     if isinstance(before, DeprecationsBlob) and isinstance(after, DeprecationsBlob):
@@ -84,17 +84,17 @@ def _differences(key: _Key, left: Sequence[Blob], right: Sequence[Blob]) -> Iter
     fields = _changed_fields(_document(before), _document(after))
     if isinstance(before, ChannelBlob) and isinstance(after, ChannelBlob) and "entries" in fields:
         del fields["entries"]
-        yield Difference(noun, *_entries(before, after))
+        yield MergeDifference(noun, *_entries(before, after))
     for field in [field for field in _SHORT_FIELDS if field in fields and schema in _NOUNS]:
         label = _LABELS.get(field, field)
         subject = label if schema == PACKAGE else f"{noun}: {label}"
-        yield Difference(subject, *(str(value or "none") for value in fields.pop(field)))
+        yield MergeDifference(subject, *(str(value or "none") for value in fields.pop(field)))
     for field in [field for field in _DESCRIPTIONS if field in fields and schema in _NOUNS]:
         if sides := _only_on_each_side(field, *fields[field]):
             del fields[field]
-            yield Difference(f"{noun}: {_LABELS.get(field, field)}", *sides)
+            yield MergeDifference(f"{noun}: {_LABELS.get(field, field)}", *sides)
     if fields:
-        yield Difference(f"{noun}: {', '.join(_LABELS.get(field, field) for field in fields)}")
+        yield MergeDifference(f"{noun}: {', '.join(_LABELS.get(field, field) for field in fields)}")
 
 
 def _describe_image(item: Mapping[str, Any]) -> str:
@@ -136,14 +136,14 @@ def _presence(blobs: Sequence[Blob]) -> str:
     return (getattr(blobs[0], "image", "") or "present") if blobs else _ABSENT
 
 
-def _deprecations(left: DeprecationsBlob, right: DeprecationsBlob) -> Iterator[Difference]:
+def _deprecations(left: DeprecationsBlob, right: DeprecationsBlob) -> Iterator[MergeDifference]:
     before, after = (
         {f"{entry.schema} {entry.name}".strip(): entry.message for entry in blob.entries} for blob in (left, right)
     )
     for subject in sorted({*before, *after}):
         if before.get(subject) != after.get(subject):
             sides = (side.get(subject, _ABSENT) for side in (before, after))
-            yield Difference(f"deprecation of {subject}", *sides)
+            yield MergeDifference(f"deprecation of {subject}", *sides)
 
 
 def _entries(left: ChannelBlob, right: ChannelBlob) -> tuple[str, str]:

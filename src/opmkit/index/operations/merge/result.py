@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.merge.differences import Difference
+    from opmkit.index.operations.merge.differences import MergeDifference
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class PackageConflict:
     package: str
     left: tuple[str, ...]
     right: tuple[str, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[MergeDifference, ...]
     reason: str = ""
 
     def lines(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from opmkit.index.change import EditResult
 from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.from_bundle import move_objects_last
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages, validate_packages
 from opmkit.index.operations.deprecate import remove_references
@@ -48,7 +48,7 @@ def truncate_bundles(
     *,
     permissive: bool = False,
     allow_package_removal: bool = False,
-    compat: Compat = Compat.NEWEST,
+    compat: CatalogCompat = CatalogCompat.NEWEST,
 ) -> EditResult:
     """Deprecate the bundles of these images in order; skip those that an earlier deprecation removed.
 

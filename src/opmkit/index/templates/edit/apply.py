@@ -1,4 +1,4 @@
-"""Edits of templates of any type."""
+"""Edits of templates of any type: bundles, channels and substitutions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AddOptions:
+class TemplateAddOptions:
     """Options for adding a bundle.
 
     Attributes:
@@ -73,7 +73,7 @@ class PromoteOptions:
 
 
 def add(
-    template: EditableTemplate, bundle: TemplateBundle, options: AddOptions, render: BundleRenderer
+    template: EditableTemplate, bundle: TemplateBundle, options: TemplateAddOptions, render: BundleRenderer
 ) -> TemplateEdit:
     """Add a bundle to a template; ``render`` is called if other bundles must be known.
 

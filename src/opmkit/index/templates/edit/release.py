@@ -12,7 +12,7 @@ from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.templates import basic, semver
 from opmkit.index.templates.ci_config import CI_FILE, TEMPLATES, is_safe_name, read_catalog_mapping
 from opmkit.index.templates.document import TemplateFile
-from opmkit.index.templates.edit.apply import AddOptions, add
+from opmkit.index.templates.edit.apply import TemplateAddOptions, add
 from opmkit.index.templates.edit.edges import EdgeOptions
 from opmkit.index.templates.edit.template import EditableTemplate
 from opmkit.index.templates.render import TemplateType
@@ -56,7 +56,7 @@ class ReleasePlan:
         """Add the bundle to a template; an empty one is created. Raises what `add` does."""
         release = self.releases[name]
         new = _NEW_TEMPLATES[self.types[name]].encode() if not content and name in self.types else content
-        options = AddOptions(release.channels, release.edges, create_channels=True)
+        options = TemplateAddOptions(release.channels, release.edges, create_channels=True)
         return add(EditableTemplate.parse(new, name), self.bundle, options, self.render)
 
 

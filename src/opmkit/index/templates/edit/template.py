@@ -13,7 +13,7 @@ from opmkit.documents.document_stream import BOM, Document, is_json, sort_keys
 from opmkit.documents.text_edits import SourceText
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.templates import basic, semver, substitutes
 from opmkit.index.templates.document import TemplateFile
@@ -103,7 +103,7 @@ class EditableTemplate:
     def images(self) -> list[str]:
         """Return the images that a basic or semver template lists, each once."""
         if self.type is TemplateType.SEMVER:
-            parsed = semver.SemverTemplate.parse(self.file, Compat.NEWEST, allow_empty=True)
+            parsed = semver.SemverTemplate.parse(self.file, CatalogCompat.NEWEST, allow_empty=True)
             return list(dict.fromkeys(listed.image for images in parsed.images.values() for listed in images))
         return list(dict.fromkeys(bundle.image for bundle in self.blobs().bundles))
 
@@ -193,4 +193,4 @@ def _check(file: TemplateFile, type_: TemplateType) -> None:
     elif type_ is TemplateType.SUBSTITUTES:
         substitutes.read_template(file)
     else:
-        semver.SemverTemplate.parse(file, Compat.NEWEST, allow_empty=True)
+        semver.SemverTemplate.parse(file, CatalogCompat.NEWEST, allow_empty=True)

@@ -16,7 +16,7 @@ from opmkit.core.workers import ordered_parallel_map
 from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.from_bundle import with_image
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.source import SourceKind
@@ -66,7 +66,7 @@ class ImageOptions:
     pin: bool = False
     cache: ResultCache | None = None
     warn: Callable[[str], None] = lambda _: None
-    compat: Compat = Compat.NEWEST
+    compat: CatalogCompat = CatalogCompat.NEWEST
 
 
 @dataclass(slots=True)

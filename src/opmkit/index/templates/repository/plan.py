@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.fbc.check.policy import FIRST_WITH_METADATA
-from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
 
@@ -47,7 +47,7 @@ class PlanOptions:
     level: MigrationLevel | None = None
     file_format: FileFormat = FileFormat.YAML
     path: CatalogPath = DEFAULT_PATH
-    compat: Compat = Compat.NEWEST
+    compat: CatalogCompat = CatalogCompat.NEWEST
 
     def selects(self, version: OpenShiftVersion | None) -> bool:
         """Return whether catalogs of a version, None for catalogs without a version, are rendered."""

@@ -1,1 +1,0 @@
-"""REHOUSE: say what this package is for."""
