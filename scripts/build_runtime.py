@@ -24,9 +24,9 @@ from sbom import cyclonedx_json
 import opmkit
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.main import run_app
-from opmkit.cli.output.console import progress
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.parser.registration import add_command
+from opmkit.cli.progress.command import progress
 from opmkit.core.epoch import rfc3339, source_date_epoch
 from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.image import Image, ImageIndex

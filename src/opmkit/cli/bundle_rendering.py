@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.fbc import render_cache
+from opmkit.cli.progress.command import progress
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

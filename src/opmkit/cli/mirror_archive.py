@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.help.flags import ADVANCED_PANEL
+from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.errors import UsageError, print_to_stderr
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.cli.hints import format_hint
-from opmkit.cli.output.console import progress
+from opmkit.cli.progress.command import progress
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:

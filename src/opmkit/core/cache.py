@@ -87,3 +87,6 @@ def code_digest(package: str) -> str:
             elif entry.name.endswith((".py", ".json")):
                 digest.update(entry.read_bytes())
     return digest.hexdigest()
+
+
+CACHE_DIRECTORY = "results"

@@ -18,8 +18,8 @@ from opmkit.cli.help.content import (
     parse_examples,
     split_help,
 )
-from opmkit.cli.help.flags import SPECIAL_PANELS, is_long
 from opmkit.cli.help.page import format_help
+from opmkit.cli.help.panels import SPECIAL_PANELS, is_long
 from opmkit.cli.main import run
 from tests.cli.test_help import commands
 from tests.kit.opm import PROGRAM

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.cli.output.console import ProgressFormat, progress, set_progress_format
+from opmkit.cli.progress.command import ProgressFormat, progress, set_progress_format
 from opmkit.cli.progress.events import ProgressEvents
 from opmkit.core.progress import NO_PROGRESS
 from tests.kit.opm import LAGOON, run

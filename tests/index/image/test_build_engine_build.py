@@ -14,9 +14,10 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.engine import open_engine
 from opmkit.index.errors import IndexMoved
-from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
+from opmkit.index.image.base import BASE_NAME
 from opmkit.index.image.build import EngineBuild
 from opmkit.index.image.content import DatabaseContent
+from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
 from opmkit.index.operations.prune import PrunePackages
 from tests.kit.images import small_image
 from tests.kit.requirements import require

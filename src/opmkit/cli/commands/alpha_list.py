@@ -8,8 +8,9 @@ import typer
 
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value, waiting
+from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.output.fbc import CompatOption
+from opmkit.cli.progress.command import waiting
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

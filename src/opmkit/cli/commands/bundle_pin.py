@@ -13,10 +13,11 @@ from opmkit.cli.flags.container_tools import PUSH_HELP, ContainerTools
 from opmkit.cli.flags.pin import PinFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags
-from opmkit.cli.output.console import OutputFormat, progress
+from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import build_and_print, print_unpushed
 from opmkit.cli.output.pin import PinnedTarget, check_pinned, print_pinned
+from opmkit.cli.progress.command import progress
 from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:

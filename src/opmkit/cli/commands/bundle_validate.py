@@ -13,7 +13,7 @@ from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption
 from opmkit.cli.flags.validation import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
-from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import print_line, print_table
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.logs import configure_logs

@@ -14,17 +14,9 @@ import typer
 
 from opmkit.cli.flags.progress import PROGRESS_HELP
 from opmkit.cli.output.catalog import print_bundle, print_bundles, print_package, print_updates
-from opmkit.cli.output.console import (
-    ProgressFormat,
-    ValueFormat,
-    ValueOutput,
-    print_line,
-    print_table,
-    print_value,
-    set_progress_format,
-    waiting,
-)
+from opmkit.cli.output.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting
 
 if TYPE_CHECKING:
     from opmkit.client import CatalogClient

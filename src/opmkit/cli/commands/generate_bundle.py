@@ -21,9 +21,9 @@ from opmkit.cli.bundle_generation import (
 )
 from opmkit.cli.flags.generation import ACCOUNTS_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.parser.go_commands import given_flags, runs_as_operator_sdk
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,10 @@ import typer
 
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.output.console import print_bytes
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import CompatOption, encode_mermaid
+from opmkit.cli.progress.command import waiting
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

@@ -10,18 +10,10 @@ import typer
 
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import (
-    Output,
-    OutputFormat,
-    format_size,
-    print_json,
-    print_line,
-    print_table,
-    progress,
-    waiting,
-)
+from opmkit.cli.output.console import Output, OutputFormat, format_size, print_json, print_line, print_table
 from opmkit.cli.output.errors import conflicting_flags
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.progress.command import progress, waiting
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 

@@ -22,10 +22,10 @@ from opmkit.cli.flags.index import (
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.signing import index_verifier, require_signatures
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import build_and_print, fatal_if_not_removed, print_built
 from opmkit.cli.parser.go_commands import given_flags, require_flags
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,9 @@ from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.index import INDEX_HELP, AlsoTag
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import CATALOG_PANEL, NamedTargetFlags, OutputFlags
-from opmkit.cli.output.console import waiting
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.index import build_and_print
+from opmkit.cli.progress.command import waiting
 
 if TYPE_CHECKING:
     from opmkit.index.image.source import IndexSource

@@ -12,9 +12,9 @@ from opmkit.cli.commands.index_merge import OutputDirectory, check_result
 from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import NamedTargetFlags, OutputFlags
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.index import print_built
 from opmkit.cli.parser.go_commands import require_flags
+from opmkit.cli.progress.command import progress
 
 
 def copy(

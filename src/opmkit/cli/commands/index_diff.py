@@ -10,8 +10,9 @@ import typer
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text, waiting
+from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.output.errors import UsageError, print_to_stderr
+from opmkit.cli.progress.command import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

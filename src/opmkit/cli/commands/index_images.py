@@ -10,7 +10,8 @@ import typer
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import print_json, print_line, print_table, progress
+from opmkit.cli.output.console import print_json, print_line, print_table
+from opmkit.cli.progress.command import progress
 
 
 class ImageSelection(StrEnum):

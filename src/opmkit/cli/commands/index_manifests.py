@@ -13,10 +13,11 @@ from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.olm_v1 import OlmV1Flags, OlmVersion
 from opmkit.cli.flags.pod import PodFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.help.flags import ADVANCED_PANEL
-from opmkit.cli.output.console import print_json, print_yaml, waiting
+from opmkit.cli.help.panels import ADVANCED_PANEL
+from opmkit.cli.output.console import print_json, print_yaml
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.parser.go_commands import given_flags
+from opmkit.cli.progress.command import waiting
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 

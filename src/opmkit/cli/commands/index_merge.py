@@ -12,10 +12,10 @@ from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import RESULT_PANEL, NamedTargetFlags, OutputFlags, TargetFlags
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import print_built
 from opmkit.cli.parser.go_commands import given_flags
+from opmkit.cli.progress.command import progress
 from opmkit.index.modes import OnConflict
 
 _IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")

@@ -9,9 +9,9 @@ import typer
 
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import progress, waiting
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CatalogOutput, CompatOption, MigrateLevel, blob_encoder, parse_level
+from opmkit.cli.progress.command import progress, waiting
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

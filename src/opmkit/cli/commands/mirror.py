@@ -11,14 +11,15 @@ from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption
-from opmkit.cli.help.flags import ADVANCED_PANEL
+from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.mirror_archive import ArchiveFlags, commit, open_target
 from opmkit.cli.mirror_manifests import MirrorManifestFlags
 from opmkit.cli.mirror_workers import check_scale_flags, mirror_distribution
-from opmkit.cli.output.console import Output, OutputFormat, progress, waiting
+from opmkit.cli.output.console import Output, OutputFormat
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.output.mirror import print_mirror, run_mirror
 from opmkit.cli.parser.go_commands import given_flags
+from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

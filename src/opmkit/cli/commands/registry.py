@@ -16,9 +16,9 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.flags.signing import require_signatures
 from opmkit.cli.flags.target import OutputFlags
-from opmkit.cli.output.console import progress, waiting
 from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
 from opmkit.cli.parser.go_commands import require_flags
+from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
     from opmkit.index.change import AppliedChange, Change

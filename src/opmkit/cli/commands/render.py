@@ -11,7 +11,6 @@ import typer
 from opmkit.cli.flags.executors import CommandExecutor, ExecutorFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption, expand_references
-from opmkit.cli.output.console import progress
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.fbc import (
     CatalogFormat,
@@ -23,6 +22,7 @@ from opmkit.cli.output.fbc import (
     render_cache,
     unsupported_flag,
 )
+from opmkit.cli.progress.command import progress
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 

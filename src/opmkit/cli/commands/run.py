@@ -25,11 +25,12 @@ from opmkit.cli.flags.olm import (
 )
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line, progress
+from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import print_hint, print_warning
 from opmkit.cli.output.fbc import render_cache
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.progress.command import progress
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:

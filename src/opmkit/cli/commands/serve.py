@@ -11,8 +11,8 @@ import typer
 
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import MAX_PORT, ServerFlags, parse_number
-from opmkit.cli.output.console import waiting
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.progress.command import waiting
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.help.flags import ADVANCED_PANEL
-from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line, progress
+from opmkit.cli.help.panels import ADVANCED_PANEL
+from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line
 from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version, render_cache
+from opmkit.cli.progress.command import progress
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

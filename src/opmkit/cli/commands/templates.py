@@ -12,7 +12,7 @@ import typer
 
 from opmkit.cli.bundle_rendering import image_renderer
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.output.console import print_bytes
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.output.fbc import (
     CatalogFormat,
@@ -25,6 +25,7 @@ from opmkit.cli.output.fbc import (
     print_blobs,
 )
 from opmkit.cli.parser.go_commands import given_flags
+from opmkit.cli.progress.command import waiting
 from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from opmkit.cli.catalog_validation import (
 )
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import waiting
 from opmkit.cli.output.fbc import CompatOption
+from opmkit.cli.progress.command import waiting
 from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 

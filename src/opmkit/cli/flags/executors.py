@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from opmkit.cli.help.flags import SCALE_PANEL
-from opmkit.cli.output.console import progress
+from opmkit.cli.help.panels import SCALE_PANEL
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence

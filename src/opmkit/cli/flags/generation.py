@@ -21,7 +21,7 @@ from opmkit.cli.bundle_generation import (
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.cli.commands.bundle import BundleFlags
+    from opmkit.cli.flags.bundle import BundleFlags
 
 ACCOUNTS_HELP = "Service accounts of the operator that none of its Deployments use"
 _CHANNELS = "alpha"

@@ -10,7 +10,7 @@ import typer
 
 from opmkit.cli.flags.signing import RequireSignature
 from opmkit.cli.flags.target import CATALOG_PANEL
-from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.go_commands import given_flags
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.output.console import ProgressFormat, set_progress_format
+from opmkit.cli.progress.command import ProgressFormat, set_progress_format
 
 PROGRESS_HELP = "Progress on stderr: auto (bars on a terminal), json (one event per line) or none"
 ProgressOption = Annotated[

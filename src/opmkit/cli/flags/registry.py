@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.flags.progress import ProgressOption
-from opmkit.cli.output.console import ProgressFormat, set_progress_format, transfer_observer
+from opmkit.cli.progress.command import ProgressFormat, set_progress_format, transfer_observer
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image_format import ImageFormat

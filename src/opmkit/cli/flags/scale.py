@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.help.flags import SCALE_PANEL
+from opmkit.cli.help.panels import SCALE_PANEL
 from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:

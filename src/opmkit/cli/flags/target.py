@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.flags.container_tools import PUSH_HELP
-from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.index.modes import OnConflict

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.help.flags import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import COMPAT_HELP
 from opmkit.cli.policy_file import REPORT_PANEL, RULES_PANEL, ConfigOption, FailOnOption, IgnoreOption

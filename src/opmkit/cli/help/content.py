@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from opmkit.cli.help.flags import SPECIAL_PANELS
+from opmkit.cli.help.panels import SPECIAL_PANELS
 
 ALIASES = {
     "opm alpha bundle": "opm bundle",

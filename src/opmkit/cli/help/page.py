@@ -24,7 +24,7 @@ from opmkit.cli.help.content import (
     list_commands,
     wrap,
 )
-from opmkit.cli.help.flags import SPECIAL_PANELS, is_long
+from opmkit.cli.help.panels import SPECIAL_PANELS, is_long
 from opmkit.cli.output.console import print_bytes
 
 _MAX_WIDTH = 100

@@ -1,21 +1,19 @@
-"""Output to stdout: tables for people, JSON and YAML for programs. Progress is shown on stderr if it is a terminal."""
+"""Output to stdout: tables for people, JSON and YAML for programs."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
-    from opmkit.cli.progress.command import CommandProgress
-    from opmkit.core.progress import Progress, TransferObserver
+    pass
 
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
@@ -35,14 +33,6 @@ class ValueFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"
-
-
-class ProgressFormat(StrEnum):
-    """Formats of progress on stderr."""
-
-    AUTO = "auto"
-    JSON = "json"
-    NONE = "none"
 
 
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
@@ -176,51 +166,3 @@ def format_size(count: float) -> str:
             break
         count /= 1000
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-
-
-class _Command:
-    """The current command. Its worker threads report progress, too, so this is not a context variable."""
-
-    progress: CommandProgress | None = None
-
-
-def set_progress_format(chosen: ProgressFormat) -> None:
-    """Set the format of the progress of a command that begins."""
-    from opmkit.cli.progress.command import CommandProgress
-
-    _Command.progress = CommandProgress(chosen)
-
-
-def _command_progress() -> CommandProgress:
-    if _Command.progress is None:
-        set_progress_format(ProgressFormat.AUTO)
-    return cast("CommandProgress", _Command.progress)
-
-
-def progress_format() -> ProgressFormat:
-    """Return the format of the progress of the current command."""
-    return _command_progress().format
-
-
-@contextmanager
-def progress(step: str = "") -> Iterator[Progress]:
-    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses.
-
-    Args:
-        step: what the block does between its tasks, such as ``Changing the index``.
-    """
-    with _command_progress().open() as receiver, _command_progress().step(step):
-        yield receiver
-
-
-def waiting(step: str) -> AbstractContextManager[None]:
-    """Return a context that shows ``step``, such as ``Loading the catalog``, with the progress if it takes long.
-
-    The block must not print to stdout.
-    """
-    return _command_progress().step(step)
-
-
-def transfer_observer() -> TransferObserver:
-    """Return the observer that shows the reads of images in the progress of the current command."""
-    return _command_progress().observer()

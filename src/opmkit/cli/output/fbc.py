@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.help.flags import COMPATIBILITY_PANEL
-from opmkit.cli.output.console import print_bytes, waiting
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
+from opmkit.cli.output.console import print_bytes
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.progress.command import waiting
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 

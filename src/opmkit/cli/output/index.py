@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opmkit.cli.hints import format_hint
-from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text, progress
+from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

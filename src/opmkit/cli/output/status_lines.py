@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import ProgressFormat, progress_format
 from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.progress.command import ProgressFormat, progress_format
 from opmkit.cli.progress.events import print_event
 from opmkit.core.escape import escape_controls
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise, takewhile
@@ -14,7 +15,7 @@ from typer import Abort, Exit
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
-from opmkit.cli.help.flags import create_help_all, describe_help, is_long
+from opmkit.cli.help.panels import is_long
 from opmkit.cli.hints import set_command_flags
 from opmkit.cli.output.console import print_json
 from opmkit.cli.output.errors import UsageError, failure_document, similar_names, to_opmkit_error
@@ -399,3 +400,26 @@ def print_failures_as_json(ctx: Any) -> Iterator[None]:
             result = {"passed": False} if ctx.info_name == "validate" else {}  # as in validation reports
             print_json({**result, **failure_document(to_opmkit_error(error))})
         raise
+
+
+def describe_help(option: Any) -> Any:
+    """Return typer's flag ``--help`` with the help text of this program."""
+    if option is not None:
+        option.help = "Show this help"
+    return option
+
+
+def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help with all flags") -> Any:
+    """Return the flag ``--help-all`` of a command whose flag ``--help`` is ``option``."""
+
+    def show(ctx: Any, _: Any, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            from opmkit.cli.help.page import print_help
+
+            print_help(ctx, full=True)
+            ctx.exit()
+
+    created = copy(option)
+    created.name, created.opts, created.hidden = "help_all", ["--help-all"], hidden
+    created.help, created.callback = text, show
+    return created

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol, Self
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
-from opmkit.cli.output.console import ProgressFormat
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 
@@ -292,3 +292,58 @@ class ProgressLines:
             self._printed.add(text)
         if is_new:
             print_to_stderr(f"{text} ...")
+
+
+class ProgressFormat(StrEnum):
+    """Formats of progress on stderr."""
+
+    AUTO = "auto"
+    JSON = "json"
+    NONE = "none"
+
+
+class _Command:
+    """The current command. Its worker threads report progress, too, so this is not a context variable."""
+
+    progress: CommandProgress | None = None
+
+
+def set_progress_format(chosen: ProgressFormat) -> None:
+    """Set the format of the progress of a command that begins."""
+
+    _Command.progress = CommandProgress(chosen)
+
+
+def _command_progress() -> CommandProgress:
+    if _Command.progress is None:
+        set_progress_format(ProgressFormat.AUTO)
+    return cast("CommandProgress", _Command.progress)
+
+
+def progress_format() -> ProgressFormat:
+    """Return the format of the progress of the current command."""
+    return _command_progress().format
+
+
+@contextmanager
+def progress(step: str = "") -> Iterator[Progress]:
+    """Show progress on stderr: bars if it is a terminal, or events in JSON, as the command line chooses.
+
+    Args:
+        step: what the block does between its tasks, such as ``Changing the index``.
+    """
+    with _command_progress().open() as receiver, _command_progress().step(step):
+        yield receiver
+
+
+def waiting(step: str) -> AbstractContextManager[None]:
+    """Return a context that shows ``step``, such as ``Loading the catalog``, with the progress if it takes long.
+
+    The block must not print to stdout.
+    """
+    return _command_progress().step(step)
+
+
+def transfer_observer() -> TransferObserver:
+    """Return the observer that shows the reads of images in the progress of the current command."""
+    return _command_progress().observer()

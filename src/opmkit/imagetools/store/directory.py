@@ -6,9 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.files import is_shared, private_directory
-
-CACHE_DIRECTORY = "results"
 
 
 def store_directory() -> Path:

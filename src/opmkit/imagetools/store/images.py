@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
-from opmkit.imagetools.store.directory import CACHE_DIRECTORY, store_directory
+from opmkit.imagetools.store.directory import store_directory
 from opmkit.imagetools.store.layout import INGEST_DIRECTORY, Layout
 from opmkit.imagetools.store.reader import REF_NAME, is_attached
 from opmkit.imagetools.store.repository import LayoutRepository

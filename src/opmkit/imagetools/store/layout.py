@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
+from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.files import FILE_MODE, disk_errors, is_shared, make_directory, restrict, sync_to_disk
 from opmkit.core.hints import Hint
@@ -21,7 +22,6 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
-from opmkit.imagetools.store.directory import CACHE_DIRECTORY
 from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:

@@ -32,11 +32,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.image.content import IndexContent
 
-DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
-"""The release of operator-registry that opmkit is compatible with.
-
-It serves sqlite indexes; releases after 1.74 do not, so images based on them would not start.
-"""
 
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"

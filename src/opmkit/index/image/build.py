@@ -24,7 +24,7 @@ from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.change import change_catalog, change_database
 from opmkit.index.errors import CatalogError, IndexMoved
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
-from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
+from opmkit.index.image.base import BASE_NAME, MADE_FROM, Base, extract_with_base, load_base
 from opmkit.index.image.content import (
     CONTEXT_CATALOG,
     CatalogContent,
@@ -32,6 +32,7 @@ from opmkit.index.image.content import (
     copy_content,
     new_content,
 )
+from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
 from opmkit.index.image.publish import SETTLE, Publisher
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict

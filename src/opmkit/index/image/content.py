@@ -14,6 +14,7 @@ from opmkit.core.hints import Hint
 from opmkit.imagetools.layer.paths import normalize_path
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
+from opmkit.index.image.layout import CONFIGS, DATABASE_COMMAND, DATABASE_PATH, ENTRYPOINT, PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.sqlite import IndexDatabase
 
-ENTRYPOINT = ("/bin/opm",)
-PORT = 50051
-DATABASE_PATH = "/database/index.db"
-"""Path of the database in new index images."""
-DATABASE_COMMAND = ("registry", "serve", "--database", DATABASE_PATH)
-CONFIGS = "configs"
-"""Directory of the catalog in new index images, without the leading slash."""
 
 CONTEXT_DATABASE = "database/index.db"
 """Path of the database in a build context."""
@@ -143,8 +137,8 @@ class DatabaseContent:
 
     def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
         """Return the database and a Dockerfile."""
-        from opmkit.index.image.base import DEFAULT_BINARY_IMAGE
         from opmkit.index.image.dockerfile import database_dockerfile
+        from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
 
         text = database_dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
         return {CONTEXT_DATABASE: self.path, dockerfile: text.encode()}
@@ -229,8 +223,8 @@ class CatalogContent:
 
     def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
         """Return the files of the catalog and a Dockerfile."""
-        from opmkit.index.image.base import DEFAULT_BINARY_IMAGE
         from opmkit.index.image.dockerfile import CatalogDockerfile
+        from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
 
         base = binary_image or DEFAULT_BINARY_IMAGE
         text = CatalogDockerfile(CONTEXT_CATALOG, base=base, builder=base).text()

@@ -13,7 +13,8 @@ from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.index.errors import CatalogError
-from opmkit.index.image import content
+from opmkit.index.image.layout import CONFIGS as CONFIGS_DIRECTORY
+from opmkit.index.image.layout import DATABASE_COMMAND, DATABASE_PATH, ENTRYPOINT, PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_IMAGE = "quay.io/operator-framework/opm:latest"
 """The image that serves file-based catalogs, which all recent releases of operator-registry do."""
 
-CONFIGS, CACHE = f"/{content.CONFIGS}", "/tmp/cache"  # noqa: S108 (a path in the image)
+CONFIGS, CACHE = f"/{CONFIGS_DIRECTORY}", "/tmp/cache"  # noqa: S108 (a path in the image)
 _SERVE = ("serve", CONFIGS, f"--cache-dir={CACHE}")
 _IMAGE = re.compile(r"[^\s\0-\x1f\x7f]+")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
@@ -34,11 +35,11 @@ def database_dockerfile(binary_image: str, database: str) -> str:
         f"FROM {binary_image}",
         "",
         "# Where OLM finds the database in this image.",
-        f"LABEL {INDEX_DATABASE}={content.DATABASE_PATH}",
-        f"ADD {database} {content.DATABASE_PATH}",
-        f"EXPOSE {content.PORT}",
-        f"ENTRYPOINT {json.dumps(content.ENTRYPOINT)}",
-        f"CMD {json.dumps(content.DATABASE_COMMAND)}",
+        f"LABEL {INDEX_DATABASE}={DATABASE_PATH}",
+        f"ADD {database} {DATABASE_PATH}",
+        f"EXPOSE {PORT}",
+        f"ENTRYPOINT {json.dumps(ENTRYPOINT)}",
+        f"CMD {json.dumps(DATABASE_COMMAND)}",
     )
     return "\n".join(lines) + "\n"
 
@@ -99,7 +100,7 @@ class CatalogDockerfile:
     def _build_cache(self) -> list[str]:
         plain = _PLAIN_PATH.fullmatch(self.directory)
         arguments = f"{self.directory} {CONFIGS}" if plain else json.dumps([self.directory, CONFIGS])
-        return [f"ADD {arguments}", f"RUN {json.dumps([*content.ENTRYPOINT, *_SERVE, '--cache-only'])}"]
+        return [f"ADD {arguments}", f"RUN {json.dumps([*ENTRYPOINT, *_SERVE, '--cache-only'])}"]
 
     def _labels(self) -> list[str]:
         lines = ["# Where OLM finds the catalog in this image.", f"LABEL {INDEX_CONFIGS}={CONFIGS}"]
@@ -108,7 +109,7 @@ class CatalogDockerfile:
 
 
 def _start_server() -> list[str]:
-    return [f"ENTRYPOINT {json.dumps(content.ENTRYPOINT)}", f"CMD {json.dumps(_SERVE)}"]
+    return [f"ENTRYPOINT {json.dumps(ENTRYPOINT)}", f"CMD {json.dumps(_SERVE)}"]
 
 
 def _without_server() -> list[str]:

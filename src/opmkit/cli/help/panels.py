@@ -1,9 +1,8 @@
-"""The flags ``--help`` and ``--help-all``."""
+"""Groups of flags, and those that ``--help`` omits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from typing import Any
 
 from typer.core import TyperOption
@@ -31,29 +30,6 @@ SPECIAL_PANELS = frozenset(
 """Groups of flags that ``--help`` omits for commands with many flags."""
 _MAX_FLAGS = 13
 """Number of flags of a command up to which ``--help`` shows all of them."""
-
-
-def describe_help(option: Any) -> Any:
-    """Return typer's flag ``--help`` with the help text of this program."""
-    if option is not None:
-        option.help = "Show this help"
-    return option
-
-
-def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help with all flags") -> Any:
-    """Return the flag ``--help-all`` of a command whose flag ``--help`` is ``option``."""
-
-    def show(ctx: Any, _: Any, value: bool) -> None:
-        if value and not ctx.resilient_parsing:
-            from opmkit.cli.help.page import print_help
-
-            print_help(ctx, full=True)
-            ctx.exit()
-
-    created = copy(option)
-    created.name, created.opts, created.hidden = "help_all", ["--help-all"], hidden
-    created.help, created.callback = text, show
-    return created
 
 
 def is_long(parameters: Iterable[Any]) -> bool:
