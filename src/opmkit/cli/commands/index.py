@@ -20,7 +20,7 @@ from opmkit.cli.flags.index import (
     PlacementFlags,
 )
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.signing import index_verifier, require_signatures
+from opmkit.cli.flags.require_signature import index_verifier, require_signatures
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import build_and_print, fatal_if_not_removed, print_built

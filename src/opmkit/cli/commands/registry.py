@@ -13,8 +13,8 @@ from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.flags.require_signature import require_signatures
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
-from opmkit.cli.flags.signing import require_signatures
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
 from opmkit.cli.parser.go_commands import require_flags

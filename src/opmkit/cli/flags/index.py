@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.flags.signing import RequireSignature
+from opmkit.cli.flags.require_signature import RequireSignature
 from opmkit.cli.flags.target import CATALOG_PANEL
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError

@@ -14,10 +14,8 @@ from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_std
 from opmkit.supply.sign.formats import SignatureFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from opmkit.cli.flags.registry import RegistryFlags
-    from opmkit.imagetools.reference import ImageReference
     from opmkit.supply.sign.keyless import KeylessSigner
     from opmkit.supply.sign.sign import Signer
     from opmkit.supply.sign.verify import SignatureRequirements
@@ -30,14 +28,6 @@ SignedImages = Annotated[
     list[str], typer.Argument(metavar="IMAGE...", help="Images, in registries or in layouts (oci:DIR:TAG)")
 ]
 SignedImage = Annotated[str, typer.Argument(metavar="IMAGE", help="Image, in a registry or in a layout (oci:DIR:TAG)")]
-RequireSignature = Annotated[
-    str,
-    typer.Option(
-        "--require-signature",
-        metavar="FILE",
-        help="Public key that must have signed the bundle images, or a policy.json with keys by name",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,37 +218,3 @@ def parse_annotations(values: Sequence[str], command: str) -> dict[str, str]:
             raise UsageError(f"invalid annotation {text!r}: expected NAME=VALUE", command)
         annotations[name] = value
     return annotations
-
-
-def require_signatures(bundles: Sequence[str], required: str, registry_flags: RegistryFlags) -> list[str]:
-    """Verify bundle images with a key or policy, unless it is "", and return sources that read the verified images."""
-    if not required:
-        return list(bundles)
-    from opmkit.imagetools.registry import RegistryClient
-    from opmkit.supply.sign.bundle_images import verified_sources
-    from opmkit.supply.sign.policy import SignaturePolicy
-
-    policy = SignaturePolicy.load(required)
-    with RegistryClient(registry_flags.options()) as client:
-        return verified_sources(bundles, policy, client)
-
-
-def index_verifier(required: str, registry_flags: RegistryFlags) -> Callable[[ImageReference], ImageReference] | None:
-    """Return a function that verifies an index image with a policy, and returns its reference by digest.
-
-    Returns:
-        The function, or None if ``required`` is "" or a key, which applies to bundle images only.
-    """
-    if not required:
-        return None
-    from opmkit.imagetools.registry import RegistryClient
-    from opmkit.supply.sign.bundle_images import verified_reference
-    from opmkit.supply.sign.policy import SignaturePolicy
-
-    policy = SignaturePolicy.load(required)
-
-    def verify(image: ImageReference) -> ImageReference:
-        with RegistryClient(registry_flags.options()) as client:
-            return verified_reference(image, policy, client)
-
-    return None if policy.is_key else verify

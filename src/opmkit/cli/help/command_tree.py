@@ -30,7 +30,7 @@ _INDEX: Entries = {
     "copy": ("index_copy:copy", "Copy packages and the packages that they depend on from one index to another"),
     "export": ("index:export", "Write packages of an index to a directory in the package manifest format"),
     "update": ("index:update", "Remove, prune, add and deprecate, in this order, and build one new index image"),
-    "pin": ("bundle_pin:pin", "Replace the tags of all images in bundles, catalogs and templates by digests"),
+    "pin": ("author.pin:pin", "Replace the tags of all images in bundles, catalogs and templates by digests"),
     "diff": (
         "index_diff:diff",
         "Show the differences between two indexes: packages, channels, heads, default channels and bundles",
@@ -68,14 +68,14 @@ _BUNDLE: Entries = {
     ),
     "unpack": ("bundle:unpack", "Validate a bundle image and write its files to a directory"),
     "extract": ("bundle:extract", "Write the files of a bundle to a ConfigMap, which is created if it does not exist"),
-    "pin": ("bundle_pin:pin", "Replace the tags of all images in bundles, catalogs and templates by digests"),
+    "pin": ("author.pin:pin", "Replace the tags of all images in bundles, catalogs and templates by digests"),
     "validate": ("bundle_validate:validate", "Validate bundles and report each finding with file, line and a hint"),
     "rules": ("bundle_rules:list_rules", "List the rules for bundles and catalogs, or explain one with examples"),
 }
 _BUNDLE_GROUP = Group("Generate, build, unpack, extract and validate bundles", _BUNDLE)
 _GENERATE_KUSTOMIZE: Entries = {
     "manifests": (
-        "generate_kustomize:manifests",
+        "author.generate_kustomize:manifests",
         "Write the base of the ClusterServiceVersion of an operator project, and a kustomization",
     ),
 }
@@ -86,7 +86,7 @@ _GENERATE: Entries = {
         "Write a script that runs opmkit as operator-sdk or opm, for Makefiles that download these programs",
     ),
     "bundle": (
-        "generate_bundle:bundle",
+        "author.generate_bundle:bundle",
         "Generate a bundle from the manifests that install an operator, as operator-sdk generate bundle does",
     ),
     "kustomize": Group("Generate kustomize files of an operator project", _GENERATE_KUSTOMIZE),
@@ -157,40 +157,43 @@ _IMAGE: Entries = {
         "Delete unused blobs from the embedded image store, and temporary files of killed processes",
     ),
     "sign": (
-        "image_sign:sign",
+        "supply.sign:sign",
         "Sign images with a key, so that cosign, podman and clusters can verify them, or keyless",
     ),
-    "verify": ("image_sign:verify", "Verify the signatures of images with a public key, or keyless ones"),
+    "verify": ("supply.sign:verify", "Verify the signatures of images with a public key, or keyless ones"),
     "generate-key-pair": (
-        "image_sign:generate_key_pair",
+        "supply.sign:generate_key_pair",
         "Generate a key pair in cosign's format: PATH.key, encrypted with COSIGN_PASSWORD, and PATH.pub",
     ),
-    "attest": ("image_attest:attest", "Attach signed statements about an image to it: a file, an SBOM or provenance"),
+    "attest": ("supply.attest:attest", "Attach signed statements about an image to it: a file, an SBOM or provenance"),
     "verify-attestation": (
-        "image_attest:verify_attestation",
+        "supply.attest:verify_attestation",
         "Verify the attestations of images with a public key, or keyless ones",
     ),
 }
 _OLM: Entries = {
-    "install": ("olm:install", "Install OLM in a cluster, and wait until it runs"),
-    "status": ("olm:status", "List the objects of OLM in a cluster with their state"),
+    "install": ("author.olm:install", "Install OLM in a cluster, and wait until it runs"),
+    "status": ("author.olm:status", "List the objects of OLM in a cluster with their state"),
     "uninstall": (
-        "olm:uninstall",
+        "author.olm:uninstall",
         "Remove OLM from a cluster, with its CustomResourceDefinitions and all Subscriptions and installed versions",
     ),
 }
 _RUN: Entries = {
-    "bundle": ("run:run_bundle", "Install the operator of a bundle in a cluster with OLM, and wait until it runs"),
+    "bundle": (
+        "author.run:run_bundle",
+        "Install the operator of a bundle in a cluster with OLM, and wait until it runs",
+    ),
     "bundle-upgrade": (
-        "run:bundle_upgrade",
+        "author.run:bundle_upgrade",
         "Upgrade an installed operator to the version in a bundle, and wait until it runs",
     ),
     "packagemanifests": (
-        "run:package_manifests",
+        "author.run:package_manifests",
         "Install an operator from a directory of package manifests, and wait until it runs",
     ),
     "pm": (
-        "run:package_manifests",
+        "author.run:package_manifests",
         "Install an operator from a directory of package manifests, and wait until it runs",
     ),
 }
@@ -233,7 +236,7 @@ COMMANDS: Entries = {  # in the order of the help: what most users look for come
     "validate": ("validate:validate", "Validate a catalog and report each finding with file, line and a hint"),
     "serve": ("serve:serve", "Serve a file-based catalog over gRPC"),
     "mirror": (
-        "mirror:mirror",
+        "supply.mirror:mirror",
         "Copy an index with its bundle images and all related images to a registry, a directory or an archive",
     ),
     "catalog": Group("Query a running catalog over gRPC", _CATALOG),
@@ -243,7 +246,7 @@ COMMANDS: Entries = {  # in the order of the help: what most users look for come
     "migrate": ("migrate:migrate", "Convert an index to a directory with a file-based catalog, one file per package"),
     "generate": Group("Generate files for file-based catalogs and operator projects", _GENERATE),
     "run": Group("Run operators in a cluster with OLM", _RUN),
-    "cleanup": ("cleanup:cleanup", "Remove an operator from a cluster, with everything that opm run created"),
+    "cleanup": ("author.cleanup:cleanup", "Remove an operator from a cluster, with everything that opm run created"),
     "olm": Group("Install, check and remove the Operator Lifecycle Manager (OLM) of a cluster", _OLM),
     "registry": Group("Create, change and serve index databases", _REGISTRY),
     "report": Group("Merge reports", _REPORT),

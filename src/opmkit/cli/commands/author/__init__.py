@@ -1,0 +1,1 @@
+"""Commands for authors of operators; they require :mod:`opmkit.author`."""

@@ -1,0 +1,1 @@
+"""Commands for those who ship catalogs; they require :mod:`opmkit.supply`."""
