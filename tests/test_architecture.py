@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "opmkit"
-LAYERS = ["imagetools", "kube", "bundle", "index", "olm", "cli"]
+LAYERS = ["core", "documents", "imagetools", "kube", "bundle", "index", "author", "api", "cli"]
+ANNEXES = ["author", "supply"]
+ANNEX_COMMANDS = {"author": ["run", "bundle"], "supply": ["mirror", "catalog"]}
 HEAVY = {
     *("oras", "requests", "grpc", "docker", "podman", "lightkube", "httpx2", "yaml", "sqlite3", "rich.progress"),
     *("cryptography", "nacl", "sigstore"),
@@ -150,3 +154,69 @@ def test_every_exception_from_a_security_rule_has_a_reason() -> None:
     lines = [(path, line) for path in sources for line in path.read_text().splitlines()]
     assert lines
     assert [f"{path}: {line.strip()}" for path, line in lines if bare.search(line)] == []
+
+
+def _modules() -> dict[str, Path]:
+    """Return the modules of the package with their files."""
+    return {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in SOURCE.rglob("*.py")
+    }
+
+
+def test_public_class_names_have_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for module, path in _modules().items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    """Imports in functions, and those for type checkers, count as well."""
+    modules = _modules()
+    graph = {
+        module: {
+            found
+            for name in _imports(path)
+            for found in (name, name.rpartition(".")[0])
+            if found in modules and found != module and modules[found].name != "__init__.py"
+        }
+        for module, path in modules.items()
+    }
+    TopologicalSorter(graph).prepare()
+
+
+_SOURCE = "./lagoon/0.1.0=quay.io/me/lagoon:0.1.0"
+CORE_COMMANDS = (
+    ["--help-all"],
+    ["bundle", "validate", "lagoon/0.1.0"],
+    ["bundle", "build", "--directory", "lagoon/0.1.0/manifests", "--tag", "oci:images:lagoon"],
+    ["index", "add", "-b", _SOURCE, "--binary-image", "scratch", "--tag", "oci:images:catalog"],
+    ["registry", "add", "-b", _SOURCE, "--database", "index.db"],
+    ["render", "oci:images:catalog"],
+    ["index", "diff", "index.db", "oci:images:catalog"],
+    ["migrate", "index.db", "catalog"],
+    ["validate", "catalog"],
+)
+
+
+@pytest.mark.parametrize("annex", ANNEXES)
+def test_the_core_works_without_an_annex(annex: str, tmp_path: Path) -> None:
+    package = tmp_path / "opmkit"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", annex))
+    shutil.copytree(ROOT / "fixtures" / "lagoon-operator", tmp_path / "lagoon")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OPM_STORE": str(tmp_path / "store")}
+
+    def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from opmkit.cli.entry import opm; opm()", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert not list(package.rglob(annex))
+    for arguments in CORE_COMMANDS:
+        done = run(arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+    missing = run(ANNEX_COMMANDS[annex])
+    assert missing.returncode == 1
+    assert "unknown command" in missing.stderr

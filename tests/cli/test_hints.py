@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.core import TyperGroup, TyperOption
 
-from opmkit.cli.hints import COMMANDS, FLAGS, SETTINGS, format_hint, set_command_flags
+from opmkit.cli.hint_names import command_names, flag_names
+from opmkit.cli.hints import format_hint, set_command_flags
 from opmkit.cli.main import build_app
 from opmkit.core.hints import Hint, Operation, Setting
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
@@ -20,21 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from enum import StrEnum
 
+PACKAGES = ["core", "documents", "imagetools", "kube", "bundle", "index", "author", "supply", "server", "client"]
 SOURCE = Path(__file__).parents[2] / "src" / "opmkit"
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 EXTERNAL_FLAGS = {
-    "imagetools/auth/keychain.py": {"--authfile"},  # podman
+    "imagetools/credentials.py": {"--authfile"},  # podman
     "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag", "--type"},
     "imagetools/transports/containers_storage.py": {"--quiet"},
     "imagetools/image_format.py": {"--format"},  # skopeo
     "imagetools/spec/manifest.py": {"--format"},  # skopeo
-    "bundle/pinning/object_images.py": {"--image"},  # operators
+    "author/pin/object_images.py": {"--image"},  # operators
     "index/fbc/compat.py": {"--migrate", "--migrate-level"},  # Go opm
     "index/image/base.py": {"--cache-dir"},  # opm in an index image
-    "index/image/content.py": {"--database"},  # opm in an index image
+    "index/image/layout.py": {"--database"},  # opm in an index image
     "index/image/dockerfile.py": {"--cache-dir", "--cache-only", "--from"},  # opm in an index image, COPY
-    "olm/registry_pod.py": {"--port"},  # opm in the image of the pod
+    "author/run/registry_pod.py": {"--port"},  # opm in the image of the pod
 }
 """Flags of other programs, and of the commands in images, with the same names as flags of opm."""
 
@@ -71,13 +73,13 @@ def members(base: type[StrEnum]) -> set[StrEnum]:
 
 def test_each_setting_has_a_flag_on_a_command() -> None:
     known = frozenset().union(*flags_by_command().values())
-    assert set(FLAGS) == set(SETTINGS) == members(Setting)
-    assert [setting for setting, flags in FLAGS.items() if not known >= set(flags)] == []
+    assert set(flag_names()) == members(Setting)
+    assert [setting for setting, flags in flag_names().items() if not known >= set(flags)] == []
 
 
 def test_each_operation_is_a_command_with_flags_that_it_has() -> None:
-    assert set(COMMANDS) == members(Operation)
-    for line in COMMANDS.values():
+    assert set(command_names()) == members(Operation)
+    for line in command_names().values():
         command, *flags = line.split(" --")
         found = [path for path in flags_by_command() if f"{path} ".startswith(f"{command} ")]
         assert found, line
@@ -88,11 +90,11 @@ def test_each_operation_is_a_command_with_flags_that_it_has() -> None:
 def test_hints_name_only_flags_of_the_command(command: str) -> None:
     flags = flags_by_command()[command]
     set_command_flags(flags)
-    for setting in SETTINGS:
+    for setting in flag_names():
         for term in (setting, setting.with_value("x")):
             text = format_hint(Hint.any_of("do this", Hint("use {}", term)))
             named = FLAG.findall(text)
-            assert len(named) == bool(flags.intersection(FLAGS[setting]))
+            assert len(named) == bool(flags.intersection(flag_names()[setting]))
             assert flags.issuperset(named)
             assert text == (f"do this, or use {named[0]}{' x' * (term is not setting)}" if named else "do this")
 
@@ -120,7 +122,7 @@ def test_hints_are_clauses(text: str, clause: str) -> None:
 
 
 def test_settings_and_operations_have_different_names() -> None:
-    assert not set(map(str, SETTINGS)).intersection(map(str, COMMANDS))
+    assert not set(map(str, flag_names())).intersection(map(str, command_names()))
 
 
 def test_commands_are_quoted() -> None:
@@ -136,7 +138,7 @@ def strings(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["imagetools", "kube", "bundle", "index", "olm"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_the_library_names_no_flag(package: str) -> None:
     known = frozenset().union(*flags_by_command().values())
     paths = sorted((SOURCE / package).rglob("*.py"))
@@ -152,7 +154,7 @@ def test_the_library_names_no_flag(package: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("package", ["imagetools", "kube", "bundle", "index", "olm"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_hints_of_the_library_name_no_command(package: str) -> None:
     """A docstring may name the command of Go opm that it is equivalent to."""
     quoted = re.compile(rf"['`]({'|'.join(flags_by_command())})\b[^'`]*['`]")

@@ -39,7 +39,6 @@ class InspectionOperations(Session):
         from opmkit.index.fbc.compat import CatalogCompat
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.gate import IndexRequirements, with_published
-        from opmkit.supply.sign.bundle_images import with_signatures
 
         required = requirements or IndexRequirements()
         if required.fragment and not required.against:
@@ -49,6 +48,8 @@ class InspectionOperations(Session):
         )
         loaded = IndexSource.resolve(lambda: self._tool, index).load()
         if required.require_signature:
+            from opmkit.supply.sign.bundle_images import with_signatures
+
             policy = with_signatures(policy, required.require_signature, loaded, self._client)
         return replace(validate(loaded, CatalogCompat.NEWEST, policy, target=index), notices=notices)
 

@@ -4,8 +4,24 @@
 contacted.
 """
 
-from opmkit.kube.cluster import Cluster, Event
-from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import ALL_NAMESPACES, Object, Resource
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from opmkit.kube.cluster import Cluster, Event
+    from opmkit.kube.errors import ClusterError
+    from opmkit.kube.resources import ALL_NAMESPACES, Object, Resource
 
 __all__ = ["ALL_NAMESPACES", "Cluster", "ClusterError", "Event", "Object", "Resource"]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "cluster": ("Cluster", "Event"),
+        "errors": ("ClusterError",),
+        "resources": ("ALL_NAMESPACES", "Object", "Resource"),
+    },
+)

@@ -13,7 +13,6 @@ from opmkit._version import __version__
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.policy import Ignore, Policy
-from opmkit.bundle.source import parse_location
 from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
@@ -169,6 +168,8 @@ def _encode_placed(placed: PlacedResult) -> dict[str, Any]:
 
 
 def _decode_placed(value: Mapping[str, Any]) -> PlacedResult:
+    from opmkit.bundle.source import parse_location  # slow to import: not needed for directories
+
     target, directory = value["target"], value["directory"]
     location = parse_location(target) if directory is None else Path(directory)
     source = Source(target, location, of_operator=value["of_operator"])

@@ -48,7 +48,6 @@ def validate(
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.gate import with_published
-    from opmkit.supply.sign.bundle_images import with_signatures
 
     policy = report_flags.policy()
     fail_on = report_flags.severity(policy)
@@ -59,6 +58,8 @@ def validate(
         source = IndexSource.resolve(tool, catalog)
         loaded = source.load()
         if flags.require_signature:
+            from opmkit.supply.sign.bundle_images import with_signatures
+
             with RegistryClient(registry_flags.options()) as client:
                 requirements = with_signatures(requirements, flags.require_signature, loaded, client)
         result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)

@@ -6,7 +6,24 @@ them, and one runs without importing the others.
 
 from __future__ import annotations
 
+from opmkit.cli.annexes import ANNEXES, is_installed
 from opmkit.cli.parser.registration import Entries, Group
+
+
+def _without_missing(entries: Entries) -> Entries:
+    """Return the entries without the commands of annexes that are not installed, and without empty groups."""
+    missing = tuple(f"{annex}." for annex in ANNEXES if not is_installed(annex))
+    if not missing:
+        return entries
+    found: dict[str, tuple[str, str] | Group] = {}
+    for name, entry in entries.items():
+        if not isinstance(entry, Group):
+            if not entry[0].startswith(missing):
+                found[name] = entry
+        elif remaining := _without_missing(entry.entries):
+            found[name] = Group(entry.summary, remaining)
+    return found
+
 
 _INDEX: Entries = {
     "build": ("index_build:build", "Build an index image from a catalog directory"),
@@ -229,7 +246,7 @@ _ALPHA: Entries = {
 _REPORT: Entries = {
     "merge": ("report:merge", "Merge the reports of all shards of a validation into the report of one process"),
 }
-COMMANDS: Entries = {  # in the order of the help: what most users look for comes first
+_ALL: Entries = {  # in the order of the help: what most users look for comes first
     "index": Group("Create, change, compare and draw indexes: images, directories and databases", _INDEX),
     "bundle": _BUNDLE_GROUP,
     "render": ("render:render", "Print bundles and indexes as a file-based catalog"),
@@ -255,15 +272,18 @@ COMMANDS: Entries = {  # in the order of the help: what most users look for come
     "help": ("general:show_help", "Show the help of a command"),
     "completion": ("general:completion", "Print the completion script of a shell"),
 }
-OPERATOR_SDK_COMMANDS: Entries = {
+COMMANDS = _without_missing(_ALL)
+"""The commands of the program opm."""
+_OPERATOR_SDK: Entries = {
     "bundle": Group("Validate bundles", {"validate": _BUNDLE["validate"]}),
-    "cleanup": COMMANDS["cleanup"],
+    "cleanup": _ALL["cleanup"],
     "generate": Group(
         "Generate the bundle of an operator project",
         {name: entry for name, entry in _GENERATE.items() if name in ("bundle", "kustomize")},
     ),
-    "olm": COMMANDS["olm"],
-    "run": COMMANDS["run"],
+    "olm": _ALL["olm"],
+    "run": _ALL["run"],
     "version": ("general:operator_sdk_version", "Print the version in the format of operator-sdk"),
 }
+OPERATOR_SDK_COMMANDS = _without_missing(_OPERATOR_SDK)
 """The commands of the program operator-sdk."""
