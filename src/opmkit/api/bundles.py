@@ -90,7 +90,7 @@ class BundleOperations(Session):
         selected = profile_named(profile)
         config = ValidatorConfig(ProfileValidator(selected), Compat.OPMKIT, Options())
         validator = BundleValidator(lambda: self._tool, config)
-        sources = list(expand_targets(bundles, self._tool.tags))
+        sources = list(expand_targets(bundles, self._registry_tool.tags))
         results = list(validator.run(sources))
         if len(results) > 1:
             results = add_cross_bundle_findings(results, sources, cross_bundle_rules(selected, Compat.OPMKIT))

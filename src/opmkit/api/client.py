@@ -26,10 +26,13 @@ class Opm(
     """Operations on bundles, indexes and images.
 
     Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
-    archives; no container engine is required. Threads can share an instance. Instances share nothing, unless they have
-    the same store, which processes can share as well.
+    archives; no container engine is required, unless one is chosen. Threads can share an instance. Instances share
+    nothing, unless they have the same store, which processes can share as well.
 
     Attributes:
         registries: Settings for registries.
         store: Directory of the embedded image store, by default that of the command line (``OPM_STORE``).
+        container_tool: Tool that pulls and builds images: ``none``, ``docker``, ``podman`` or ``buildah``.
+        build_tool: Tool that builds images, if it is another one.
+        image_format: Format of built images, by default OCI, and with docker its own.
     """

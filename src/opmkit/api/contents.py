@@ -58,7 +58,7 @@ class ContentOperations(Session):
         change = MergeIndexes(self._tool, indexes, progress, prefer, level, owned)
         if output:
             return BuiltIndex((), "", change.write(output, dry_run=plan.dry_run))
-        return build_index(self._tool, self._tool, replace(plan, to_catalog=True), change, progress=progress)
+        return build_index(self._tool, self._build_tool, replace(plan, to_catalog=True), change, progress=progress)
 
     def copy_packages(
         self,
@@ -106,7 +106,7 @@ class ContentOperations(Session):
         if output:
             return BuiltIndex((), "", change.write(self._tool, plan.from_index, output, dry_run=plan.dry_run))
         plan = plan if plan.from_index else replace(plan, to_catalog=True)
-        return build_index(self._tool, self._tool, plan, change, progress=progress)
+        return build_index(self._tool, self._build_tool, plan, change, progress=progress)
 
 
 def _check_rebase(plan: IndexPlan) -> None:

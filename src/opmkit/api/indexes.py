@@ -30,7 +30,7 @@ class IndexOperations(Session):
         """
         from opmkit.index.image.source import INDEXES, IndexSource
 
-        source = IndexSource.resolve(lambda: self._tool, index)
+        source = IndexSource.resolve(lambda: self._registry_tool, index)
         source.require(INDEXES)
         return source
 
@@ -74,7 +74,7 @@ class IndexOperations(Session):
         """
         from opmkit.index.image.build import build_index
 
-        return build_index(self._tool, self._tool, plan, change, progress=progress)
+        return build_index(self._tool, self._build_tool, plan, change, progress=progress)
 
     def render(self, references: Sequence[str]) -> Blobs:
         """Return bundles and indexes as one file-based catalog.
@@ -88,4 +88,4 @@ class IndexOperations(Session):
         """
         from opmkit.index.render import render
 
-        return render(lambda: self._tool, references)
+        return render(lambda: self._registry_tool, references)

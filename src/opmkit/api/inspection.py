@@ -44,9 +44,9 @@ class InspectionOperations(Session):
         if required.fragment and not required.against:
             raise ValueError("a fragment requires the published index")
         policy, notices = with_published(
-            required.policy(), required.against, lambda: self._tool, fragment=required.fragment
+            required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
-        loaded = IndexSource.resolve(lambda: self._tool, index).load()
+        loaded = IndexSource.resolve(lambda: self._registry_tool, index).load()
         if required.require_signature:
             from opmkit.supply.sign.bundle_images import with_signatures
 

@@ -96,7 +96,7 @@ class MirrorOperations(Session):
 
         plan = MirrorPlanOptions(selection.platforms, is_dry_run, options.workers)
         with open_mirror(
-            self._tool,
+            self._registry_tool,
             self._client,
             target,
             index,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opmkit.imagetools.registry.options import RegistryOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
 
-_CREATION = threading.Lock()
+T = TypeVar("T")
+_CREATION = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -24,18 +28,17 @@ class Session:
 
     registries: RegistryOptions = field(default_factory=RegistryOptions)
     store: Path | None = None
-    _clients: list[RegistryClient] = field(default_factory=list, init=False, repr=False, compare=False)
-    _tools: list[RegistryTool] = field(default_factory=list, init=False, repr=False, compare=False)
+    container_tool: str = "none"
+    build_tool: str = ""
+    image_format: ImageFormat | None = None
+    _created: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def _client(self) -> RegistryClient:
-        """The registry client, created on first use."""
+        """The registry client."""
         from opmkit.imagetools.registry import RegistryClient
 
-        with _CREATION:
-            if not self._clients:
-                self._clients.append(RegistryClient(self.registries))
-            return self._clients[0]
+        return self._once("client", lambda: RegistryClient(self.registries))
 
     @property
     def _store(self) -> ImageStore:
@@ -45,12 +48,46 @@ class Session:
         return ImageStore.open(self.store)
 
     @property
-    def _tool(self) -> RegistryTool:
-        """The tool, created on first use."""
+    def _registry_tool(self) -> RegistryTool:
+        """The container tool ``none``, also if another is chosen."""
         from opmkit.imagetools.tools.registry import RegistryTool
 
-        client, store = self._client, self._store
+        return self._once("none", lambda: RegistryTool(self._client, self._store))
+
+    @property
+    def _tool(self) -> RegistryTool | EngineTool:
+        """The tool that pulls images.
+
+        Raises:
+            ImageToolsError: The tool is unknown, or does not support the options.
+        """
+        if self.container_tool == self._build_tool_name:
+            return self._build_tool
+        return self._open_tool(self.container_tool, None)
+
+    @property
+    def _build_tool(self) -> RegistryTool | EngineTool:
+        """The tool that builds images, see `_tool`."""
+        return self._open_tool(self._build_tool_name, self.image_format)
+
+    @property
+    def _build_tool_name(self) -> str:
+        return self.build_tool or self.container_tool
+
+    def _open_tool(self, name: str, image_format: ImageFormat | None) -> RegistryTool | EngineTool:
+        from opmkit.imagetools.tools import NO_ENGINE, open_tool
+
+        if name in NO_ENGINE and image_format is None:
+            return self._registry_tool
+        return self._once(
+            f"{name} {image_format}",
+            lambda: open_tool(name, options=self.registries, store=self._store, image_format=image_format),
+        )
+
+    def _once(self, name: str, create: Callable[[], T]) -> T:
+        """Return what ``create`` returned the first time, under the same name."""
         with _CREATION:
-            if not self._tools:
-                self._tools.append(RegistryTool(client, store))
-            return self._tools[0]
+            if name not in self._created:
+                self._created[name] = create()
+            created: T = self._created[name]
+            return created

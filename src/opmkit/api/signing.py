@@ -192,7 +192,7 @@ class SigningOperations(Session):
         from opmkit.supply.attest.sbom import sbom as sbom_of
         from opmkit.supply.sign.documents import PREDICATE_TYPES
 
-        contents = read_contents(self._tool, image)
+        contents = read_contents(self._registry_tool, image)
         described = {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
         return described | (
             {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}

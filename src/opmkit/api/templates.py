@@ -50,4 +50,4 @@ class TemplateOperations(Session):
 
         cache = open_render_cache(self._store.cache_directory("bundles"))
         run = (options or TemplateOptions()).run_options(output, cache, check=check)
-        return render_plan(lambda: self._tool, find_templates(templates, run.plan), run, progress=progress)
+        return render_plan(lambda: self._registry_tool, find_templates(templates, run.plan), run, progress=progress)

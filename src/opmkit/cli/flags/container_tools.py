@@ -11,6 +11,7 @@ from opmkit.cli.output.errors import UsageError
 from opmkit.imagetools.image_format import ImageFormat
 
 if TYPE_CHECKING:
+    from opmkit.api import Opm
     from opmkit.cli.flags.registry import RegistryFlags
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -67,6 +68,10 @@ class ToolFlags:
         tool = registry_flags.tool_named(self.container_tool, self.image_format)
         return ContainerTools(tool, tool)
 
+    def opm(self, registry_flags: RegistryFlags) -> Opm:
+        """Return the operations with the chosen tool."""
+        return registry_flags.opm(self.container_tool, image_format=self.image_format)
+
 
 @dataclass(frozen=True, slots=True)
 class SeparateToolFlags:
@@ -108,3 +113,11 @@ class SeparateToolFlags:
         build = registry_flags.tool_named(name, self.image_format)
         pull_name = self.container_tool or self.pull_tool or "none"
         return ContainerTools(build if pull_name == name else registry_flags.tool_named(pull_name), build)
+
+    def opm(self, registry_flags: RegistryFlags, command: str) -> Opm:
+        """Return the operations with the chosen tools; raises UsageError if the flags of ``command`` conflict."""
+        if self.container_tool and (self.build_tool or self.pull_tool):
+            raise UsageError("container-tool cannot be set alongside pull-tool or build-tool", command)
+        pull = self.container_tool or self.pull_tool or "none"
+        build = self.container_tool or self.build_tool or "none"
+        return registry_flags.opm(pull, build_tool=build, image_format=self.image_format)

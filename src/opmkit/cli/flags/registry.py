@@ -12,6 +12,7 @@ from opmkit.cli.flags.progress import ProgressOption
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, transfer_observer
 
 if TYPE_CHECKING:
+    from opmkit.api import Opm
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.tools.engine import EngineTool
@@ -93,6 +94,14 @@ class RegistryFlags:
             authfile=self.authfile,
             transfers=transfer_observer(),
         )
+
+    def opm(
+        self, container_tool: str = "none", *, build_tool: str = "", image_format: ImageFormat | None = None
+    ) -> Opm:
+        """Return the operations with the given settings; raises UsageError for conflicting flags."""
+        from opmkit.api import Opm
+
+        return Opm(self.options(), None, container_tool, build_tool, image_format)
 
     def tool(self) -> RegistryTool:
         """Return the container tool ``none`` with the embedded image store."""
