@@ -220,3 +220,11 @@ def test_the_core_works_without_an_annex(annex: str, tmp_path: Path) -> None:
     missing = run(ANNEX_COMMANDS[annex])
     assert missing.returncode == 1
     assert "unknown command" in missing.stderr
+
+
+def test_files_named_in_the_development_guide_exist() -> None:
+    guide = (ROOT / "docs" / "development.md").read_text()
+    table = guide[guide.index("### Where to change what") : guide.index("## Tests")]
+    named = re.findall(r"`([a-z_]+/[\w/.]+)`", table)
+    assert len(named) > 10
+    assert [name for name in named if not (SOURCE / name).exists()] == []
