@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
-    from opmkit.core.errors import OpmkitError
+    from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
     from opmkit.core.progress import Progress
+    from opmkit.documents.errors import DocumentError
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
@@ -67,6 +68,8 @@ __all__ = [
     "CatalogResult",
     "CertificateIdentity",
     "Difference",
+    "DiskError",
+    "DocumentError",
     "Finding",
     "ImageToolsError",
     "ImageTransfer",
@@ -77,6 +80,7 @@ __all__ = [
     "IndexSource",
     "KeyPair",
     "KeylessSigner",
+    "LimitExceeded",
     "MirrorOptions",
     "MirrorResult",
     "OnConflict",
@@ -123,8 +127,13 @@ _MODULES = {
         "CatalogClient",
         "ServerUnreachable",
     ),
-    "opmkit.core.errors": ("OpmkitError",),
+    "opmkit.core.errors": (
+        "DiskError",
+        "LimitExceeded",
+        "OpmkitError",
+    ),
     "opmkit.core.progress": ("Progress",),
+    "opmkit.documents.errors": ("DocumentError",),
     "opmkit.imagetools.errors": ("ImageToolsError",),
     "opmkit.imagetools.reference": ("Reference",),
     "opmkit.imagetools.registry": (

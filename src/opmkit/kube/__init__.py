@@ -20,8 +20,15 @@ __all__ = ["ALL_NAMESPACES", "Cluster", "ClusterError", "Event", "Object", "Reso
 __getattr__ = lazy_exports(
     __name__,
     {
-        "cluster": ("Cluster", "Event"),
+        "cluster": (
+            "Cluster",
+            "Event",
+        ),
         "errors": ("ClusterError",),
-        "resources": ("ALL_NAMESPACES", "Object", "Resource"),
+        "resources": (
+            "ALL_NAMESPACES",
+            "Object",
+            "Resource",
+        ),
     },
 )

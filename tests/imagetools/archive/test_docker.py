@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.archive import TarArchive, new_archive, write_docker_archive
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, InvalidImage, NotFound, UnsupportedImage
@@ -201,7 +202,7 @@ def test_several_images(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_manifests(manifest: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ImageToolsError) as caught:
+    with pytest.raises(OpmkitError) as caught:
         docker_image(docker_archive(tmp_path / "x.tar", manifest))
     assert caught.value.message.startswith(f"{tmp_path}/x.tar: ")
     assert message in caught.value.message

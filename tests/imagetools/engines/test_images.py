@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.core.errors import LimitExceeded
+from opmkit.core.errors import LimitExceeded, OpmkitError
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.errors import EngineError, ImageToolsError, NotFound
 from opmkit.imagetools.image import Image
@@ -195,7 +195,7 @@ def test_failed_build_reports_its_log(tool: EngineTool, engine: str, reference: 
 
 
 def test_file_name_too_long(tool: EngineTool, reference: Reference) -> None:
-    with pytest.raises(ImageToolsError, match=r"(?i)name too long|bytes per file name"):
+    with pytest.raises(OpmkitError, match=r"(?i)name too long|bytes per file name"):
         tool.build(BuildSpec((LayerFile("manifests/" + 300 * "x", b""),)), None, [reference])
 
 
