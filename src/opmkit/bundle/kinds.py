@@ -6,8 +6,6 @@ from opmkit.bundle.validation.compat import Compat
 
 CSV_KIND = "ClusterServiceVersion"
 CRD_KIND = "CustomResourceDefinition"
-
-
 _IN_OPM_1_26 = frozenset(
     {
         CSV_KIND,

@@ -91,8 +91,6 @@ EXPERIMENTAL_METHODS: Mapping[str, Method] = MappingProxyType(
 )
 """The methods of ``api.ExperimentalRegistry``, which only servers of file-based catalogs have."""
 ALL_METHODS: Mapping[str, Method] = MappingProxyType({**METHODS, **EXPERIMENTAL_METHODS})
-
-
 FILE = "registry.proto"
 
 _MESSAGES: Mapping[str, str] = {

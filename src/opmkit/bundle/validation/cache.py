@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import ComparedBundle
-from opmkit.bundle.validation.dependencies import compiler_version
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule_registry import extension_versions
 from opmkit.core.cache import ResultCache, code_digest

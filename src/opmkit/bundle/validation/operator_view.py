@@ -1,4 +1,4 @@
-"""Operator directories, and their view for rules: configuration and versions."""
+"""View of an operator directory for rules: its configuration and its versions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftRange
+from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, REPOSITORY_CONFIG, TEMPLATES
 from opmkit.bundle.versions import tolerant_version
-from opmkit.documents.document import MAX_BYTES
 from opmkit.documents.lenient import items, mapping, scalar_text, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
 
     from semver import Version
 
@@ -228,82 +227,3 @@ def bundle_check(check: Callable[[Operator, VersionDirectory], Iterable[Finding]
             yield from check(operator, version)
 
     return cast("Check", check_view)
-
-
-OPERATORS = "operators"
-"""Directory of a repository with the operators."""
-CI_FILE = "ci.yaml"
-TEMPLATES = "catalog-templates"
-"""Directory of an operator with the templates of its catalogs."""
-RELEASE_CONFIG = "release-config.yaml"
-REPOSITORY_CONFIG = "../../config.yaml"
-"""Configuration of the repository, relative to an operator directory."""
-
-_CSV_SUFFIXES = (".clusterserviceversion.yaml", ".clusterserviceversion.yml")
-_CSV = b"ClusterServiceVersion"
-
-
-def bundle_directories(operator: Path) -> list[Path]:
-    """Return the directories of an operator's versions, sorted by name."""
-    children = sorted(child for child in operator.iterdir() if child.is_dir() and not child.name.startswith("."))
-    return [child for child in children if _is_bundle(child)]
-
-
-def operator_directories(path: Path) -> list[Path]:
-    """Return a directory if it is that of an operator, or those of a repository's operators, sorted by name.
-
-    An operator directory has a file ci.yaml, or is in a directory ``operators`` and has versions. An empty list means
-    that the path is something else.
-    """
-    if _is_operator(path):
-        return [path]
-    operators = path if path.name == OPERATORS else path / OPERATORS
-    if not operators.is_dir() or (path / "manifests").is_dir():
-        return []
-    return [child for child in sorted(operators.iterdir()) if child.is_dir() and _is_operator(child)]
-
-
-def operator_files(operator: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files that rules about an operator read: path relative to its directory, and location.
-
-    These are the configurations, the names of templates, and annotations and ClusterServiceVersion of each version.
-    """
-    yield from _existing(operator, CI_FILE, REPOSITORY_CONFIG)
-    for version in bundle_directories(operator):
-        names = (RELEASE_CONFIG, "metadata/annotations.yaml")
-        yield from _existing(operator, *(f"{version.name}/{name}" for name in names))
-        for path in _csv_files(version / "manifests"):
-            yield f"{version.name}/manifests/{path.name}", path
-
-
-def template_names(operator: Path) -> list[str]:
-    """Return the paths of the templates of an operator's catalogs, relative to its directory."""
-    directory = operator / TEMPLATES
-    return [f"{TEMPLATES}/{path.name}" for path in sorted(directory.iterdir())] if directory.is_dir() else []
-
-
-def _is_operator(path: Path) -> bool:
-    if _is_bundle(path) or (path / "manifests").is_dir():
-        return False
-    has_config = (path / CI_FILE).is_file() or (path / CI_FILE).with_suffix(".yml").is_file()
-    return has_config or (path.absolute().parent.name == OPERATORS and bool(bundle_directories(path)))
-
-
-def _is_bundle(path: Path) -> bool:
-    return (path / "manifests").is_dir() and (path / "metadata").is_dir()
-
-
-def _existing(root: Path, *names: str) -> Iterator[tuple[str, Path]]:
-    """Yield the files that exist, with the suffix .yaml or .yml."""
-    for name in names:
-        for other in (name, name.removesuffix("yaml") + "yml"):
-            if (root / other).is_file():
-                yield other, root / other
-                break
-
-
-def _csv_files(manifests: Path) -> list[Path]:
-    """Return the files that are named like a ClusterServiceVersion, otherwise those that could contain one."""
-    files = sorted(path for path in manifests.iterdir() if path.is_file())
-    named = [path for path in files if path.name.endswith(_CSV_SUFFIXES)]
-    return named or [path for path in files if path.stat().st_size <= MAX_BYTES and _CSV in path.read_bytes()]

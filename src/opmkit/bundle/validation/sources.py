@@ -13,7 +13,7 @@ from opmkit.bundle.directory import is_package_directory
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
-from opmkit.bundle.validation.operator_view import (
+from opmkit.bundle.validation.operator_directory import (
     bundle_directories,
     operator_directories,
     operator_files,

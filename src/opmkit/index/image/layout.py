@@ -10,17 +10,9 @@ It serves sqlite indexes; releases after 1.74 do not, so images based on them wo
 
 
 ENTRYPOINT = ("/bin/opm",)
-
-
 PORT = 50051
-
-
 DATABASE_PATH = "/database/index.db"
 """Path of the database in new index images."""
-
-
 DATABASE_COMMAND = ("registry", "serve", "--database", DATABASE_PATH)
-
-
 CONFIGS = "configs"
 """Directory of the catalog in new index images, without the leading slash."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.operator_view import CI_FILE, TEMPLATES
+from opmkit.bundle.validation.operator_directory import CI_FILE, TEMPLATES
 from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.render import SCHEMAS, TemplateType
 

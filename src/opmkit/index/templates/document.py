@@ -28,8 +28,6 @@ MAX_TEMPLATE = 1 << 28
 """Bytes of a template."""
 MAX_LOCATED_TEMPLATE = 4 << 20
 """Bytes of a template up to which findings have the line of a value; locating values takes many times the memory."""
-
-
 MAX_DEPTH = 200
 """Levels of nesting of a document, as in YAML; JSON could have more than Python's limit on recursion."""
 

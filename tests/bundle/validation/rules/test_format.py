@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.cel import compile_problem
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.dependencies import compile_problem
 from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:

@@ -7,19 +7,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.cel import DISTRIBUTION, CompilerMissing, compile_problem
 from opmkit.bundle.validation.compat import OPMKIT_ONLY, Compat
-from opmkit.bundle.validation.dependencies import (
-    CEL,
-    DISTRIBUTION,
-    GVK,
-    LABEL,
-    PACKAGE,
-    CompilerMissing,
-    Dependencies,
-    Requirement,
-    compile_problem,
-    read_dependencies,
-)
+from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Dependencies, Requirement, read_dependencies
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
 from opmkit.bundle.versions import VersionRange

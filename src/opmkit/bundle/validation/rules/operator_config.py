@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.operator_view import (
-    CI_FILE,
-    RELEASE_CONFIG,
-    TEMPLATES,
-    UPDATE_GRAPHS,
-    bundle_check,
-    operator_check,
-)
+from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, TEMPLATES
+from opmkit.bundle.validation.operator_view import UPDATE_GRAPHS, bundle_check, operator_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, text

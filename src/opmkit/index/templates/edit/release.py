@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.operator_view import RELEASE_CONFIG
+from opmkit.bundle.validation.operator_directory import RELEASE_CONFIG
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.templates import basic, semver
