@@ -1,21 +1,19 @@
-"""All rules, by validator and by id, with those of other distributions."""
+"""All rules, by validator and by id."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.extensions import extensions
 from opmkit.bundle.validation.opm_content import composed_rules
 from opmkit.bundle.validation.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from importlib.metadata import EntryPoint
     from types import ModuleType
 
 
@@ -93,32 +91,3 @@ def _modules() -> Iterator[ModuleType]:
         yield import_module(f"{__package__}.{name}")
     for entry in extensions():
         yield entry.load()
-
-
-ENTRY_POINTS = "opmkit.rules"
-"""Group of the entry points, each of which names a module with rules."""
-
-
-def extensions() -> list[EntryPoint]:
-    """Return the entry points of all installed modules with rules."""
-    if not any(map(_may_have_extensions, sys.path)):
-        return []
-    from importlib.metadata import entry_points  # slow to import: email
-
-    return sorted(entry_points(group=ENTRY_POINTS))
-
-
-def extension_versions() -> list[str]:
-    """Return names and versions of the distributions with rules, such as ``acme-rules 1.0``."""
-    return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in extensions() if entry.dist)
-
-
-def _may_have_extensions(location: str) -> bool:
-    """Return whether an entry of ``sys.path`` has a distribution with rules; archives and eggs may have one."""
-    path = Path(location)
-    if not path.is_dir() or (path / "EGG-INFO").exists():
-        return path.exists()
-    try:
-        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in path.glob("*-info/entry_points.txt"))
-    except OSError:
-        return True
