@@ -33,8 +33,8 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
         created: Creation time of the image in seconds since the epoch.
 
     Raises:
-        InvalidBundle: if there are no manifests or no annotations.
-        ImageToolsError: if a file cannot be read.
+        InvalidBundle: There are no manifests or no annotations.
+        ImageToolsError: A file cannot be read.
     """
     with disk_errors(manifests):
         files = [*_layer_files("manifests", manifests), *_layer_files("metadata", metadata)]
@@ -48,7 +48,7 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
 
 
 def _tests_directory(label: str) -> str:
-    """Return the directory of tests in a label, "" if it is not a separate directory in the bundle."""
+    """Return the directory of tests in a label, or "" if it is not a separate directory in the bundle."""
     path = PurePosixPath(label)
     is_separate = path.parts and ".." not in path.parts and path.parts[0] not in ("/", *DIRECTORIES)
     return str(path) if is_separate else ""

@@ -31,7 +31,7 @@ def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
             annotation that is not JSON is ignored.
 
     Raises:
-        InvalidBundle: if the name or the spec is missing, or a field has the wrong type.
+        InvalidBundle: The name or the spec is missing, or a field has the wrong type.
     """
     csv = fields.mapping(orjson.loads(text), "the ClusterServiceVersion")
     metadata = fields.mapping(csv.get("metadata"), "metadata")
@@ -133,7 +133,7 @@ def _related_images(spec: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _images(entries: list[JsonValue], where: str) -> list[str]:
-    """Return the image of each entry, "" if it has none, since an index stores the empty ones as well."""
+    """Return the image of each entry, or "" if it has none, since an index stores the empty ones as well."""
     return [
         fields.text(fields.member(fields.mapping(entry, f"an entry of {where}"), "image"), f"an image in {where}")
         for entry in entries

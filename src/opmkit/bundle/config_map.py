@@ -72,7 +72,7 @@ class ExtractionOptions:
         name: Name of the ConfigMap.
         limit: Maximum size of all values in bytes, after compression.
         compress: Whether to store each file as base64-encoded gzip.
-        image: Reference of the bundle image, "" for a directory.
+        image: Reference of the bundle image, or "" for a directory.
     """
 
     namespace: str
@@ -90,8 +90,8 @@ def bundle_config_map(files: Mapping[str, bytes], options: ExtractionOptions) ->
     not UTF-8 are stored as binary data.
 
     Raises:
-        InvalidBundle: if the bundle has no annotations.
-        BundleError: if the files exceed the limit.
+        InvalidBundle: The bundle has no annotations.
+        BundleError: The files exceed the limit.
     """
     metadata = {path: content for path, content in files.items() if path.startswith("metadata/")}
     bundle_labels = read_metadata(metadata).labels

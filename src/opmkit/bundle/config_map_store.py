@@ -24,7 +24,7 @@ def read_config_map(cluster: Cluster, namespace: str, name: str) -> ConfigMap:
     """Return a ConfigMap.
 
     Raises:
-        ClusterError: if the ConfigMap does not exist, or the cluster cannot be reached or rejects the request.
+        ClusterError: The ConfigMap does not exist, or the cluster cannot be reached or rejects the request.
     """
     found = cluster.get(CONFIG_MAP, name, namespace)
     with _parsing(cluster):
@@ -42,7 +42,7 @@ def write_config_map(cluster: Cluster, config_map: ConfigMap, *, replacing: Coll
         replacing: Existing annotations to remove.
 
     Raises:
-        ClusterError: if the cluster cannot be reached or rejects the request.
+        ClusterError: The cluster cannot be reached or rejects the request.
     """
     for attempt in range(_MAX_ATTEMPTS):
         try:

@@ -31,8 +31,8 @@ def read_files(directory: Path) -> dict[str, bytes]:
     """Read the regular files directly in a directory, by name; an empty mapping if it does not exist.
 
     Raises:
-        InvalidBundle: if a file, or the sum of all files, is too large.
-        DiskError: if a file cannot be read.
+        InvalidBundle: A file, or the sum of all files, is too large.
+        DiskError: A file cannot be read.
     """
     files: dict[str, bytes] = {}
     remaining = MAX_TOTAL_BYTES
@@ -56,7 +56,7 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
     reached through ``replaces`` and ``skips`` of the versions.
 
     Raises:
-        InvalidBundle: if a file is missing or invalid, or the version is in no channel.
+        InvalidBundle: A file is missing or invalid, or the version is in no channel.
     """
     try:
         version = _only_csv(directory)

@@ -29,9 +29,9 @@ class Finding:
 
     Attributes:
         message: The problem, without its location.
-        file: Path relative to the root of the bundle or catalog, "" if the problem is not in a file.
+        file: Path relative to the root of the bundle or catalog, or "" if the problem is not in a file.
         path: Path from the root of the document in ``file`` to the offending value, or to the missing one.
-        subject: The API, image, field or object that the finding is about, "" for the whole.
+        subject: The API, image, field or object that the finding is about, or "" for the whole.
         hint: How to solve it, as one sentence.
         line: Line in ``file``, from 1, or 0 if unknown.
         column: Column in ``line``, from 1, or 0 if unknown.
@@ -101,8 +101,8 @@ class TargetResult:
     Attributes:
         target: Name of the target on the command line.
         findings: Problems of the target.
-        name: Name of the target itself, "" if unknown.
-        error: Why the target could not be read, "" if it was.
+        name: Name of the target itself, or "" if unknown.
+        error: Why the target could not be read, or "" if it was.
         hint: How to solve the error.
         allowed: Findings that the policy allows.
         notices: Warnings about the validation itself, such as entries of the policy that allow nothing.

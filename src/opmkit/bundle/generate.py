@@ -91,8 +91,8 @@ def generate(
         working_directory: Directory of the Dockerfile; by default the current one.
 
     Raises:
-        InvalidBundle: if there are no manifests, package or channels are unknown, or existing annotations differ.
-        DiskError: if a file cannot be read or written.
+        InvalidBundle: There are no manifests, package or channels are unknown, or existing annotations differ.
+        DiskError: A file cannot be read or written.
     """
     directory, working_directory = _absolute(directory), working_directory or Path.cwd()
     if not directory.is_dir():
@@ -127,7 +127,7 @@ def bundle_annotations(media_type: str, given: AnnotationsInput) -> dict[str, st
     """Return the annotations of a bundle, which are also the labels of its image, in the order of the Dockerfile.
 
     Raises:
-        InvalidBundle: if a value has control characters, which are invalid in labels.
+        InvalidBundle: A value has control characters, which are invalid in labels.
     """
     values = (media_type, "manifests/", "metadata/", given.package, given.channels, given.default_channel)
     for value in values:
@@ -269,7 +269,7 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
     """Return whether an annotations file does not exist or must be replaced.
 
     Raises:
-        InvalidBundle: if the file has other annotations and ``overwrite`` is not set.
+        InvalidBundle: The file has other annotations and ``overwrite`` is not set.
     """
     existing = None if overwrite else read_annotations(path)
     if existing is None:

@@ -26,7 +26,7 @@ _OTHER_SIGNATURES: Final = {
 
 
 def media_type_of(data: bytes) -> str:
-    """Return the media type of an image by its signature or XML root, "" if it is unknown."""
+    """Return the media type of an image by its signature or XML root, or "" if it is unknown."""
     for media_type, signatures in {**_SIGNATURES, **_OTHER_SIGNATURES}.items():
         if data.startswith(signatures):
             return media_type
@@ -37,7 +37,7 @@ def icon_data(text: str) -> bytes:
     """Decode the base64 data of an icon, which may contain line breaks.
 
     Raises:
-        ValueError: with the reason, if the data is invalid or empty.
+        ValueError: The data is invalid or empty; the error names the reason.
     """
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
@@ -49,7 +49,7 @@ def icon_data(text: str) -> bytes:
 
 
 def image_problem(data: bytes, media_type: str) -> str:
-    """Return why the data is not an image of the media type, "" if it is one or the media type is unknown."""
+    """Return why the data is not an image of the media type, or "" if it is one or the media type is unknown."""
     if media_type == SVG:
         return _svg_problem(data)
     if media_type in _SIGNATURES and not data.startswith(_SIGNATURES[media_type]):

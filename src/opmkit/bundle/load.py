@@ -37,9 +37,9 @@ def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> 
     """Load the bundle in a directory that contains ``manifests/`` and ``metadata/``.
 
     Raises:
-        NotABundle: if there is no ``manifests/`` directory.
-        InvalidBundle: if no catalog can contain the bundle.
-        DiskError: if a file cannot be read.
+        NotABundle: There is no ``manifests/`` directory.
+        InvalidBundle: No catalog can contain the bundle.
+        DiskError: A file cannot be read.
     """
     return parse_bundle_files(BundleSource(str(path), path, ""), read_bundle_directory(path, str(path)), cache=cache)
 
@@ -48,9 +48,9 @@ def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCac
     """Load the bundle in an image; the ``image`` of the bundle is ``reference``.
 
     Raises:
-        NotABundle: if the image is not a bundle.
-        InvalidBundle: if no catalog can contain the bundle.
-        ImageToolsError: if the image cannot be read.
+        NotABundle: The image is not a bundle.
+        InvalidBundle: No catalog can contain the bundle.
+        ImageToolsError: The image cannot be read.
     """
     source = BundleSource.from_image(reference)
     return parse_bundle_files(source, fetch_bundle_files(tool, source), cache=cache)
@@ -60,9 +60,9 @@ def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, b
     """Read the files of a bundle from its image or directory, by their paths.
 
     Raises:
-        NotABundle: if the image or directory is not a bundle.
-        InvalidBundle: if a file of a directory is too large.
-        ImageToolsError: if the image or a file cannot be read.
+        NotABundle: The image or directory is not a bundle.
+        InvalidBundle: A file of a directory is too large.
+        ImageToolsError: The image or a file cannot be read.
     """
     if isinstance(source.location, Path):
         return read_bundle_directory(source.location, source.text)
@@ -78,7 +78,7 @@ def parse_bundle_files(
     """Parse the files of a bundle, see `parse_bundle`.
 
     Raises:
-        InvalidBundle: with the source, if no catalog can contain the bundle.
+        InvalidBundle: No catalog can contain the bundle; the error names the source.
     """
     try:
         return parse_bundle(files, image=source.image, cache=cache, strict=strict)
@@ -90,9 +90,9 @@ def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
     """Read the files of the bundle in a directory, which is called ``name`` in errors.
 
     Raises:
-        NotABundle: if there is no ``manifests/`` directory.
-        InvalidBundle: if a file is too large.
-        DiskError: if a file cannot be read.
+        NotABundle: There is no ``manifests/`` directory.
+        InvalidBundle: A file is too large.
+        DiskError: A file cannot be read.
     """
     if not (path / "manifests").is_dir():
         raise NotABundle(f"{name} has no manifests directory", hint="pass the directory that contains manifests/")
@@ -129,9 +129,9 @@ def pull_bundles(
         progress: Reports the number of bundles.
 
     Raises:
-        BundleError: if an image or directory is not a bundle, or no catalog can contain it. The first error ends the
+        BundleError: An image or directory is not a bundle, or no catalog can contain it. The first error ends the
             iteration.
-        ImageToolsError: if an image or directory cannot be read.
+        ImageToolsError: An image or directory cannot be read.
     """
     sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
     progress.begin("Pulling bundles", len(sources), unit="bundles")

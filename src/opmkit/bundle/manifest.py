@@ -30,7 +30,7 @@ def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
     """Return one API per version of a CRD of apiVersion ``v1`` or ``v1beta1``; none for other apiVersions.
 
     Raises:
-        InvalidBundle: if a field has the wrong type, or the API group is not ``apiextensions.k8s.io``.
+        InvalidBundle: A field has the wrong type, or the API group is not ``apiextensions.k8s.io``.
     """
     group, _, version = fields.text(crd.get("apiVersion"), "apiVersion").rpartition("/")
     if version not in ("v1", "v1beta1"):
@@ -76,7 +76,7 @@ def read_manifest(content: bytes) -> ObjectManifest | None:
     """Parse the first object of a file; return None if its first document is empty.
 
     Raises:
-        InvalidDocument: if the document is invalid or not a Kubernetes object.
+        InvalidDocument: The document is invalid or not a Kubernetes object.
     """
     document = read_document(content)
     return None if document.value is None else manifest_from_value(document.value, has_more=document.has_more)
@@ -86,7 +86,7 @@ def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> ObjectMa
     """Return the manifest of a decoded object. ``value`` may be modified.
 
     Raises:
-        InvalidDocument: if the value is not a Kubernetes object.
+        InvalidDocument: The value is not a Kubernetes object.
     """
     if not isinstance(value, dict):
         raise InvalidDocument("not a Kubernetes object: not a mapping")
@@ -141,7 +141,7 @@ class ManifestCache:
         """Return the cached result of `read_manifest`.
 
         Raises:
-            InvalidDocument: if the document is invalid or not a Kubernetes object.
+            InvalidDocument: The document is invalid or not a Kubernetes object.
         """
         claim = self.claim(content)
         if claim.mine:

@@ -47,7 +47,7 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     Annotations, dependencies and properties are each taken from the first file that has them; file names do not matter.
 
     Raises:
-        InvalidBundle: if no file has annotations for the package and channels.
+        InvalidBundle: No file has annotations for the package and channels.
     """
     labels: Mapping[str, str] = {}
     dependencies: tuple[TypedValue, ...] = ()
@@ -82,7 +82,7 @@ def read_labels(document: FirstDocument) -> Mapping[str, str]:
     """Return the annotations in a metadata file, empty if it is not an annotations file.
 
     Raises:
-        InvalidBundle: if the package, the channels or the default channel is not a string.
+        InvalidBundle: The package, the channels or the default channel is not a string.
     """
     members = fields.mapping(document.value, "the document")
     entries = fields.mapping(fields.member(members, "annotations"), "annotations")

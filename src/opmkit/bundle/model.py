@@ -17,7 +17,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TypedValue:
-    """A property or dependency; ``value`` is compact JSON as an index stores it, "" if absent."""
+    """A property or dependency; ``value`` is compact JSON as an index stores it, or "" if absent."""
 
     type: str
     value: str
@@ -66,7 +66,7 @@ class Bundle:
         required_apis: APIs that the ClusterServiceVersion requires.
         dependencies: Entries of the dependencies file, and the required APIs.
         properties: Entries of the properties file, and those derived from the manifests.
-        image: Reference of the image, "" for a directory.
+        image: Reference of the image, or "" for a directory.
         warnings: Ignored files and fields.
     """
 
@@ -87,7 +87,7 @@ class Bundle:
 
     @property
     def version(self) -> str:
-        """Version in the ClusterServiceVersion, "" if absent."""
+        """Version in the ClusterServiceVersion, or "" if absent."""
         return self.csv.version
 
     @property

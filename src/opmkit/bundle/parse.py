@@ -37,7 +37,7 @@ def parse_bundle(
         strict: Whether to require what ``opm registry add`` does, or only what ``opm render`` does.
 
     Raises:
-        InvalidBundle: with file and line if known, if no catalog can contain the bundle.
+        InvalidBundle: No catalog can contain the bundle; the error names the file and the line if known.
     """
     manifests = _read_manifests(_below(files, "manifests/"), cache or ManifestCache())
     csv = _read_csv(manifests, strict=strict)

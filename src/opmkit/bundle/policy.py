@@ -57,7 +57,7 @@ class Ignore:
         bundle: Pattern of names of bundles, or of their names on the command line.
         file: Pattern of files.
         subject: Pattern of subjects.
-        location: File, line and column of the entry in the policy file, "" for one of the command line.
+        location: File, line and column of the entry in the policy file, or "" for one of the command line.
     """
 
     rule: str
@@ -117,7 +117,7 @@ class Policy:
         fail_on: Default of the flag.
         severities: Severities by rule id, None for disabled rules.
         ignores: Findings to allow.
-        baseline: Path of the baseline file, "" for none.
+        baseline: Path of the baseline file, or "" if there is none.
         optional: Names of optional validators to run.
         optional_values: Options of optional validators.
         catalog: Defaults of the flags for catalogs.
@@ -171,8 +171,8 @@ def read_policy(path: Path, rules: Collection[str]) -> Policy:
     """Parse a policy file; ``rules`` are the known ids.
 
     Raises:
-        InvalidPolicy: with the line, for unknown keys and rules, and for ignores without a reason.
-        ImageToolsError: if the file cannot be read, or is too large.
+        InvalidPolicy: With the line, for unknown keys and rules, and for ignores without a reason.
+        ImageToolsError: The file cannot be read, or is too large.
     """
     with disk_errors(path):
         raw = read_limited(path, MAX_BYTES)

@@ -35,7 +35,7 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
     """Parse the ``olm.properties`` annotation of a CSV: a JSON list of ``{"type", "value"}``.
 
     Raises:
-        InvalidBundle: if the annotation is invalid, or the value of a known type is.
+        InvalidBundle: The annotation is invalid, or the value of a known type is.
     """
     try:
         return tuple(_parse_property(raw) for raw in json_value.elements(annotation))

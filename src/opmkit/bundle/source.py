@@ -33,7 +33,7 @@ class BundleSource:
     Attributes:
         text: The source as given by the user.
         location: The image or directory to read.
-        image: The image to record, "" for a directory: the index then contains the manifests themselves.
+        image: The image to record, or "" for a directory: the index then contains the manifests themselves.
     """
 
     text: str
@@ -48,7 +48,7 @@ class BundleSource:
         engine, SOURCE itself for an image in a file, and "" for a directory.
 
         Raises:
-            InvalidReference: for an invalid image reference.
+            InvalidReference: For an invalid image reference.
         """
         source, equals, image = text.rpartition("=")
         if not equals:
@@ -62,7 +62,7 @@ class BundleSource:
         """Return the source for an image that an index records.
 
         Raises:
-            InvalidReference: for an invalid image reference.
+            InvalidReference: For an invalid image reference.
         """
         return cls(image, parse_image_reference(image), image)
 
@@ -80,7 +80,7 @@ def parse_location(text: str) -> ImageReference | Path:
     """Parse an image reference, or a path that starts with ``/``, ``./`` or ``../``.
 
     Raises:
-        InvalidReference: for an invalid image reference.
+        InvalidReference: For an invalid image reference.
     """
     return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
 
@@ -99,7 +99,7 @@ def path_or_image(text: str) -> Iterator[None]:
     """Mention the path in errors about the image ``text``, if it could have been meant as a path.
 
     Raises:
-        NotFound: instead of an error that the image does not exist, or that its registry cannot be reached.
+        NotFound: Instead of an error that the image does not exist, or that its registry cannot be reached.
     """
     try:
         yield

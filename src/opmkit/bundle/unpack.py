@@ -32,8 +32,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
     bundle. For the directory of a bundle, the result is that of its image.
 
     Raises:
-        BundleError: if the bundle is invalid, or a file is in the place of a directory or the other way round.
-        ImageToolsError: if the image cannot be read or a file cannot be written.
+        BundleError: The bundle is invalid, or a file is in the place of a directory or the other way round.
+        ImageToolsError: The image cannot be read or a file cannot be written.
     """
     location = parse_location(reference)
     destination = destination.absolute()

@@ -53,7 +53,7 @@ def strict_version(text: str) -> Version:
     """Parse ``MAJOR.MINOR.PATCH[-PRERELEASE][+BUILD]``.
 
     Raises:
-        ValueError: with the reason, for an invalid version.
+        ValueError: With the reason, for an invalid version.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"{text[:20]!r}... is longer than {MAX_LENGTH} characters")
@@ -73,7 +73,7 @@ def tolerant_version(text: str) -> Version:
     """Parse a version that may have surrounding whitespace, a ``v``, leading zeros, and no minor or patch version.
 
     Raises:
-        ValueError: with the reason, for an invalid version.
+        ValueError: With the reason, for an invalid version.
     """
     parts = [_LEADING_ZEROS.sub("", part) for part in text.strip(_WHITESPACE).removeprefix("v").split(".", 2)]
     if len(parts) < 3 and ("-" in parts[-1] or "+" in parts[-1]):
@@ -117,7 +117,7 @@ class VersionRange:
         """Parse a range.
 
         Raises:
-            ValueError: with the reason, for an invalid range.
+            ValueError: With the reason, for an invalid range.
         """
         tokens = _TOKEN.findall(text)
         used = [token.replace(" ", "") for token in tokens if _is_used(token)]

@@ -62,9 +62,9 @@ class CatalogClient:
         The first call opens the connection.
 
         Args:
-            address: the address of the server.
-            timeout: seconds for a call, including all messages of a stream; None is unlimited.
-            tls: use TLS, and verify the server's certificate.
+            address: The address of the server.
+            timeout: Seconds for a call, including all messages of a stream; None is unlimited.
+            tls: Use TLS, and verify the server's certificate.
             ca_file: PEM file with the certificate authorities to trust instead of the system's.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Errors of calls to a running catalog, and their conversion from those of gRPC."""
+"""Errors of calls to a running catalog, and the conversion of gRPC errors to them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class CallFailed(CatalogError):
     """A call that ended with an error, or without a response.
 
     Attributes:
-        address: the address of the server.
-        method: the name of the gRPC method.
-        code: the name of the gRPC status code; ``UNKNOWN`` if the catalog does not contain what was requested.
-        text: the error message of the server.
+        address: The address of the server.
+        method: The name of the gRPC method.
+        code: The name of the gRPC status code; ``UNKNOWN`` if the catalog does not contain what was requested.
+        text: The error message of the server.
     """
 
     def __init__(self, address: str, method: str, code: str, text: str, *, hint: Hint | str = "") -> None:

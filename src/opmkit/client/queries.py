@@ -63,8 +63,8 @@ def fetch_head(client: CatalogClient, package: str, channel: str) -> RemoteBundl
     """Return the complete bundle at the head of a channel.
 
     Raises:
-        CallFailed: the package does not exist, or the server does not respond.
-        CatalogError: the package does not have the channel.
+        CallFailed: The package does not exist, or the server does not respond.
+        CatalogError: The package does not have the channel.
     """
     heads = {each.name: each.head for each in client.get_package(package).channels}
     if channel not in heads:
@@ -79,8 +79,8 @@ def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", n
     """Return the bundles of all channels, or those with the given names, sorted by package, channel and name.
 
     Raises:
-        CallFailed: the server does not respond.
-        CatalogError: names were given, and no bundle has them.
+        CallFailed: The server does not respond.
+        CatalogError: Names were given, and no bundle has them.
     """
     names = {"package": package, "channel": channel, "name": name}
     given = {field: value for field, value in names.items() if value}

@@ -20,8 +20,8 @@ class OpmkitError(Exception):
 
     Attributes:
         message: ``<subject>: <what failed>: <cause>``, with the details below it; also ``str()`` of the error.
-        lines: the message and each of the details.
-        hint: how to solve the problem; may be empty.
+        lines: The message and each of the details.
+        hint: How to solve the problem; may be empty.
     """
 
     def __init__(self, message: str, *, hint: Hint | str = "", details: Iterable[str] = ()) -> None:

@@ -27,7 +27,7 @@ def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
     mode of an existing file is retained.
 
     Raises:
-        DiskError: a file cannot be written.
+        DiskError: A file cannot be written.
     """
     with disk_errors(directory), ScratchDirectory(".opm-", directory) as scratch:
         staging = Path(scratch)

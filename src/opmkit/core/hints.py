@@ -69,8 +69,8 @@ class Hint:
     """A suggestion how to solve a problem: an imperative sentence, or alternatives; empty by default.
 
     Attributes:
-        alternatives: suggestions of which one is enough.
-        further: hints to follow as well.
+        alternatives: Suggestions of which one is enough.
+        further: Hints to follow as well.
     """
 
     alternatives: tuple[Alternative, ...]
@@ -103,8 +103,8 @@ class Hint:
         """Return the text of the hint without the alternatives that refer to something not in ``names``.
 
         Args:
-            names: names of settings and operations; None for those of the library.
-            assign: text between the name of a setting and its value.
+            names: Names of settings and operations; None for those of the library.
+            assign: Text between the name of a setting and its value.
         """
         texts = [alternative.render(names, assign) for alternative in self.alternatives]
         *others, last = [text for text in texts if text is not None] or [""]

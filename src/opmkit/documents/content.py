@@ -82,7 +82,7 @@ class Content:
         return {}
 
     def excerpt(self, line: int) -> str:
-        """Return a line, from 1, without surrounding whitespace and truncated, "" if it does not exist."""
+        """Return a line, from 1, without surrounding whitespace and truncated, or "" if it does not exist."""
         text = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
         return escape_controls(" ".join(text.removeprefix("\ufeff")[:_MAX_EXCERPT].split()))
 

@@ -49,7 +49,7 @@ def read_document(content: bytes) -> FirstDocument:
     """Decode the first document of a file.
 
     Raises:
-        InvalidDocument: with line and column, for invalid syntax and exceeded limits.
+        InvalidDocument: With line and column, for invalid syntax and exceeded limits.
     """
     if len(content) > MAX_BYTES:
         raise InvalidDocument(f"{len(content)} bytes exceed the limit of {MAX_BYTES} bytes per file")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def text(value: JsonValue, where: str) -> str:
-    """Return a string, "" for null; ``where`` is its path, for the error message.
+    """Return a string, or "" for null; ``where`` is its path, for the error message.
 
     Raises:
-        FieldTypeError: if the value is not a string.
+        FieldTypeError: The value is not a string.
     """
     if value is None:
         return ""
@@ -29,7 +29,7 @@ def mapping(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
     """Return a mapping, an empty one for null.
 
     Raises:
-        FieldTypeError: if the value is not a mapping.
+        FieldTypeError: The value is not a mapping.
     """
     if value is None:
         return {}
@@ -42,7 +42,7 @@ def items(value: JsonValue, where: str) -> list[JsonValue]:
     """Return a list, an empty one for null.
 
     Raises:
-        FieldTypeError: if the value is not a list.
+        FieldTypeError: The value is not a list.
     """
     if value is None:
         return []

@@ -56,7 +56,7 @@ def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonVa
     Of duplicate keys the last one counts; they are appended to ``duplicates``, at most MAX_DUPLICATES of them.
 
     Raises:
-        InvalidDocument: with line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
+        InvalidDocument: With line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
     """
     loader = yaml.CSafeLoader(content)
     try:

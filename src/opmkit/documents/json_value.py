@@ -39,7 +39,7 @@ def encode(value: JsonValue, integers: range = INT64) -> bytes:
             values. Other numbers are encoded as floats, without a point if they are whole and below 1e21.
 
     Raises:
-        ValueError: for infinite numbers, NaN, lone surrogates and too deep nesting.
+        ValueError: For infinite numbers, NaN, lone surrogates and too deep nesting.
     """
     try:
         text = orjson.dumps(_normalize(value, integers), option=orjson.OPT_SORT_KEYS)
@@ -79,7 +79,7 @@ def replace_lone_surrogates(value: JsonValue) -> JsonValue:
     """Return the value with U+FFFD for each lone surrogate in its strings, as Go decodes them.
 
     Raises:
-        RecursionError: for too deep nesting.
+        RecursionError: For too deep nesting.
     """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -97,7 +97,7 @@ def go_float(value: float) -> str:
     ('1e-7', '100000000000000000000', '1e+21')
 
     Raises:
-        ValueError: for infinite numbers and NaN.
+        ValueError: For infinite numbers and NaN.
     """
     if not math.isfinite(value):
         raise ValueError(f"{value} is not a JSON number")
@@ -164,7 +164,7 @@ def elements(raw: str) -> list[str]:
     """Return the text of each element of a JSON list, none for null.
 
     Raises:
-        ValueError: if the text is not a JSON list.
+        ValueError: The text is not a JSON list.
     """
     if _parsed(raw, list) is None:
         return []
@@ -180,7 +180,7 @@ def members(raw: str) -> dict[str, str]:
     """Return the text of each member of a JSON object, none for null; of duplicates the last.
 
     Raises:
-        ValueError: if the text is not a JSON object.
+        ValueError: The text is not a JSON object.
     """
     if _parsed(raw, dict) is None:
         return {}

@@ -42,7 +42,7 @@ def compose_document(text: str, *, is_json: bool) -> yaml.Node:
     """Return the root node of a document that is known to be valid; indexes of marks are offsets in ``text``.
 
     Raises:
-        InvalidDocument: if the document is empty or nested too deeply, or defines an anchor twice.
+        InvalidDocument: The document is empty or nested too deeply, or defines an anchor twice.
     """
     root = _JsonComposer(text).compose() if is_json else _compose_yaml(text)
     if root is None:

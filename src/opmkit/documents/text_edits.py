@@ -46,7 +46,7 @@ def replace_in_scalar(text: str, node: yaml.ScalarNode, start: int, old: str, ne
         new: The replacement.
 
     Raises:
-        UneditableText: if the part is written with escapes or line breaks.
+        UneditableText: The part is written with escapes or line breaks.
     """
     node_start, node_end = node.start_mark.index, node.end_mark.index
     if node.style in ("|", ">"):
@@ -74,7 +74,7 @@ def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
     """Apply edits, whose parts must not overlap; equal edits are applied once.
 
     Raises:
-        UneditableText: if parts overlap.
+        UneditableText: Parts overlap.
     """
     pieces, position = [], 0
     for edit in sorted(set(edits)):
@@ -98,7 +98,7 @@ def insert_items(
     an item stay with it.
 
     Raises:
-        UneditableText: if the item shares its line with others.
+        UneditableText: The item shares its line with others.
     """
     at_end = index >= len(section.value)
     if section.flow_style:
@@ -178,7 +178,7 @@ def remove_item(text: str, section: yaml.SequenceNode, index: int) -> TextEdit:
     """Remove an item of a list that has others, with the comments directly above it.
 
     Raises:
-        UneditableText: if the item shares its line with others.
+        UneditableText: The item shares its line with others.
     """
     node = section.value[index]
     if section.flow_style:
@@ -322,7 +322,7 @@ class SourceText:
         """Insert an item into the list at a path, which is created if it does not exist or is null.
 
         Raises:
-            UneditableText: with file and line, if the text cannot be changed without a change of other values.
+            UneditableText: The text cannot be changed without changing other values; it names the file and the line.
         """
         section = find_node(self.root, path)
         if not isinstance(section, yaml.SequenceNode) or not section.value:

@@ -63,7 +63,7 @@ def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonVa
     """Decode the first document as :func:`opmkit.documents.go_yaml.load` does.
 
     Raises:
-        InvalidDocument: with line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
+        InvalidDocument: With line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
     """
     decoded = _load_fast(content)
     if decoded is not None:

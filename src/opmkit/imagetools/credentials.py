@@ -56,7 +56,7 @@ class Credentials:
 
 
 TIMEOUT = 30.0
-"""Seconds for a helper to answer; those of cloud providers use the network."""
+"""Seconds for a helper to answer; the helpers of cloud providers use the network."""
 
 MAX_OUTPUT = 1 << 20
 """Bytes of the answer of a helper."""

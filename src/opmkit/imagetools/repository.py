@@ -51,7 +51,7 @@ class ImageSource(Protocol):
 
         Args:
             digest: The digest of an image or index, which need not exist.
-            artifact_type: The type to list, "" for all.
+            artifact_type: The type to list, or "" for all.
         """
         ...
 
@@ -81,7 +81,7 @@ class Repository(ImageSource, Protocol):
         Args:
             manifest: The manifest or index.
             tag: The tag to create or move.
-            replacing: The digest that the tag must currently name, "" if it must not exist. A tag that already names
+            replacing: The digest that the tag must currently name, or "" if it must not exist. A tag that already names
                 ``manifest`` is accepted. Image layouts check and move the tag atomically. Registries cannot: the tag
                 is checked right before, and TAG_MOVE_WINDOW limits the time that both requests should take.
 

@@ -108,14 +108,14 @@ class DatabaseChange(ABC):
         """Change a database.
 
         Raises:
-            CatalogError: the change failed or is unsupported; the caller rolls back.
+            CatalogError: The change failed or is unsupported; the caller rolls back.
         """
 
     def review(self, diff: IndexDiff) -> tuple[str, ...]:
         """Return warnings about the difference that the change makes, before it is stored.
 
         Raises:
-            CatalogError: the difference is unwanted, and nothing is stored.
+            CatalogError: The difference is unwanted, and nothing is stored.
         """
         return ()
 
@@ -130,15 +130,15 @@ class Change(DatabaseChange):
         """Return the changed catalog.
 
         Raises:
-            CatalogError: the change failed.
+            CatalogError: The change failed.
         """
 
     def apply_to_loaded(self, loaded: LoadResult) -> EditResult:
         """Return the changed catalog for one that was read from files.
 
         Raises:
-            InvalidCatalog: documents cannot be read.
-            CatalogError: the change failed.
+            InvalidCatalog: Documents cannot be read.
+            CatalogError: The change failed.
         """
         from opmkit.index.fbc.findings import raise_findings
 
@@ -215,7 +215,7 @@ def change_database(
     Without ``durable``, do not sync the file to disk.
 
     Raises:
-        CatalogError: the database is invalid or the change failed; the file is unchanged, or still does not exist.
+        CatalogError: The database is invalid or the change failed; the file is unchanged, or still does not exist.
     """
     change.check_database_support()
     if dry_run:
@@ -237,8 +237,8 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Appl
     Waits for other processes that change the catalog. Files without a changed blob are not written.
 
     Raises:
-        InvalidCatalog: the catalog cannot be read.
-        CatalogError: the change failed.
+        InvalidCatalog: The catalog cannot be read.
+        CatalogError: The change failed.
     """
     from opmkit.core.locks import locked_directory
     from opmkit.index.diff.fbc import diff_blobs

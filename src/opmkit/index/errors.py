@@ -18,7 +18,7 @@ class CatalogError(OpmkitError):
     """Base class of the errors of indexes.
 
     Attributes:
-        exit_code: exit status of a command that fails with this error.
+        exit_code: Exit status of a command that fails with this error.
     """
 
     exit_code = 1
@@ -64,7 +64,7 @@ class IndexMoved(CatalogError):
     """Another writer moved the tag; an update would discard its changes.
 
     Attributes:
-        reference: the tag.
+        reference: The tag.
     """
 
     exit_code = 4
@@ -89,7 +89,7 @@ class MultipleErrors(CatalogError):
     """Several errors of one operation.
 
     Attributes:
-        errors: the errors.
+        errors: The errors.
     """
 
     def __init__(self, errors: Sequence[CatalogError]) -> None:

@@ -27,7 +27,7 @@ class UpdateMode(StrEnum):
         """Parse a mode, ignoring case.
 
         Raises:
-            CatalogError: the mode is unknown.
+            CatalogError: The mode is unknown.
         """
         try:
             return cls(text.lower())

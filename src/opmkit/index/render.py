@@ -180,7 +180,7 @@ class _CachedBundle:
 
 @dataclass(frozen=True, slots=True)
 class _UnparsedBundle:
-    """The files of a bundle; ``digest`` is that of its image, "" for a directory or without a cache."""
+    """The files of a bundle; ``digest`` is that of its image, or "" for a directory or without a cache."""
 
     source: BundleSource
     digest: str

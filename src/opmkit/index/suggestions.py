@@ -23,7 +23,7 @@ def suggest_names(kinds: str, name: str, known: Sequence[str]) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return the question for similar names, "" if no name is similar."""
+    """Return the question for similar names, or "" if no name is similar."""
     from difflib import get_close_matches
 
     similar = get_close_matches(name, known)
@@ -31,7 +31,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def closest_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name that ``name`` is probably a misspelling of, "" if none is similar enough."""
+    """Return the known name that ``name`` is probably a misspelling of, or "" if none is similar enough."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, list(known), 1, _MISSPELLING)), "")

@@ -129,7 +129,7 @@ class KubeApi:
         """Yield the types and objects of the changes after ``version``, until the server or the network ends that.
 
         Raises:
-            ClusterError: with status 410 if the server has forgotten the version.
+            ClusterError: With status 410 if the server has forgotten the version.
         """
         failures: list[Exception] = []
 
@@ -196,7 +196,7 @@ def _segment(name: str) -> str:
     """Return a name as a segment of a path.
 
     Raises:
-        ClusterError: if no object can have the name, and the path would be another one.
+        ClusterError: No object can have the name, and the path would be another one.
     """
     if name in ("", ".", ".."):
         raise ClusterError(f"invalid name of a Kubernetes object: {name!r}")

@@ -59,13 +59,13 @@ class Cluster:
         """Return a client for a context of a kubeconfig, or for the cluster of this pod. No request is sent.
 
         Args:
-            kubeconfig: Files separated as in ``KUBECONFIG``, "" for ``KUBECONFIG``, ``~/.kube/config`` or the service
-                account of this pod, whichever is found first.
-            context: Name of the context, "" for the current one.
-            namespace: Default namespace, "" for the one of the context.
+            kubeconfig: Files separated as in ``KUBECONFIG``, or "" for ``KUBECONFIG``, ``~/.kube/config`` or the
+                service account of this pod, whichever is found first.
+            context: Name of the context, or "" for the current one.
+            namespace: Default namespace, or "" for the one of the context.
 
         Raises:
-            ClusterError: if the kubeconfig does not exist or is invalid, or this is not a pod.
+            ClusterError: The kubeconfig does not exist or is invalid, or this is not a pod.
         """
         paths = kubeconfig or default_kubeconfig()
         return cls(load_kubeconfig(paths, context) if paths else load_service_account(), namespace)
@@ -187,7 +187,7 @@ class Cluster:
         """Return the resource of a kind, asking the cluster unless it is well known.
 
         Raises:
-            ClusterError: with status 404 if the cluster does not have the kind.
+            ClusterError: With status 404 if the cluster does not have the kind.
         """
         known = find_known(api_version, kind) or self._discovered.get((api_version, kind))
         if known is None:
@@ -273,7 +273,7 @@ def load_service_account() -> ClusterConnection:
     """Return the cluster and the service account of this pod.
 
     Raises:
-        ClusterError: if this is not a pod, or one without a service account.
+        ClusterError: This is not a pod, or one without a service account.
     """
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:

@@ -15,9 +15,9 @@ class Server:
     """An API server.
 
     Attributes:
-        authorities: Certificate authorities to trust in PEM, "" for those of the system.
-        tls_name: Name in its certificate, "" for the host of ``url``.
-        proxy: URL of the proxy, "" for the one in the environment.
+        authorities: Certificate authorities to trust in PEM, or "" for those of the system.
+        tls_name: Name in its certificate, or "" for the host of ``url``.
+        proxy: URL of the proxy, or "" for the one in the environment.
     """
 
     url: str

@@ -26,7 +26,7 @@ Mapping = dict[str, Any]
 
 
 def default_kubeconfig() -> str:
-    """Return the kubeconfig files named by ``KUBECONFIG``, otherwise that of the user, "" if it does not exist."""
+    """Return the kubeconfig files named by ``KUBECONFIG``, otherwise that of the user, or "" if it does not exist."""
     default = _DEFAULT.expanduser()
     return os.environ.get("KUBECONFIG", "") or (str(default) if default.is_file() else "")
 
@@ -36,10 +36,10 @@ def load_kubeconfig(paths: str, context: str = "") -> ClusterConnection:
 
     Args:
         paths: One or more files, separated as in ``KUBECONFIG``. Files that do not exist are ignored if one does.
-        context: Name of the context, "" for the current one.
+        context: Name of the context, or "" for the current one.
 
     Raises:
-        ClusterError: if no file exists, one is invalid, or the context does not exist.
+        ClusterError: No file exists, one is invalid, or the context does not exist.
     """
     files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
     existing = [path for path in files if path.is_file()]

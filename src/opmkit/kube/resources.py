@@ -17,7 +17,7 @@ class Resource:
     """A type of objects in the Kubernetes API.
 
     Attributes:
-        group: API group, "" for the core group.
+        group: API group, or "" for the core group.
         plural: Name of the resource in paths, such as ``configmaps``.
     """
 

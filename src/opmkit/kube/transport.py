@@ -75,7 +75,7 @@ class ClusterTransport(httpx2.BaseTransport):
         """Send a request, again if it fails for a moment, and return the response of a successful one.
 
         Raises:
-            ClusterError: if the server cannot be reached, rejects the request, or sends too much.
+            ClusterError: The server cannot be reached, rejects the request, or sends too much.
         """
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
@@ -250,7 +250,7 @@ def tls_context(server: Server, certificate: ClientCertificate | None) -> ssl.SS
     """Return the context for connections to a server.
 
     Raises:
-        ClusterError: if the authorities or the client certificate are invalid.
+        ClusterError: The authorities or the client certificate are invalid.
     """
     try:
         context = ssl.create_default_context(cadata=server.authorities or None)
@@ -309,7 +309,7 @@ class ClusterCredentials:
         """Return the headers of a request.
 
         Raises:
-            ClusterError: if a token file cannot be read, or the credential plugin fails.
+            ClusterError: A token file cannot be read, or the credential plugin fails.
         """
         if time.time() >= self._expires:
             self.renew()

@@ -42,7 +42,7 @@ class Watch:
         """Yield the types and objects of changes until ``deadline``; the first are the existing objects.
 
         Raises:
-            ClusterError: if the server rejects the first request, or a later one for another reason than load.
+            ClusterError: The server rejects the first request, or a later one for another reason than load.
         """
         yield from self._listed()
         while (left := deadline - time.monotonic()) > 0:

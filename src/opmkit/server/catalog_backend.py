@@ -333,7 +333,7 @@ def custom_schemas(content: Path) -> set[tuple[str, str]]:
     """Return the pairs of schema and package that have documents; the package is "" for those without one.
 
     Raises:
-        DiskError: the cache cannot be read.
+        DiskError: The cache cannot be read.
     """
     metas = content / METAS
     found: set[tuple[str, str]] = set()
@@ -348,8 +348,8 @@ def custom_documents(content: Path, schema: str, package: str) -> Iterator[bytes
     """Yield a Struct for each document of a schema in a package, ordered as by operator-registry: by file name.
 
     Raises:
-        QueryFailed: a document cannot be converted.
-        DiskError: the cache cannot be read.
+        QueryFailed: A document cannot be converted.
+        DiskError: The cache cannot be read.
     """
     directory = content / METAS / schema / package
     with disk_errors(directory):

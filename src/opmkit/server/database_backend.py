@@ -212,7 +212,7 @@ def bundle_fields(stored: ServedBundle, find_plural: FindPlural) -> bytes:
     """Return the fields of a bundle that do not depend on the channel, for responses with a single bundle.
 
     Raises:
-        QueryFailed: the manifests of the bundle are invalid.
+        QueryFailed: The manifests of the bundle are invalid.
     """
     required = dict.fromkeys(value.value for value in stored.dependencies if value.type == GVK)
     provided = [value.value for value in stored.properties if value.type == GVK]
@@ -233,7 +233,7 @@ def listed_bundle_fields(stored: ServedBundle) -> bytes | None:
     """Return the fields that do not depend on the channel, for the list of bundles; None if it omits the bundle.
 
     Raises:
-        QueryFailed: the manifests of the bundle are invalid.
+        QueryFailed: The manifests of the bundle are invalid.
     """
     if stored.version is None or stored.image is None:
         return None
@@ -269,7 +269,7 @@ def find_csv(documents: bytes) -> tuple[list[str], str]:
     """Return the JSON documents of a bundle, and the first ClusterServiceVersion among them.
 
     Raises:
-        QueryFailed: invalid JSON, or no ClusterServiceVersion with a name.
+        QueryFailed: Invalid JSON, or no ClusterServiceVersion with a name.
     """
     try:
         manifests = split_manifests(documents)
@@ -285,7 +285,7 @@ def find_csv(documents: bytes) -> tuple[list[str], str]:
 
 
 def _own_values(stored: ServedBundle, values: Iterable[PropertyValue]) -> list[tuple[str, str]]:
-    """Return the values without a version and image, or with those of the bundle; none if one of them is NULL."""
+    """Return the values, without version and image or with the bundle's; nothing if one of these is NULL."""
     pairs = dict.fromkeys(
         (value.type, value.value)
         for value in values

@@ -49,7 +49,7 @@ class ResponseCache:
         file system.
 
         Raises:
-            ServerError: the file cannot be created.
+            ServerError: The file cannot be created.
         """
         try:
             self._file = unnamed_file()

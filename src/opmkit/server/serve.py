@@ -43,9 +43,9 @@ def serve_database(
     Log records of this package call it ``name``. The database is opened within ``loading``.
 
     Raises:
-        InvalidDatabase: the file is not an index database, damaged, or its schema is too new.
-        DatabaseUnavailable: the file does not exist or cannot be read.
-        ServerError: the port or the certificate cannot be used, or a worker has ended.
+        InvalidDatabase: The file is not an index database, damaged, or its schema is too new.
+        DatabaseUnavailable: The file does not exist or cannot be read.
+        ServerError: The port or the certificate cannot be used, or a worker has ended.
     """
     from opmkit.index.sqlite.serving import served_database  # not needed for file-based catalogs
 
@@ -84,10 +84,10 @@ def serve_catalog(
     is loaded within ``loading``.
 
     Raises:
-        InvalidCache: the cache is not valid but must be, or the directory contains other files.
-        InvalidCatalog: the catalog is not valid; the error lists all findings.
-        DiskError: a file cannot be read or written.
-        ServerError: the port or the certificate cannot be used, or a worker has ended.
+        InvalidCache: The cache is not valid but must be, or the directory contains other files.
+        InvalidCatalog: The catalog is not valid; the error lists all findings.
+        DiskError: A file cannot be read or written.
+        ServerError: The port or the certificate cannot be used, or a worker has ended.
     """
     with ExitStack() as stack:
         readable_cache = _readable_cache(cache)

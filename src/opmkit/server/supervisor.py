@@ -55,7 +55,7 @@ def run_workers(run: Callable[[WorkerContext], None], settings: ServerSettings, 
     This process must have no other threads. ``ready`` is called when all workers have reported to be ready.
 
     Raises:
-        ServerError: a worker has ended unexpectedly.
+        ServerError: A worker has ended unexpectedly.
     """
     with _signal_descriptor() as signals:
         supervisor = Supervisor(signals, settings.processes)

@@ -63,13 +63,13 @@ class Worker:
         """Prepare to listen.
 
         Args:
-            port: the port on all addresses.
-            settings: the settings of the server.
-            http: the port of the web API, and the API.
-            experimental: whether the backend has the experimental methods.
+            port: The port on all addresses.
+            settings: The settings of the server.
+            http: The port of the web API, and the API.
+            experimental: Whether the backend has the experimental methods.
 
         Raises:
-            ServerError: the certificate is invalid.
+            ServerError: The certificate is invalid.
         """
         self._methods = tuple((ALL_METHODS if experimental else METHODS).values())
         self._http = http
@@ -85,8 +85,8 @@ class Worker:
         The backend is opened in a thread while the server already listens.
 
         Raises:
-            ServerError: the port cannot be used.
-            CatalogError: the backend cannot be opened.
+            ServerError: The port cannot be used.
+            CatalogError: The backend cannot be opened.
         """
         asyncio.run(self._run(open_backend, context))
 

@@ -95,7 +95,7 @@ def generate_manifests(
         base: Objects with a base ClusterServiceVersion, which takes precedence over those in ``objects``.
 
     Raises:
-        InvalidBundle: if objects are invalid or missing, or the ClusterServiceVersion is invalid.
+        InvalidBundle: Objects are invalid or missing, or the ClusterServiceVersion is invalid.
     """
     settings.check()
     collected = Manifests.collect(objects)

@@ -73,7 +73,7 @@ class InputObject:
 
     @property
     def group(self) -> str:
-        """The API group of the object, "" for the core group."""
+        """The API group of the object, or "" for the core group."""
         return self._api_version.rpartition("/")[0]
 
     @property
@@ -89,7 +89,7 @@ class InputObject:
 
     @property
     def name(self) -> str:
-        """The name of the object, "" if it has none."""
+        """The name of the object, or "" if it has none."""
         return str(self.metadata.get("name") or "")
 
     @property
@@ -114,8 +114,8 @@ def read_path(path: Path) -> Iterator[InputObject]:
     """Yield the objects in a file, or in the YAML and JSON files below a directory in the order of their paths.
 
     Raises:
-        InvalidBundle: if a file is invalid YAML or JSON, or the files are too large.
-        DiskError: if a file cannot be read.
+        InvalidBundle: A file is invalid YAML or JSON, or the files are too large.
+        DiskError: A file cannot be read.
     """
     if not path.is_dir():
         with disk_errors(path), path.open("rb") as stream:
@@ -135,7 +135,7 @@ def read_stream(stream: IO[bytes], name: str = STDIN) -> Iterator[InputObject]:
     """Yield the objects in a stream, which is called ``name`` in errors.
 
     Raises:
-        InvalidBundle: if a document is invalid YAML or JSON or not a Kubernetes object, or the stream is too large.
+        InvalidBundle: A document is invalid YAML or JSON or not a Kubernetes object, or the stream is too large.
     """
     yield from _read_objects(_read(stream, name, MAX_TOTAL_BYTES), name)
 

@@ -65,7 +65,7 @@ class Manifests:
         """Collect objects.
 
         Raises:
-            InvalidBundle: if a value has the wrong type, a name is invalid, or two objects have the same name.
+            InvalidBundle: A value has the wrong type, a name is invalid, or two objects have the same name.
         """
         by_key: dict[_Key, list[InputObject]] = {}
         distinct: list[InputObject] = []
@@ -142,7 +142,7 @@ def _complete(item: InputObject) -> InputObject:
     """Return an object of a known kind as Go programs write it; others unchanged.
 
     Raises:
-        InvalidBundle: for a value of the wrong type.
+        InvalidBundle: For a value of the wrong type.
     """
     metadata = item.value.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
@@ -180,7 +180,7 @@ def file_name(item: InputObject) -> str:
     """Return the file name that operator-sdk gives to a manifest.
 
     Raises:
-        InvalidBundle: if the object has no name, or its group, version or kind cannot be part of a file name.
+        InvalidBundle: The object has no name, or its group, version or kind cannot be part of a file name.
     """
     group, plural = _group_and_plural(item) if item.kind == CRD_KIND else ("", "")
     parts = (item.name, item.group, item.version, item.kind.lower())

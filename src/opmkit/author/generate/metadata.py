@@ -42,8 +42,8 @@ class BundleLabels:
     Attributes:
         package: Name of the package.
         channels: Comma-separated list of channels.
-        default_channel: Default channel, "" for none.
-        layout: Plugins of the operator project, "" for no annotations about the project.
+        default_channel: Default channel, or "" if there is none.
+        layout: Plugins of the operator project, or "" for no annotations about the project.
         has_scorecard: Whether the bundle contains a configuration of operator-sdk's scorecard.
         others: Further annotations, which are no labels: Makefiles append labels to the Dockerfile on each run.
     """
@@ -81,7 +81,7 @@ class BundleLabels:
         """Return all annotations.
 
         Raises:
-            InvalidBundle: if one has control characters.
+            InvalidBundle: One has control characters.
         """
         labels = {**self.core(), **self.test(), **(self.others or {})}
         for key, value in labels.items():

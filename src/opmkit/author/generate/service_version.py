@@ -61,7 +61,7 @@ def fill_service_version(
         annotations: Annotations to set.
 
     Raises:
-        InvalidBundle: if neither the objects nor the base contain a Deployment, or a related image is not constant.
+        InvalidBundle: Neither the objects nor the base contain a Deployment, or a related image is not constant.
     """
     value = copy.deepcopy(dict(base))
     spec = value["spec"]
@@ -162,7 +162,7 @@ def to_json(value: JsonValue) -> str:
     """Return indented JSON with sorted keys and with ``<``, ``>`` and ``&`` escaped.
 
     Raises:
-        ValueError: for infinite numbers and NaN.
+        ValueError: For infinite numbers and NaN.
     """
     return escape_html("".join(_tokens(value, "\n")).encode()).decode()
 
@@ -212,7 +212,7 @@ def find_related_images(objects: Manifests) -> RelatedImages:
     has one entry without a name, as operator-sdk writes it.
 
     Raises:
-        InvalidBundle: if a variable has no constant value.
+        InvalidBundle: A variable has no constant value.
     """
     variables: dict[tuple[str, str], _Variable] = {}
     for variable in _variables(objects):
@@ -305,7 +305,7 @@ class _Servers:
         return next((service for service in services if service.name == name), None)
 
     def deployment(self, service: InputObject | None) -> str:
-        """Return the first Deployment whose pods a Service selects, "" if there is none."""
+        """Return the first Deployment whose pods a Service selects, or "" if there is none."""
         spec = service.value["spec"] if service else {}
         selector = spec.get("selector") or {}
         if not selector or spec.get("type") == _EXTERNAL_NAME:

@@ -47,7 +47,7 @@ def encode_manifests(generated: GeneratedManifests) -> dict[str, bytes]:
     """Return all manifests by file name; the time in the ClusterServiceVersion is SOURCE_DATE_EPOCH or now.
 
     Raises:
-        ImageToolsError: if SOURCE_DATE_EPOCH is invalid.
+        ImageToolsError: SOURCE_DATE_EPOCH is invalid.
     """
     if os.environ.get("SOURCE_DATE_EPOCH"):
         created_at = rfc3339(source_date_epoch())
@@ -71,7 +71,7 @@ def write_manifests(
         transform: Applied to all manifests, by file name.
 
     Raises:
-        DiskError: if a file cannot be written.
+        DiskError: A file cannot be written.
     """
     manifests = directory / MANIFESTS
     files = {manifests / name: content for name, content in transform(encode_manifests(generated)).items()}
@@ -103,8 +103,8 @@ def write_metadata(
         working_directory: Directory of the Dockerfile; by default the current one.
 
     Raises:
-        InvalidBundle: if an annotation or the existing file is invalid.
-        DiskError: if a file cannot be written.
+        InvalidBundle: An annotation or the existing file is invalid.
+        DiskError: A file cannot be written.
     """
     path, working_directory = directory / ANNOTATIONS_FILE, working_directory or Path()
     existing = read_existing_annotations(path) or ExistingAnnotations({}, ())
@@ -129,11 +129,11 @@ def write_metadata(
 
 
 def existing_channels(directory: Path) -> tuple[str, str]:
-    """Return the channels and the default channel in the annotations of an existing bundle, "" if there are none.
+    """Return the channels and the default channel in the annotations of an existing bundle, or "" if there are none.
 
     Raises:
-        InvalidBundle: if the file is invalid.
-        DiskError: if it cannot be read.
+        InvalidBundle: The file is invalid.
+        DiskError: It cannot be read.
     """
     existing = read_annotations(directory / ANNOTATIONS_FILE) or {}
     return existing.get(CHANNELS, ""), existing.get(DEFAULT_CHANNEL, "")

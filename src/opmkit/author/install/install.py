@@ -45,7 +45,7 @@ def install_release(
     Raises:
         AlreadyInstalled: OLM is installed, or objects exist that another tool created; nothing was changed.
         ReleaseFailed: OLM does not run; the details list the reasons and the created objects.
-        ClusterError: the cluster cannot be reached, or rejects the first requests.
+        ClusterError: The cluster cannot be reached, or rejects the first requests.
     """
     _check_absent(cluster, release, reporter)
     installation = _Installation(cluster, release, deadline, reporter)
@@ -211,9 +211,9 @@ def uninstall_release(
     OLM's own custom objects and the CRDs are deleted first, while OLM still runs and can remove finalizers.
 
     Raises:
-        OlmNotInstalled: none of the objects exists.
-        ReleaseFailed: objects still exist at the deadline; the details list them with the reasons.
-        ClusterError: the cluster cannot be reached.
+        OlmNotInstalled: None of the objects exists.
+        ReleaseFailed: Objects still exist at the deadline; the details list them with the reasons.
+        ClusterError: The cluster cannot be reached.
     """
     stages = [[each for each in stage if release.find(cluster, each)] for stage in _stages(release)]
     existing = [each for stage in stages for each in stage]

@@ -39,9 +39,9 @@ class Release:
     """An OLM release.
 
     Attributes:
-        source: where the manifests were read from.
-        definitions: the CustomResourceDefinitions.
-        others: all other objects, in the order of their creation.
+        source: Where the manifests were read from.
+        definitions: The CustomResourceDefinitions.
+        others: All other objects, in the order of their creation.
     """
 
     source: str
@@ -55,7 +55,7 @@ class Release:
 
     @property
     def version(self) -> str:
-        """The version that the package server is labeled with, "" if it has no label."""
+        """The version that the package server is labeled with, or "" if it has no label."""
         return next((version_of(each) for each in self.others if is_package_server(each)), "")
 
     @property
@@ -91,7 +91,7 @@ def parse_release(files: Mapping[str, bytes], source: str) -> Release:
     """Parse the manifests of a release.
 
     Raises:
-        InvalidRelease: a file is invalid, or the files are not a release of OLM.
+        InvalidRelease: A file is invalid, or the files are not a release of OLM.
     """
     objects = [obj for name, content in files.items() for obj in _parse_file(name, content)]
     if len(objects) > _MAX_OBJECTS:
@@ -146,7 +146,7 @@ def is_package_server(obj: Object) -> bool:
 
 
 def version_of(package_server: Object) -> str:
-    """Return the version of OLM that a package server belongs to, "" if unknown."""
+    """Return the version of OLM that a package server belongs to, or "" if unknown."""
     labeled = text(package_server, "metadata", "labels", VERSION_LABEL)
     return (labeled or name_of(package_server).removeprefix(PACKAGE_SERVER).removeprefix(".")).removeprefix("v")
 
@@ -168,7 +168,7 @@ class ReleaseReader:
 
     Attributes:
         options: TLS settings of downloads.
-        tool: opens the tool that reads images.
+        tool: Opens the tool that reads images.
     """
 
     options: RegistryOptions
@@ -178,9 +178,9 @@ class ReleaseReader:
         """Return the release in a directory, file, image or URL, or for ``-`` on standard input.
 
         Raises:
-            InvalidRelease: the source is not a release.
-            ReleaseUnavailable: a file cannot be read or downloaded.
-            ImageToolsError: the image cannot be read.
+            InvalidRelease: The source is not a release.
+            ReleaseUnavailable: A file cannot be read or downloaded.
+            ImageToolsError: The image cannot be read.
         """
         if source == "-":
             return parse_release({"standard input": sys.stdin.buffer.read(_MAX_FILE)}, "standard input")
@@ -199,8 +199,8 @@ class ReleaseReader:
         """Download a published release.
 
         Raises:
-            InvalidRelease: the files are not a release.
-            ReleaseUnavailable: the release does not exist or cannot be downloaded.
+            InvalidRelease: The files are not a release.
+            ReleaseUnavailable: The release does not exist or cannot be downloaded.
         """
         path = f"{LATEST}/download" if version == LATEST else f"download/{tag_of(version)}"
         return self._download(f"{RELEASES}/{path}")

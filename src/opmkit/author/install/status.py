@@ -27,8 +27,8 @@ class ObjectStatus:
 
     Attributes:
         status: ``Installed``, with a remark if it is not ready, ``Not found`` or ``Deleted``.
-        ready: whether it exists and works.
-        exists: whether it exists.
+        ready: Whether it exists and works.
+        exists: Whether it exists.
     """
 
     name: str
@@ -41,12 +41,12 @@ class ObjectStatus:
 
 
 def find_installed_version(cluster: Cluster, namespace: str) -> str:
-    """Return the version of OLM in a cluster, "" if it is unknown.
+    """Return the version of OLM in a cluster, or "" if it is unknown.
 
     Raises:
         OlmNotInstalled: OLM is not installed in the namespace.
-        OlmError: more than one version is installed.
-        ClusterError: the cluster rejects the request.
+        OlmError: More than one version is installed.
+        ClusterError: The cluster rejects the request.
     """
     not_installed = OlmNotInstalled(
         f"OLM is not installed in namespace {namespace} of the cluster {cluster.host}",
@@ -90,7 +90,7 @@ def describe(wanted: Object, found: Object | None) -> ObjectStatus:
 
 
 def problem(obj: Object) -> str:
-    """Return why an existing object is not ready, "" if it is."""
+    """Return why an existing object is not ready, or "" if it is."""
     if field(obj, "metadata", "deletionTimestamp"):
         return "being deleted"
     match obj.get("kind"):
@@ -107,7 +107,7 @@ def problem(obj: Object) -> str:
 
 
 def rollout_problem(deployment: Object) -> str:
-    """Return why the rollout of a Deployment is incomplete, "" if it is complete."""
+    """Return why the rollout of a Deployment is incomplete, or "" if it is complete."""
     if _number(deployment, "metadata", "generation") > _number(deployment, "status", "observedGeneration"):
         return "its spec has not been observed yet"
     if condition(deployment, "Progressing").get("reason") == "ProgressDeadlineExceeded":

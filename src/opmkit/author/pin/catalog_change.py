@@ -55,7 +55,7 @@ class PinImages(CatalogChange):
         """Pin the images of a file-based catalog.
 
         Raises:
-            UnresolvedImages: if an image has no digest.
+            UnresolvedImages: An image has no digest.
         """
         files = [_read(bundle) for bundle in blobs.bundles]
         uses = [use for file in files for use in file.uses()]

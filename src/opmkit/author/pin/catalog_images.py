@@ -36,7 +36,7 @@ def find_catalog_images(value: JsonValue) -> Iterator[Finding]:
     """Yield the images in a document: a blob of a catalog, a template, or a Kubernetes object.
 
     Raises:
-        InvalidField: if a field has the wrong type.
+        InvalidField: A field has the wrong type.
     """
     if not isinstance(value, dict):
         return

@@ -46,7 +46,7 @@ class ImageField:
         name: The name of the container, variable, annotation or related image.
         path: The path of the string that contains the image.
         start: Offset of the image in the string.
-        owner: The object that contains the container, "" if it has no name.
+        owner: The object that contains the container, or "" if it has no name.
     """
 
     image: str
@@ -114,7 +114,7 @@ def members(value: JsonValue, path: FieldPath) -> Iterator[tuple[FieldPath, Mapp
 
 
 def text(value: JsonValue, path: FieldPath) -> str:
-    """Return a string, "" for null; raise InvalidField for another value."""
+    """Return a string, or "" for null; raise InvalidField for another value."""
     if value is not None and not isinstance(value, str):
         raise InvalidField(value, path, "a string")
     return value or ""
@@ -165,7 +165,7 @@ def find_object_images(value: JsonValue) -> Iterator[Finding]:
     """Yield the images in a Kubernetes object, or in the items of a list of objects.
 
     Raises:
-        InvalidField: if a field has the wrong type.
+        InvalidField: A field has the wrong type.
     """
     yield from _find(value, ())
 

@@ -65,7 +65,7 @@ def read_manifests(files: Mapping[str, bytes]) -> list[PinnableFile]:
     """Decode the manifests of a bundle, given by their paths; files that are neither YAML nor JSON are skipped.
 
     Raises:
-        InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
+        InvalidBundle: A document is invalid, or a field has the wrong type; the error names the file and the line.
     """
     manifests = ((name, raw) for name, raw in files.items() if name.endswith(MANIFEST_EXTENSIONS))
     return [PinnableFile.read(name, raw, find_object_images) for name, raw in manifests]
@@ -84,7 +84,7 @@ def pin_files(
         related_images: What to do with ``spec.relatedImages``.
 
     Raises:
-        InvalidBundle: with file and line, if an image cannot be replaced without a change of anything else.
+        InvalidBundle: An image cannot be replaced without other changes; the error names the file and the line.
     """
     uses = [use for file in files for use in file.uses()]
     csv = _find_csv(files)
@@ -104,7 +104,7 @@ def _find_csv(files: Sequence[PinnableFile]) -> PinnableDocument | None:
 
 
 def unlisted_images(files: Sequence[PinnableFile], related_images: RelatedImagesMode) -> str:
-    """Return a warning about images with a digest that ``spec.relatedImages`` lacks, "" if there are none."""
+    """Return a warning about images with a digest that ``spec.relatedImages`` lacks, or "" if there are none."""
     csv = _find_csv(files)
     uses = [use.use for file in files for use in file.uses()]
     images = dict.fromkeys(entry.image for entry in missing_images(uses, {}, related_images)) if csv else {}

@@ -83,7 +83,7 @@ class PinnableFile:
             line: The line to report for all images, 0 for their own lines.
 
         Raises:
-            InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
+            InvalidBundle: A document is invalid, or a field has the wrong type; the error names the file and the line.
         """
         body = raw.removeprefix(BOM)
         documents: list[PinnableDocument] = []
@@ -218,7 +218,7 @@ class PinnableDocument:
             edits: The further edits of the text.
 
         Raises:
-            InvalidBundle: with file and line, if an image cannot be replaced without a change of anything else.
+            InvalidBundle: An image cannot be replaced without other changes; the error names the file and the line.
         """
         expected = self.value if value is None else value
         changes = list(edits)

@@ -41,8 +41,8 @@ class Replacements:
         In the file, a key with a tag or digest is an image. The replacements in ``registries`` take precedence.
 
         Raises:
-            BundleError: if a replacement is invalid.
-            DiskError: if the file cannot be read.
+            BundleError: A replacement is invalid.
+            DiskError: The file cannot be read.
         """
         images: dict[str, str] = {}
         prefixes: dict[str, str] = {}

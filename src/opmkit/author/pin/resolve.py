@@ -77,7 +77,7 @@ def resolve_images(
         progress: Reports the number of images.
 
     Raises:
-        UnresolvedImages: for images without a digest; the details list each with its file and line.
+        UnresolvedImages: For images without a digest; the details list each with its file and line.
     """
     places: dict[str, LocatedUse] = {}
     for use in uses:

@@ -44,9 +44,9 @@ def read_pin_source(source: IndexSource) -> PinSource:
     """Read the files of a bundle, a catalog or a template; those in images are named by their paths in the image.
 
     Raises:
-        CatalogError: if the source is an index with a database, or an image of another kind.
-        InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
-        ImageToolsError: if a file or an image cannot be read.
+        CatalogError: The source is an index with a database, or an image of another kind.
+        InvalidBundle: A document is invalid, or a field has the wrong type; the error names the file and the line.
+        ImageToolsError: A file or an image cannot be read.
     """
     if source.path is not None:
         return PinSource.read(source.path, source.text)
@@ -91,9 +91,9 @@ class PinSource:
         directory is a catalog. A file contains Kubernetes objects, a catalog or a template.
 
         Raises:
-            CatalogError: if the file is an index database.
-            InvalidBundle: with file and line, if a document is invalid, or a field has the wrong type.
-            DiskError: if a file cannot be read.
+            CatalogError: The file is an index database.
+            InvalidBundle: A document is invalid, or a field has the wrong type; the error names the file and the line.
+            DiskError: A file cannot be read.
         """
         if not path.is_dir():
             return cls(path.parent, (PinnableFile.read(name, _read(path), find_catalog_images),), {name: path.name})
@@ -115,8 +115,8 @@ class PinSource:
         """Write files by their names, all of them or none: in place, or to a copy of the directory.
 
         Raises:
-            CatalogError: if ``output`` is not empty or below the directory, or a link leads a file out of it.
-            DiskError: if a file cannot be written.
+            CatalogError: ``output`` is not empty or below the directory, or a link leads a file out of it.
+            DiskError: A file cannot be written.
         """
         changes = {self.relative[name]: content for name, content in files.items()}
         if output is None:
@@ -199,7 +199,7 @@ def build_with_files(
         progress: Reports the bytes that are copied.
 
     Raises:
-        ImageToolsError: if the image cannot be read or written.
+        ImageToolsError: The image cannot be read or written.
     """
     image = tool.load(base)
     store = tool.push if push else tool.save

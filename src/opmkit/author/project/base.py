@@ -86,8 +86,8 @@ def read_file(file: Path) -> bytes:
     """Return the content of a file.
 
     Raises:
-        InvalidProject: if it is too large.
-        DiskError: if it cannot be read.
+        InvalidProject: It is too large.
+        DiskError: It cannot be read.
     """
     with disk_errors(file), file.open("rb") as stream:
         raw = stream.read(MAX_BYTES + 1)
@@ -100,7 +100,7 @@ def parse_base(file: Path, raw: bytes) -> dict[str, Any]:
     """Return the ClusterServiceVersion in the bytes of a file; required fields that it lacks are added.
 
     Raises:
-        InvalidProject: if there is none, or one with fields of the wrong type; the message contains the line.
+        InvalidProject: The file does not exist, or has fields of the wrong type; the message contains the line.
     """
     root = _find_csv(file, raw)
     encoded = encode_struct(root.value, CSV)

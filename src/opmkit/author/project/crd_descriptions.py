@@ -44,7 +44,7 @@ def describe_apis(
     """Return the description of each API, None if no package declares its type.
 
     Raises:
-        InvalidProject: if a marker of the type is invalid.
+        InvalidProject: A marker of the type is invalid.
     """
     sources = {
         GroupVersionKind(package.group, package.version, name): (package, *source)
@@ -160,7 +160,7 @@ def _fields_below(
     API, even those in structs of another package. Recursive types end at their first repetition.
 
     Raises:
-        InvalidProject: if there are more than MAX_FIELDS fields.
+        InvalidProject: There are more than MAX_FIELDS fields.
     """
     pending: list[tuple[GoField, Path, tuple[str, ...], frozenset[tuple[str, str]]]] = [(root, file, (), frozenset())]
     number = 0

@@ -41,7 +41,7 @@ class GoPackage:
     version: str = ""
 
     def import_path(self, file: Path, name: TypeName, packages: Mapping[str, GoPackage]) -> str:
-        """Return the import path of the package of a type in ``file``, "" if it is unknown.
+        """Return the import path of the package of a type in ``file``, or "" if it is unknown.
 
         As in operator-sdk, imports of another file of the package are considered if they are unambiguous.
         """
@@ -62,8 +62,8 @@ def load_packages(root: Path) -> dict[str, GoPackage]:
     """Return the packages in a directory and below by import path.
 
     Raises:
-        InvalidProject: if a file is not valid Go, or has an invalid marker; the message contains the line.
-        DiskError: if a file cannot be read.
+        InvalidProject: A file is not valid Go, or has an invalid marker; the message contains the line.
+        DiskError: A file cannot be read.
     """
     packages: dict[str, GoPackage] = {}
     with disk_errors(root):

@@ -26,7 +26,7 @@ _REFERENCES = ("type_identifier", "qualified_type")
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A reference to a type; ``package`` is the local name of an import, "" for a type of the same package."""
+    """A reference to a type; ``package`` is the local name of an import, or "" for a type of the same package."""
 
     name: str
     package: str = ""
@@ -37,7 +37,7 @@ class GoField:
     """A field of a struct.
 
     Attributes:
-        name: Its name, "" if it is embedded.
+        name: Its name, or "" if it is embedded.
         doc: Its documentation.
         markers: Its markers.
         tags: The struct tag by key, such as ``json``.
@@ -86,7 +86,7 @@ def parse_go(source: bytes) -> GoFile:
     """Parse a Go file.
 
     Raises:
-        InvalidDocument: with the line, if a marker or a type is invalid.
+        InvalidDocument: A marker or a type is invalid; the error names the line.
     """
     root = _parser().parse(source).root_node
     _raise_syntax_error(root)

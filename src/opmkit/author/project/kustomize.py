@@ -79,7 +79,7 @@ def base_file(options: KustomizeOptions, project: Project) -> Path:
     """Return the path of the existing base, or where it would be.
 
     Raises:
-        InvalidProject: if neither the options nor the project have a valid name.
+        InvalidProject: Neither the options nor the project have a valid name.
     """
     return options.input_directory / _base_name(_operator_name(options, project))
 
@@ -97,8 +97,8 @@ def generate_kustomize_manifests(
         metadata: Fields for user interfaces to set.
 
     Raises:
-        InvalidProject: if a file of the project is missing or invalid; the message contains the line.
-        DiskError: if a file cannot be read or written.
+        InvalidProject: A file of the project is missing or invalid; the message contains the line.
+        DiskError: A file cannot be read or written.
     """
     source, name = base_file(options, project), _operator_name(options, project)
     raw = read_file(source) if source.exists() else b""

@@ -95,7 +95,7 @@ def parse_marker(text: str, definitions: Mapping[str, Definition]) -> Marker | N
     """Parse a marker, which begins with ``+``; return None if it is not among the definitions.
 
     Raises:
-        InvalidDocument: if its arguments are invalid.
+        InvalidDocument: Its arguments are invalid.
     """
     full_name, equals, value = text.removeprefix("+").partition("=")
     name, _, argument = full_name.rpartition(":")

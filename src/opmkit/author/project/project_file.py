@@ -48,7 +48,7 @@ class Project:
     """The content of a PROJECT file.
 
     Attributes:
-        name: Name of the project, "" if it is not set.
+        name: Name of the project, or "" if it is not set.
         domain: Domain of the API groups.
         layout: Keys of the plugins that created the project.
         multigroup: Whether the APIs are in several groups, with a directory for each.
@@ -77,8 +77,8 @@ def read_project(directory: Path = Path()) -> Project:
     """Read the PROJECT file of a directory.
 
     Raises:
-        InvalidProject: if the file does not exist or is invalid; the message contains the line.
-        DiskError: if the file cannot be read.
+        InvalidProject: The file does not exist or is invalid; the message contains the line.
+        DiskError: The file cannot be read.
     """
     file = directory / PROJECT_FILE
     if not file.exists():
@@ -129,8 +129,8 @@ class LocatedValue:
         """Decode the first document of a file.
 
         Raises:
-            InvalidProject: if the file is not valid YAML.
-            DiskError: if the file cannot be read.
+            InvalidProject: The file is not valid YAML.
+            DiskError: The file cannot be read.
         """
         with disk_errors(file), file.open("rb") as stream:
             return cls.parse(file, stream.read(MAX_BYTES + 1))
@@ -140,7 +140,7 @@ class LocatedValue:
         """Decode the first document in the bytes of a file.
 
         Raises:
-            InvalidProject: if the bytes are not valid YAML.
+            InvalidProject: The bytes are not valid YAML.
         """
         content = Content.read(raw)
         if content.error:
@@ -151,7 +151,7 @@ class LocatedValue:
         """Return the member of a mapping; the value of a missing one is None.
 
         Raises:
-            InvalidProject: if the value is neither a mapping nor null.
+            InvalidProject: The value is neither a mapping nor null.
         """
         return LocatedValue(self.file, self.content, self.mapping().get(name), (*self.path, name))
 
@@ -159,7 +159,7 @@ class LocatedValue:
         """Return the items of a list, none for null.
 
         Raises:
-            InvalidProject: if the value is neither a list nor null.
+            InvalidProject: The value is neither a list nor null.
         """
         if self.value is None:
             return []
@@ -171,7 +171,7 @@ class LocatedValue:
         """Return a mapping, an empty one for null.
 
         Raises:
-            InvalidProject: if the value is neither a mapping nor null.
+            InvalidProject: The value is neither a mapping nor null.
         """
         if self.value is None:
             return {}
@@ -180,10 +180,10 @@ class LocatedValue:
         return self.value
 
     def text(self) -> str:
-        """Return a string, "" for null.
+        """Return a string, or "" for null.
 
         Raises:
-            InvalidProject: if the value is neither a string nor null.
+            InvalidProject: The value is neither a string nor null.
         """
         if self.value is None:
             return ""
@@ -195,7 +195,7 @@ class LocatedValue:
         """Return a boolean, False for null.
 
         Raises:
-            InvalidProject: if the value is neither a boolean nor null.
+            InvalidProject: The value is neither a boolean nor null.
         """
         if self.value is None:
             return False

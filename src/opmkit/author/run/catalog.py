@@ -25,9 +25,9 @@ def add_sequence(index: Blobs, bundles: Sequence[BundleBlob], *, channel: str = 
     Channels and edges that the bundles declare are ignored. An existing package retains its default channel.
 
     Raises:
-        BundleExists: the index has the last of the bundles.
-        CatalogError: the index has the channel.
-        InvalidCatalog: the resulting package is invalid.
+        BundleExists: The index has the last of the bundles.
+        CatalogError: The index has the channel.
+        InvalidCatalog: The resulting package is invalid.
     """
     package = bundles[-1].package
     present = {blob.name for blob in index.bundles if blob.package == package}
@@ -53,9 +53,9 @@ def append_to_channel(index: Blobs, bundle: BundleBlob, channel: str) -> Blobs:
     """Add a bundle to a channel of an index, as the new head, which replaces the present one.
 
     Raises:
-        BundleExists: the index has the bundle.
-        CatalogError: the index does not have the channel, or the channel has several heads.
-        InvalidCatalog: the resulting package is invalid.
+        BundleExists: The index has the bundle.
+        CatalogError: The index does not have the channel, or the channel has several heads.
+        InvalidCatalog: The resulting package is invalid.
     """
     package = bundle.package
     _check_new(bundle, {blob.name for blob in index.bundles if blob.package == package})

@@ -63,16 +63,16 @@ def clean_up(
     OperatorGroups that others use are retained.
 
     Args:
-        delete_crds: whether to delete CustomResourceDefinitions, with all custom resources.
-        delete_groups: whether to delete the OperatorGroup.
+        delete_crds: Whether to delete CustomResourceDefinitions, with all custom resources.
+        delete_groups: Whether to delete the OperatorGroup.
 
     Returns:
         The objects in the order of their deletion, then those retained; empty if the package is not installed.
 
     Raises:
-        OlmNotInstalled: the cluster does not have OLM.
-        CleanupFailed: objects still exist at the deadline.
-        ClusterError: the cluster cannot be reached or rejects a request.
+        OlmNotInstalled: The cluster does not have OLM.
+        CleanupFailed: Objects still exist at the deadline.
+        ClusterError: The cluster cannot be reached or rejects a request.
     """
     plan = plan_cleanup(cluster, namespace, package, delete_crds=delete_crds, delete_groups=delete_groups)
     if plan.in_progress:
@@ -183,10 +183,10 @@ def remove_operator_object(
     It is not deleted if components are retained, or if it may not be read or deleted.
 
     Args:
-        retained: names of components that are not removed.
+        retained: Names of components that are not removed.
 
     Returns:
-        Name of the deleted object, "" if none was deleted.
+        Name of the deleted object, or "" if none was deleted.
     """
     name = operator_name(package, namespace)
     try:

@@ -83,7 +83,7 @@ class CleanupPlan:
         dependents: Deployments that the cluster removes with the ClusterServiceVersions.
         catalog: CatalogSource, pods and ConfigMaps.
         groups: OperatorGroups, removed last.
-        retained: objects that are not removed, each with the reason.
+        retained: Objects that are not removed, each with the reason.
     """
 
     in_progress: list[CleanupTarget] = field(default_factory=list)
@@ -106,8 +106,8 @@ def plan_cleanup(
     """Find the objects of a package in a namespace.
 
     Raises:
-        OlmNotInstalled: the cluster does not have OLM.
-        ClusterError: the cluster cannot be reached or rejects a request.
+        OlmNotInstalled: The cluster does not have OLM.
+        ClusterError: The cluster cannot be reached or rejects a request.
     """
     return _Planner(cluster, namespace, package).plan(delete_crds=delete_crds, delete_groups=delete_groups)
 
@@ -273,7 +273,7 @@ def is_in_progress(install_plan: Object) -> bool:
 
 
 def _package_of(csv: Object) -> str:
-    """Return the package of a ClusterServiceVersion that an InstallPlan created, "" if it is not recorded.
+    """Return the package of a ClusterServiceVersion that an InstallPlan created, or "" if it is not recorded.
 
     It is the only record if OLM created the version after its Subscription was deleted.
     """

@@ -37,12 +37,12 @@ _LOG_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Involved:
-    """Names of the objects of an installation, "" for those that do not exist yet.
+    """Names of the objects of an installation, or "" for those that do not exist yet.
 
     Attributes:
-        namespace: namespace of the operator.
-        catalog_namespace: namespace of the CatalogSource.
-        bundle_image: image that OLM unpacks in a Job.
+        namespace: Namespace of the operator.
+        catalog_namespace: Namespace of the CatalogSource.
+        bundle_image: Image that OLM unpacks in a Job.
     """
 
     namespace: str

@@ -40,7 +40,7 @@ class InstallMode:
         """Parse ``TYPE`` or ``TYPE=NAMESPACE,...``.
 
         Raises:
-            InvalidInstallMode: if the type is unknown, or does not fit the namespaces.
+            InvalidInstallMode: The type is unknown, or does not fit the namespaces.
         """
         name, _, listed = value.partition("=")
         if name not in list(InstallModeType):
@@ -76,7 +76,7 @@ def choose_install_mode(
     """Return the install mode to use: the requested one, or else AllNamespaces or OwnNamespace if supported.
 
     Raises:
-        InvalidInstallMode: if the operator does not support the mode, or only modes for which namespaces are required.
+        InvalidInstallMode: The operator does not support the mode, or only modes for which namespaces are required.
     """
     known = [type_ for type_ in InstallModeType if type_ in supported]
     listed = ", ".join(known)
@@ -118,7 +118,7 @@ def check_operator_groups(
     """Return the OperatorGroup of a namespace, None if it has to be created.
 
     Raises:
-        InstallationConflict: if there are several, or the only one does not select the requested namespaces, or
+        InstallationConflict: There are several, or the only one does not select the requested namespaces, or
             namespaces that the operator does not support.
     """
     if not groups:

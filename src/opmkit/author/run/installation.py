@@ -27,10 +27,10 @@ class InstallRequest:
     """A version to install.
 
     Attributes:
-        operator: the version.
-        channel: channel of the catalog that has the version.
-        catalog: the catalog to serve.
-        mode: install mode, None for the default one.
+        operator: The version.
+        channel: Channel of the catalog that has the version.
+        catalog: The catalog to serve.
+        mode: Install mode, None for the default one.
     """
 
     operator: OperatorVersion
@@ -44,9 +44,9 @@ class InstalledOperator:
     """An operator that OLM has installed.
 
     Attributes:
-        csv: name of the ClusterServiceVersion.
-        replaced: name of the ClusterServiceVersion before an upgrade.
-        watched_namespaces: namespaces that the operator watches, empty for all.
+        csv: Name of the ClusterServiceVersion.
+        replaced: Name of the ClusterServiceVersion before an upgrade.
+        watched_namespaces: Namespaces that the operator watches, empty for all.
     """
 
     package: str
@@ -68,11 +68,11 @@ def install_operator(
     """Install a version and wait until it runs.
 
     Raises:
-        OlmNotInstalled: the cluster does not have OLM.
-        InvalidInstallMode: the operator does not support the install mode.
-        InstallationConflict: an object in the namespace prevents the installation; nothing was created.
+        OlmNotInstalled: The cluster does not have OLM.
+        InvalidInstallMode: The operator does not support the install mode.
+        InstallationConflict: An object in the namespace prevents the installation; nothing was created.
         InstallationFailed: OLM did not install the version; the details list the reasons and the remaining objects.
-        ClusterError: the cluster cannot be reached or rejects a request; nothing was created.
+        ClusterError: The cluster cannot be reached or rejects a request; nothing was created.
     """
     operator = request.operator
     check_not_installed(cluster, namespace, operator.package)

@@ -25,7 +25,7 @@ def field(value: object, *path: str) -> Any:
 
 
 def text(value: object, *path: str) -> str:
-    """Return a nested field as text, "" if it is not a string."""
+    """Return a nested field as text, or "" if it is not a string."""
     found = field(value, *path)
     return found if isinstance(found, str) else ""
 
@@ -53,7 +53,7 @@ def name_of(value: object) -> str:
 
 
 def namespace_of(value: object) -> str:
-    """Return the namespace of an object, "" for one of the cluster."""
+    """Return the namespace of an object, or "" for one of the cluster."""
     return text(value, "metadata", "namespace")
 
 

@@ -22,11 +22,11 @@ class OperatorVersion:
     """A version of an operator.
 
     Attributes:
-        package: name of its package.
-        name: name of its ClusterServiceVersion.
-        version: version in the ClusterServiceVersion, "" if absent.
-        image: bundle image that the cluster pulls, "" if the catalog contains the manifests.
-        install_modes: supported install modes.
+        package: Name of its package.
+        name: Name of its ClusterServiceVersion.
+        version: Version in the ClusterServiceVersion, or "" if absent.
+        image: Bundle image that the cluster pulls, or "" if the catalog contains the manifests.
+        install_modes: Supported install modes.
     """
 
     package: str

@@ -28,8 +28,8 @@ class PackageVersion:
     """A version in a directory of package manifests.
 
     Attributes:
-        blobs: the catalog of the whole directory, with the manifests of all bundles.
-        channel: a channel that has the version.
+        blobs: The catalog of the whole directory, with the manifests of all bundles.
+        channel: A channel that has the version.
     """
 
     blobs: Blobs
@@ -41,7 +41,7 @@ def load_package_manifests(directory: Path) -> Blobs:
     """Return the catalog of a directory of package manifests: ``*.package.yaml`` and a directory for each version.
 
     Raises:
-        CatalogError: one or more manifests are invalid.
+        CatalogError: One or more manifests are invalid.
     """
     with ScratchDirectory("opm-packagemanifests-") as scratch:
         path = Path(scratch, "index.db")
@@ -55,7 +55,7 @@ def select_version(directory: Path, version: str = "") -> PackageVersion:
     """Return a version of the only package in a directory, by default the head of the default channel.
 
     Raises:
-        CatalogError: there is not exactly one package, or it does not have the version, or no channel does.
+        CatalogError: There is not exactly one package, or it does not have the version, or no channel does.
     """
     blobs = load_package_manifests(directory)
     packages = Catalog.from_blobs(blobs).packages

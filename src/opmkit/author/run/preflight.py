@@ -20,7 +20,7 @@ def list_subscriptions(cluster: Cluster, namespace: str, package: str) -> list[O
     """Return the Subscriptions to a package in a namespace.
 
     Raises:
-        OlmNotInstalled: the cluster does not have OLM's APIs.
+        OlmNotInstalled: The cluster does not have OLM's APIs.
     """
     try:
         found = cluster.list(SUBSCRIPTION, namespace)

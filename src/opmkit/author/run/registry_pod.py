@@ -50,12 +50,12 @@ class PodOptions:
     """Options of the pod.
 
     Attributes:
-        image: image with ``opm``.
-        decompression_image: image with ``sh`` and ``gzip``, for catalogs that do not fit into one ConfigMap.
-        pull_policy: image pull policy.
-        security_context: security context.
-        service_account: name of the service account, "" for the default one.
-        pull_secret: name of an image pull secret, "" for those of the service account.
+        image: Image with ``opm``.
+        decompression_image: Image with ``sh`` and ``gzip``, for catalogs that do not fit into one ConfigMap.
+        pull_policy: Image pull policy.
+        security_context: Security context.
+        service_account: Name of the service account, or "" for the default one.
+        pull_secret: Name of an image pull secret, or "" for those of the service account.
     """
 
     image: str = DEFAULT_IMAGE
@@ -177,9 +177,9 @@ class Partition:
     """The parts of a catalog.
 
     Attributes:
-        parts: files, each for one ConfigMap.
-        compressed: whether they are compressed.
-        digest: first characters of the SHA-256 digest of the catalog, for names of objects.
+        parts: Files, each for one ConfigMap.
+        compressed: Whether they are compressed.
+        digest: First characters of the SHA-256 digest of the catalog, for names of objects.
     """
 
     parts: tuple[Part, ...]
@@ -191,7 +191,7 @@ def partition(blobs: Blobs, *, max_part: int = MAX_PART) -> Partition:
     """Split a catalog into parts; one that fits into a single part is not compressed.
 
     Raises:
-        LimitExceeded: a single document does not fit.
+        LimitExceeded: A single document does not fit.
     """
     documents = [compact_json(blob) for blob in sort_blobs(blobs)]
     digest = hashlib.sha256(b"".join(documents)).hexdigest()[:8]

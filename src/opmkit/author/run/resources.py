@@ -42,8 +42,8 @@ class InjectedBundles:
     """The content of a catalog, recorded at its CatalogSource.
 
     Attributes:
-        index: image of the index that the bundles were added to, or an image without a catalog.
-        images: bundle images in the order of their versions.
+        index: Image of the index that the bundles were added to, or an image without a catalog.
+        images: Bundle images in the order of their versions.
     """
 
     index: str

@@ -29,8 +29,8 @@ class Rollout:
     """The installation of a version by a Subscription.
 
     Attributes:
-        catalog_namespace: namespace of the CatalogSource, where bundles are unpacked.
-        former_plan: name of the InstallPlan that the Subscription had before, "" for none.
+        catalog_namespace: Namespace of the CatalogSource, where bundles are unpacked.
+        former_plan: Name of the InstallPlan that the Subscription had before, or "" if there is none.
     """
 
     session: OperatorSession
@@ -45,8 +45,8 @@ class Rollout:
 
         Raises:
             InstallationFailed: OLM cannot install the version.
-            TimedOut: the version is not installed before the deadline.
-            ClusterError: the cluster rejects a request.
+            TimedOut: The version is not installed before the deadline.
+            ClusterError: The cluster rejects a request.
         """
         session = self.session
         plan = wait_until(self._find_plan, session.deadline, session.reporter)

@@ -19,8 +19,8 @@ def read_certificates(cluster: Cluster, name: str) -> bytes:
     """Return the certificate authorities in a Secret, in PEM.
 
     Raises:
-        OlmError: the Secret does not exist, or does not have the key ``cert.pem``.
-        ClusterError: the cluster cannot be reached or rejects the request.
+        OlmError: The Secret does not exist, or does not have the key ``cert.pem``.
+        ClusterError: The cluster cannot be reached or rejects the request.
     """
     found = cluster.find(SECRET, name)
     where = f"Secret {cluster.namespace}/{name}"

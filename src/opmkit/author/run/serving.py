@@ -42,10 +42,10 @@ def serve_catalog(session: OperatorSession, catalog_source: Object, catalog: Ser
     """Start the pod for a catalog, connect the CatalogSource to it, and return the CatalogSource.
 
     Raises:
-        LimitExceeded: a document does not fit into a ConfigMap.
-        InstallationFailed: the pod failed.
-        TimedOut: the pod is not ready, or OLM is not connected to it, before the deadline.
-        ClusterError: the cluster rejects an object.
+        LimitExceeded: A document does not fit into a ConfigMap.
+        InstallationFailed: The pod failed.
+        TimedOut: The pod is not ready, or OLM is not connected to it, before the deadline.
+        ClusterError: The cluster rejects an object.
     """
     cluster, namespace = session.cluster, namespace_of(catalog_source)
     parts = partition(catalog.blobs)

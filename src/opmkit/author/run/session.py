@@ -37,8 +37,8 @@ class OperatorSession:
     """One installation or upgrade.
 
     Attributes:
-        objects: names of the objects that it involves, for the diagnosis of failures.
-        created: objects that it created, in that order.
+        objects: Names of the objects that it involves, for the diagnosis of failures.
+        created: Objects that it created, in that order.
     """
 
     cluster: Cluster

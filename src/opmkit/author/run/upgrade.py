@@ -44,10 +44,10 @@ class UpgradeRequest:
     """A version to upgrade to.
 
     Attributes:
-        operator: the version.
-        bundle: its blob.
-        options: options of the pod; an empty image stands for that of the present pod.
-        render: returns the blobs of index images and bundle images.
+        operator: The version.
+        bundle: Its blob.
+        options: Options of the pod; an empty image stands for that of the present pod.
+        render: Returns the blobs of index images and bundle images.
     """
 
     operator: OperatorVersion
@@ -62,11 +62,11 @@ def upgrade_operator(
     """Add a version to the catalog of an installed operator, upgrade to it, and wait until it runs.
 
     Raises:
-        OlmNotInstalled: the cluster does not have OLM.
-        NotInstalled: the package is not installed in the namespace.
-        CatalogError: the version cannot be added to the catalog; nothing was changed.
+        OlmNotInstalled: The cluster does not have OLM.
+        NotInstalled: The package is not installed in the namespace.
+        CatalogError: The version cannot be added to the catalog; nothing was changed.
         InstallationFailed: OLM did not install the version; the details list the reasons.
-        ClusterError: the cluster cannot be reached or rejects a request; nothing was changed.
+        ClusterError: The cluster cannot be reached or rejects a request; nothing was changed.
     """
     operator = request.operator
     subscription = _find_subscription(cluster, namespace, operator.package)
@@ -133,11 +133,11 @@ class _Present:
     """The catalog of a CatalogSource before an upgrade.
 
     Attributes:
-        blobs: documents in ConfigMaps, None if the catalog is elsewhere.
-        index: index image that bundles were added to.
-        injected: bundle images that were added.
-        image: image of the catalog if OLM runs it.
-        pod_image: image that serves it.
+        blobs: Documents in ConfigMaps, None if the catalog is elsewhere.
+        index: Index image that bundles were added to.
+        injected: Bundle images that were added.
+        image: Image of the catalog if OLM runs it.
+        pod_image: Image that serves it.
     """
 
     source: Object

@@ -47,8 +47,8 @@ class Pending:
     """A state that is not reached yet.
 
     Attributes:
-        text: the state, such as ``InstallPlan x to be created``.
-        detail: what the cluster reports instead, "" if nothing.
+        text: The state, such as ``InstallPlan x to be created``.
+        detail: What the cluster reports instead, "" if nothing.
     """
 
     text: str
@@ -63,7 +63,7 @@ class TimedOut(OlmError):
     """The deadline passed before the cluster reached a state.
 
     Attributes:
-        pending: the state that was waited for.
+        pending: The state that was waited for.
     """
 
     def __init__(self, seconds: float, pending: str) -> None:
@@ -95,9 +95,9 @@ def wait_until(check: Callable[[], T | Pending], deadline: WaitDeadline, reporte
     Responses of an overloaded or restarting API server are ignored until the deadline.
 
     Raises:
-        TimedOut: if the deadline passes.
-        ClusterError: if the cluster rejects a request, or cannot be reached until the deadline.
-        Interrupted: after a signal.
+        TimedOut: The deadline passes.
+        ClusterError: The cluster rejects a request, or cannot be reached until the deadline.
+        Interrupted: After a signal.
     """
     while True:
         failure: ClusterError | None = None

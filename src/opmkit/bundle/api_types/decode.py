@@ -55,7 +55,7 @@ class UnknownField:
 
     @property
     def nearest(self) -> str:
-        """The known field with the most similar name, "" if none is similar."""
+        """The known field with the most similar name, or "" if none is similar."""
         name = str(self.path[-1])
         folded = {known.lower(): known for known in self.known}
         matches = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.75)
@@ -85,7 +85,7 @@ def decode_struct(value: JsonValue, struct: str, mode: DecodeMode, tables: Table
     """Decode a value into a struct of the field tables.
 
     Raises:
-        KeyError: if the tables have no such struct.
+        KeyError: The tables have no such struct.
     """
     decoder = _Decoder(mode, tables)
     decoded = cast("dict[str, Any]", decoder.struct(value, struct) or {})

@@ -153,7 +153,7 @@ def canonical_quantity(text: str) -> str:
     ['500m', '1', '2Gi', '512Mi', '1k', '100m']
 
     Raises:
-        ValueError: if the quantity is invalid.
+        ValueError: The quantity is invalid.
     """
     match = _PARTS.fullmatch(text.strip())
     if not match:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DockerfileBuild:
-    """The build spec of an image, the name of its base image, "" for none, and warnings about the Dockerfile."""
+    """The build spec of an image, the name of its base image ("" without one), and warnings about the Dockerfile."""
 
     spec: BuildSpec
     base: str

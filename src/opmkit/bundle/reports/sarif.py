@@ -97,7 +97,7 @@ def _invocation(results: Sequence[TargetResult], failures: list[dict[str, Any]])
 
 
 def _all_findings(result: TargetResult) -> Iterator[tuple[Finding, str]]:
-    """Yield the findings with the reasons why they are allowed, "" if they are not."""
+    """Yield the findings with the reasons why they are allowed, or "" if they are not."""
     yield from ((finding, "") for finding in result.findings)
     yield from ((allowed.finding, allowed.reason) for allowed in result.allowed)
 

@@ -1,4 +1,4 @@
-"""Text report: findings by bundle and file, with the offending lines; those of several bundles are printed once."""
+"""Text report: findings by bundle and file, with the offending lines; findings of several bundles are printed once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
 def lines(results: Sequence[TargetResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
-    """Yield lines with their rich styles, "" for none.
+    """Yield lines with their rich styles, or "" if there is none.
 
     A finding with the same text in several bundles is printed once, after the bundles, with its occurrences.
     """

@@ -32,8 +32,8 @@ def read_baseline(path: Path) -> Baseline:
     """Read a baseline.
 
     Raises:
-        InvalidPolicy: if the file is not a baseline.
-        ImageToolsError: if the file cannot be read, or is too large.
+        InvalidPolicy: The file is not a baseline.
+        ImageToolsError: The file cannot be read, or is too large.
     """
     with disk_errors(path):
         raw = read_limited(path, MAX_BYTES)

@@ -52,12 +52,12 @@ class ManifestView:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of the object, "" if absent."""
+        """The kind of the object, or "" if absent."""
         return text(self.object.get("kind"))
 
     @cached_property
     def api_version(self) -> str:
-        """The apiVersion of the object, "" if absent."""
+        """The apiVersion of the object, or "" if absent."""
         return text(self.object.get("apiVersion"))
 
     @property
@@ -67,7 +67,7 @@ class ManifestView:
 
     @cached_property
     def object_name(self) -> str:
-        """The name of the object, "" if absent."""
+        """The name of the object, or "" if absent."""
         return text(self.metadata.get("name"))
 
 
@@ -107,7 +107,7 @@ class BundleView:
         """Return the file at a path.
 
         Raises:
-            KeyError: if the file does not exist.
+            KeyError: The file does not exist.
         """
         key = (ManifestView, path)
         if key not in self.memo:
@@ -115,7 +115,7 @@ class BundleView:
         return cast("ManifestView", self.memo[key])
 
     def files_in(self, directory: str, *, recursive: bool = False) -> Iterator[ManifestView]:
-        """Yield the files in a directory, "" for the root, sorted by path."""
+        """Yield the files in a directory, or "" for the root, sorted by path."""
         key = (BundleView.files_in, directory, recursive)
         if key not in self.memo:
             prefix = f"{directory}/" if directory else ""

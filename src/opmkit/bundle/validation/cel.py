@@ -28,7 +28,7 @@ class CompilerMissing(Exception):
 
 
 def compiler_version() -> str:
-    """Return the version of the CEL library, "" if it is not installed."""
+    """Return the version of the CEL library, or "" if it is not installed."""
     return _distribution_version() if find_spec(_MODULE) else ""
 
 
@@ -42,13 +42,13 @@ def _distribution_version() -> str:
 
 
 def compile_problem(rule: str) -> str:
-    """Return why a rule does not compile to a boolean expression, "" if it does.
+    """Return why a rule does not compile to a boolean expression, or "" if it does.
 
     In addition to the standard library, a rule can use the variable ``properties``, a list of maps with string keys,
     and the function ``semver_compare(a, b)``, which returns an integer.
 
     Raises:
-        CompilerMissing: if the CEL library is not available.
+        CompilerMissing: The CEL library is not available.
     """
     if len(rule) > MAX_LENGTH:
         return f"{len(rule)} characters exceed the limit of {MAX_LENGTH}"

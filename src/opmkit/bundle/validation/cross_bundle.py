@@ -29,7 +29,7 @@ VALIDATOR = "across"
 class ComparedBundle:
     """Fields of a bundle for cross-bundle rules, empty if absent.
 
-    ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, "" if it is
+    ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, or is "" if
     unknown; bundles with the same digest are the same bundle. ``csv_file`` and ``annotations_file`` are paths in the
     bundle.
     """

@@ -71,7 +71,7 @@ class Csv:
 
     @property
     def name(self) -> str:
-        """Its name, "" if it has none."""
+        """Its name, or "" if it has none."""
         return str(self.metadata.get("name", ""))
 
     @property

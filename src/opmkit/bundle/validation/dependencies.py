@@ -53,8 +53,8 @@ class Requirement:
 
     Attributes:
         type: GVK, PACKAGE, LABEL or CEL.
-        members: Strings by name, "" if absent; empty for a missing CEL rule. The version range of a package is always
-            called ``version``.
+        members: Strings by name, or "" if absent; empty for a missing CEL rule. The version range of a package is
+            always called ``version``.
         path: Path of the members in the file.
     """
 
@@ -72,7 +72,7 @@ class Dependencies:
     """Content of a dependencies file.
 
     Attributes:
-        file: Path of the file, "" if there is none.
+        file: Path of the file, or "" if there is none.
         requirements: Valid requirements.
         errors: Values of wrong types.
         invalid_constraints: Constraints of invalid structure.

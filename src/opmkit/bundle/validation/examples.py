@@ -31,7 +31,7 @@ class Examples:
     """The example objects in an annotation.
 
     Attributes:
-        annotation: Name of the annotation, "" if there is none.
+        annotation: Name of the annotation, or "" if there is none.
         json_error: Why the annotation is not JSON.
         problems: Why the JSON is not a list of objects.
         objects: The objects with their APIs, if they are valid.

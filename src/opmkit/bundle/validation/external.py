@@ -35,7 +35,7 @@ def run_external_validators(programs: Iterable[str], directory: Path) -> tuple[F
     ``BadValue`` and ``Detail``. Its stderr is inherited.
 
     Raises:
-        ExternalValidatorError: if a program cannot be run, fails, or prints something else.
+        ExternalValidatorError: A program cannot be run, fails, or prints something else.
     """
     return tuple(finding for program in programs for finding in _run(program, directory))
 

@@ -57,7 +57,7 @@ class ValueNode:
 
     @property
     def text(self) -> str:
-        """The value as a string, "" if it is not a scalar."""
+        """The value as a string, or "" if it is not a scalar."""
         return scalar_text(self.value) or ""
 
     @property

@@ -28,7 +28,7 @@ class OpenShiftVersion(NamedTuple):
         """Parse ``v4.12`` or ``4.12``; a patch version is ignored.
 
         Raises:
-            ValueError: with the reason, for an invalid version.
+            ValueError: With the reason, for an invalid version.
         """
         match = _VERSION.fullmatch(text.strip())
         if match is None:
@@ -67,7 +67,7 @@ class OpenShiftRange:
         """Parse a minimum ``v4.12``, one version ``=v4.12``, a range ``v4.12-v4.15``, or the list ``v4.5,v4.6``.
 
         Raises:
-            ValueError: with the reason, for an invalid range.
+            ValueError: With the reason, for an invalid range.
         """
         text = text.strip()
         if "-" in text:

@@ -1,4 +1,4 @@
-"""Operator directories: those of an operator in a repository, with a directory per version and the file ci.yaml."""
+"""Operator directories: an operator in a repository, with a directory per version and the file ci.yaml."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bundle_directories(operator: Path) -> list[Path]:
 
 
 def operator_directories(path: Path) -> list[Path]:
-    """Return a directory if it is that of an operator, or those of a repository's operators, sorted by name.
+    """Return an operator directory, or the operator directories of a repository, sorted by name.
 
     An operator directory has a file ci.yaml, or is in a directory ``operators`` and has versions. An empty list means
     that the path is something else.

@@ -45,7 +45,7 @@ class VersionDirectory:
 
     @cached_property
     def name(self) -> str:
-        """Name of the ClusterServiceVersion, "" if absent."""
+        """Name of the ClusterServiceVersion, or "" if absent."""
         return self.csv.object_name if self.csv else ""
 
     @cached_property
@@ -66,7 +66,7 @@ class VersionDirectory:
 
     @cached_property
     def package(self) -> str:
-        """Package in the annotations, "" if absent."""
+        """Package in the annotations, or "" if absent."""
         return self.annotations.get(labels.PACKAGE, "")
 
     @cached_property
@@ -85,7 +85,7 @@ class VersionDirectory:
 
     @property
     def replaces(self) -> str:
-        """Name of the bundle that it replaces, "" if none."""
+        """Name of the bundle that it replaces, or "" if none."""
         return text(self.spec.get("replaces"))
 
     @property
@@ -95,7 +95,7 @@ class VersionDirectory:
 
     @property
     def skip_range(self) -> str:
-        """Range of versions that it skips, "" if none."""
+        """Range of versions that it skips, or "" if none."""
         return text(self.csv_annotations.get("olm.skipRange"))
 
     @cached_property

@@ -38,7 +38,7 @@ def select_validators(selector: str, compat: Compat) -> tuple[OptionalValidator,
     """Return the optional validators that match a label selector, such as ``suite=operatorframework``.
 
     Raises:
-        InvalidSelector: if the selector is invalid or matches none.
+        InvalidSelector: The selector is invalid or matches none.
     """
     parsed = Selector.parse(selector)
     available = available_validators(compat)
@@ -53,7 +53,7 @@ def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
     """Parse ``NAME=VALUE,...``; of duplicate names the last one counts.
 
     Raises:
-        InvalidOption: for a pair without ``=`` or with an unknown name.
+        InvalidOption: For a pair without ``=`` or with an unknown name.
     """
     values: dict[str, str] = {}
     for pair in (part for text in pairs for part in text.split(",")):
@@ -121,7 +121,7 @@ class Selector:
         """Parse a selector.
 
         Raises:
-            InvalidSelector: with the location, for an invalid selector.
+            InvalidSelector: With the location, for an invalid selector.
         """
         requirements: list[SelectorRequirement] = []
         position, more = 0, bool(text.strip())
@@ -171,7 +171,7 @@ def read_option_file(path: str) -> bytes:
     """Return the content of a file.
 
     Raises:
-        OSError: if the file cannot be read, is not a regular file or is larger than `MAX_BYTES`.
+        OSError: The file cannot be read, is not a regular file or is larger than `MAX_BYTES`.
     """
     with Path(path).open("rb") as file:
         content = file.read(MAX_BYTES + 1)

@@ -67,7 +67,7 @@ class Profile:
         """Return the steps for a compatibility mode, the optional ones last; ``known`` are all validators.
 
         Raises:
-            UnknownName: if the profile has no optional step of such a name.
+            UnknownName: The profile has no optional step of such a name.
         """
         steps = list(self.steps)
         if self.all_validators:
@@ -202,7 +202,7 @@ def profile_named(name: str) -> Profile:
     """Return a profile.
 
     Raises:
-        UnknownName: if there is no such profile.
+        UnknownName: There is no such profile.
     """
     if name not in PROFILES:
         raise UnknownName(f"unknown profile {name!r}", hint=f"choose one of {', '.join(PROFILES)}")

@@ -21,12 +21,12 @@ class ValidationResult(TargetResult):
     Attributes:
         target: Name of the bundle on the command line.
         findings: Problems of the bundle.
-        name: Name of the ClusterServiceVersion, "" if absent.
-        error: Why the bundle could not be read, "" if it was.
+        name: Name of the ClusterServiceVersion, or "" if absent.
+        error: Why the bundle could not be read, or "" if it was.
         hint: How to solve the error.
         allowed: Findings that the policy allows.
         notices: Warnings about the validation itself.
-        package: Package in the annotations, "" if absent.
+        package: Package in the annotations, or "" if absent.
         summary: Fields for cross-bundle rules.
     """
 

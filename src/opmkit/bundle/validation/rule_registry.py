@@ -61,7 +61,7 @@ _INCLUDED: Mapping[str, tuple[str, ...]] = {
 
 @cache
 def validators() -> Mapping[str, tuple[Rule, ...]]:
-    """Import all modules with rules and return the rules of each validator, those of other distributions last."""
+    """Import all modules with rules and return the rules of each validator; rules of other distributions come last."""
     by_validator: dict[str, list[Rule]] = {}
     for module in _modules():
         for value in vars(module).values():

@@ -77,7 +77,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     modes, a problem that several validators find is reported once.
 
     Raises:
-        UnknownName: if the profile has no optional validator of such a name.
+        UnknownName: The profile has no optional validator of such a name.
     """
     from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
 

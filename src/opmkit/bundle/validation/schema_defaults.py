@@ -73,7 +73,7 @@ class _DefaultChecker:
 
 
 def _scalar_problem(value: object, schema: Mapping[str, Any]) -> str:
-    """Return how a value violates the type or the enum of a schema, "" if it does not."""
+    """Return how a value violates the type or the enum of a schema, or "" if it does not."""
     kind, allowed = text(schema.get("type")), items(schema.get("enum"))
     if schema.get("x-kubernetes-int-or-string") is True:
         is_valid = _IS_TYPE["integer"](value) or isinstance(value, str)

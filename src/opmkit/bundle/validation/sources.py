@@ -103,9 +103,9 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
     operators stands for all of them.
 
     Raises:
-        InvalidReference: for an invalid image reference.
-        NotABundle: for a target that names no bundle.
-        DiskError: if a file cannot be read.
+        InvalidReference: For an invalid image reference.
+        NotABundle: For a target that names no bundle.
+        DiskError: A file cannot be read.
     """
     for target in targets:
         if target.startswith(LIST_PREFIX):
@@ -120,7 +120,7 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
 
 
 def _directories(path: Path, target: str) -> Iterator[Source]:
-    """Yield a directory, and those of its versions if it is in the package manifest format or that of an operator."""
+    """Yield a directory, and the directories of its versions if it holds package manifests or an operator."""
     with disk_errors(path):
         operators = [(operator, bundle_directories(operator)) for operator in operator_directories(path)]
     for operator, versions in operators:
@@ -167,8 +167,8 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
     """Read the files of a bundle.
 
     Raises:
-        NotABundle: if the directory or image contains no bundle.
-        ImageToolsError: if a file or the image cannot be read, or exceeds a limit.
+        NotABundle: The directory or image contains no bundle.
+        ImageToolsError: A file or the image cannot be read, or exceeds a limit.
     """
     if isinstance(source.location, Path):
         return _read_operator(source.location) if source.operator else _read_directory(source.location)
@@ -187,8 +187,8 @@ def read_labels(get_tool: GetTool, source: Source) -> BundleFiles:
     """Read only the labels of a bundle image.
 
     Raises:
-        NotABundle: for a directory.
-        ImageToolsError: if the image cannot be read.
+        NotABundle: For a directory.
+        ImageToolsError: The image cannot be read.
     """
     if isinstance(source.location, Path):
         raise NotABundle(f"{source.target} is a directory and has no labels", hint="validate its files")
@@ -339,7 +339,7 @@ class TagSelector:
         """Return the selected tags of ``repository``, sorted.
 
         Raises:
-            NoMatchingTag: if the repository has tags, but all of them are skipped.
+            NoMatchingTag: The repository has tags, but all of them are skipped.
         """
         tags = sorted(self._list_tags(repository))  # registries list them in no particular order
         self._listed[repository.name] = tags

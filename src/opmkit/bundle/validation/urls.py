@@ -31,7 +31,7 @@ def parse_url(text: str) -> Url:
     """Parse a URL, which may be relative.
 
     Raises:
-        ValueError: with the reason, for an invalid URL.
+        ValueError: With the reason, for an invalid URL.
     """
     before, _, fragment = text.partition("#")
     if not _ESCAPED.fullmatch(fragment):
@@ -43,7 +43,7 @@ def parse_request_url(text: str) -> Url:
     """Parse the URL of a request: absolute, or a path that starts with a slash, without a fragment.
 
     Raises:
-        ValueError: with the reason, for an invalid URL.
+        ValueError: With the reason, for an invalid URL.
     """
     if not text:
         raise ValueError("empty URL")

@@ -93,7 +93,7 @@ class Engine(Protocol):
         ...
 
     def push(self, name: str, credentials: Credentials | None) -> str:
-        """Push an image and return its digest in the registry, "" if the engine does not report it."""
+        """Push an image and return its digest in the registry, or "" if the engine does not report it."""
         ...
 
 

@@ -122,7 +122,7 @@ class Compression(StrEnum):
 
 
 class Compressor(Protocol):
-    """An incremental compressor, as those of zlib and compression.zstd."""
+    """An incremental compressor, like the ones of zlib and compression.zstd."""
 
     def compress(self, data: bytes, /) -> bytes:
         """Compress data and return what is ready so far."""

@@ -95,7 +95,7 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class _HeaderLimitReader(io.BufferedReader):
-    """A buffered reader that limits consecutive lines, which are those of headers and trailers."""
+    """A buffered reader that limits consecutive lines, as in headers and trailers."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         super().__init__(raw)
@@ -142,7 +142,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(HTTPConnection):
-    """A connection with limited response headers that closes on a signal, whatever thread uses it."""
+    """A connection with limited response headers that closes on a signal, in any thread."""
 
     response_class = _Response
 
@@ -153,7 +153,7 @@ class _Connection(HTTPConnection):
 
 
 class _TLSConnection(_Connection, HTTPSConnection):
-    """The same over TLS."""
+    """A connection over TLS with limited response headers that closes on a signal."""
 
     def connect(self) -> None:
         super().connect()

@@ -144,7 +144,7 @@ class SessionPool:
 
 
 def environment_proxy(url: str) -> str:
-    """Return the proxy that the environment sets for a URL, "" if it sets none."""
+    """Return the proxy that the environment sets for a URL, or "" if it sets none."""
     if not getproxies():
         return ""
     from requests.utils import get_environ_proxies, select_proxy  # slow to import

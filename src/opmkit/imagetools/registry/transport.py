@@ -255,7 +255,7 @@ class RegistryTransport:
 
 
 def _next_page(links: str) -> str:
-    """Return the URL with the relation ``next`` in a Link header, "" if there is none."""
+    """Return the URL with the relation ``next`` in a Link header, or "" if there is none."""
     if not links:
         return ""
     from requests.utils import parse_header_links  # slow to import

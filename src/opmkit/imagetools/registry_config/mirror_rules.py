@@ -125,7 +125,7 @@ class RepositoryLocation:
         registry: Host, with an optional port.
         repository: The repository's name in the registry.
         insecure: Whether untrusted certificates, and plain HTTP as a fallback, are accepted.
-        blocked_by: The settings file that blocks the repository, "" if none does.
+        blocked_by: The settings file that blocks the repository, or "" if none does.
     """
 
     registry: str

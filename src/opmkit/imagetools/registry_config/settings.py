@@ -172,7 +172,7 @@ class RegistrySettings:
             return self._loaded_conf
 
     def _alias(self, name: str) -> str:
-        """Return the full name of a short name, "" if there is no alias."""
+        """Return the full name of a short name, or "" if there is no alias."""
         aliases = self._conf.aliases
         with self._lock:
             if self._loaded_aliases is None:

@@ -120,7 +120,7 @@ class LayoutReader:
         return (name.removeprefix(prefix) for name in sorted(names - {""}) if name.startswith(prefix))
 
     def _subject(self, listed: Descriptor) -> tuple[str, Descriptor]:
-        """Return the digest of a manifest's subject, "" if it has none, and its descriptor as a referrer."""
+        """Return the digest of a manifest's subject, or "" if it has none, and its descriptor as a referrer."""
         if listed.digest not in self._subjects:
             manifest = read_manifest(self._files, listed)
             subject = manifest.subject.digest if manifest.subject else ""

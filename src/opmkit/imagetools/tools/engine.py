@@ -189,7 +189,7 @@ class EngineTool:
         return digests[0]
 
     def registry_digest(self, reference: ImageReference) -> str:
-        """Return the digest that a name currently has in its registry, "" if it does not exist."""
+        """Return the digest that a name currently has in its registry, or "" if it does not exist."""
         target = self._target(reference)
         try:
             return self._registries.target(target).resolve(target.identifier).digest

@@ -99,7 +99,7 @@ class RegistryTool:
         return self.resolve(reference).digest
 
     def registry_digest(self, reference: Reference) -> str:
-        """Return the digest of the image in its registry or a mirror, whatever the embedded store contains."""
+        """Return the digest of the image in its registry or a mirror, ignoring the embedded store."""
         with self._reading(reference):
             return self._client.repository(reference).resolve(reference.identifier).digest
 

@@ -85,6 +85,6 @@ class ContainerTool(Protocol):
         """Build an image on ``base``, or from scratch, and store it with these names, or push it to their registries.
 
         Returns:
-            The digest of the image, "" if it is only known once the image has been pushed.
+            The digest of the image, or "" if it is only known once the image has been pushed.
         """
         ...

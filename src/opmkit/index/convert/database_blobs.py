@@ -63,7 +63,7 @@ def database_to_blobs(database: IndexDatabase, *, sort_objects: bool = True) -> 
     With ``sort_objects`` they are sorted, and repeated ones omitted; otherwise they are in the order of the database.
 
     Raises:
-        InvalidCatalog: the catalog is invalid, see `load_catalog`, or a value cannot be parsed.
+        InvalidCatalog: The catalog is invalid, see `load_catalog`, or a value cannot be parsed.
     """
     return Blobs.from_blobs(stream_database_blobs(database, sort_objects=sort_objects))
 
@@ -173,7 +173,7 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     Deprecated bundles are omitted, and so are entries whose bundle does not exist.
 
     Raises:
-        InvalidCatalog: the catalog is invalid by the rules of operator-registry 1.26.
+        InvalidCatalog: The catalog is invalid by the rules of operator-registry 1.26.
     """
     catalog = Catalog.from_blobs(_Rows.read(database).to_blobs(), CatalogCompat.OPM_1_26)
     named = {

@@ -62,7 +62,7 @@ class Difference(JsonResult):
 
     Attributes:
         kind: The kind of the difference.
-        package: Name of the package, "" for a bundle that is in no channel of a database.
+        package: Name of the package, or "" for a bundle that is in no channel of a database.
         channel: Name of the channel.
         bundle: Name of the bundle.
         details: Values before and after, the subject of a deprecation, or the name of the changed metadata.
@@ -109,7 +109,7 @@ class IndexComparison(JsonResult):
 
 
 def find_unknown_kind(names: Iterable[str]) -> str:
-    """Return a message about the first name that is not in `KIND_NAMES`, "" if there is none."""
+    """Return a message about the first name that is not in `KIND_NAMES`, or "" if there is none."""
     unknown = next((name for name in names if name not in KIND_NAMES), None)
     return "" if unknown is None else f'unknown kind "{unknown}": expected {", ".join(KIND_NAMES)}'
 

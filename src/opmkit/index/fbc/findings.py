@@ -23,10 +23,10 @@ class CatalogFinding(Finding):
     """A problem in a file-based catalog; its subject is made of the package, channel and bundle.
 
     Attributes:
-        package: Name of the package that the finding is about, "" if it is about the file.
+        package: Name of the package that the finding is about, or "" if it is about the file.
         channel: Name of the channel, if any.
         bundle: Name of the bundle or of the entry of the channel, if any.
-        since: Release of Go opm that introduced the rule, "" if all supported releases have it.
+        since: Release of Go opm that introduced the rule, or "" if all supported releases have it.
     """
 
     package: str = ""

@@ -177,7 +177,7 @@ def _parse_value(prop: TypedValue) -> JsonValue:
 
 
 def _string_fields(value: JsonValue, names: Iterable[str], kind: str) -> dict[str, str]:
-    """Return string fields of a mapping, "" for those that are absent; ``kind`` is what errors call the mapping."""
+    """Return string fields of a mapping, or "" for those that are absent; ``kind`` is what errors call the mapping."""
     members = fields.mapping(value, f"a value of {kind}")
     return {name: fields.text(fields.member(members, name), f"{name} in {kind}") for name in names}
 

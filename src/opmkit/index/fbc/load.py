@@ -1,4 +1,4 @@
-"""Loading of file-based catalogs: directories of JSON or YAML files with blobs, whatever their names."""
+"""Loading of file-based catalogs: directories of JSON or YAML files with blobs, with any names."""
 
 from __future__ import annotations
 

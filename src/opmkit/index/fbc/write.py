@@ -79,8 +79,8 @@ def json_line(document: dict[str, JsonValue]) -> bytes:
     """Encode a document as it is, like `compact_json`.
 
     Raises:
-        ValueError: for infinite numbers and NaN.
-        TypeError: for strings with lone surrogates.
+        ValueError: For infinite numbers and NaN.
+        TypeError: For strings with lone surrogates.
     """
     option = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return _escape_separators(orjson.dumps(with_go_numbers(document), option=option))

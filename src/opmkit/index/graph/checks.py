@@ -18,7 +18,7 @@ def claim_names(bundles: Iterable[tuple[str, Node]]) -> dict[str, str]:
     """Map the names of added (package, bundle) pairs, and the names that they replace or skip, to their package.
 
     Raises:
-        GraphError: bundles of two packages have or refer to the same name.
+        GraphError: Bundles of two packages have or refer to the same name.
     """
     claims: dict[str, str] = {}
     for package, node in bundles:
@@ -36,7 +36,7 @@ def check_name_owners(claims: Mapping[str, str], indexed: Iterable[tuple[str, st
     """Check claimed names against the (name, package) pairs in channels of the index.
 
     Raises:
-        GraphError: a claimed name belongs to another package of the index.
+        GraphError: A claimed name belongs to another package of the index.
     """
     for name, owner in indexed:
         claimant = claims.get(name, owner)

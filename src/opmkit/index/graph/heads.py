@@ -32,7 +32,7 @@ def select_heads(package: str, members: Sequence[Member]) -> ChannelHeads:
     those before it changes the default channel. An added bundle that is already skipped in the index is in both.
 
     Raises:
-        GraphError: a version is invalid, two bundles have the highest version, or there is no default channel.
+        GraphError: A version is invalid, two bundles have the highest version, or there is no default channel.
     """
     by_channel: defaultdict[str, list[Member]] = defaultdict(list)
     for member in members:

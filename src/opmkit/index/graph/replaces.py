@@ -24,7 +24,7 @@ def replaces_graph(
     a deprecated head are omitted, and a chain ends at the first deprecated bundle.
 
     Raises:
-        GraphError: see `select_heads`; or a replaced bundle does not exist, a channel has a cycle, or the default
+        GraphError: See `select_heads`; or a replaced bundle does not exist, a channel has a cycle, or the default
             channel is omitted.
     """
     heads = select_heads(package, members)

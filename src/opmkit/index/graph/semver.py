@@ -36,14 +36,14 @@ def semver_graph(
     change and are omitted from the result, and so are channels without bundles.
 
     Args:
-        package: name of the package.
-        default_channel: default channel of the package in the index, "" for a new package.
-        channels: channels of the package in the index.
-        added: new bundles; the last one that names a default channel sets it.
-        skip_patch: use the mode ``semver-skippatch``.
+        package: Name of the package.
+        default_channel: Default channel of the package in the index, or "" for a new package.
+        channels: Channels of the package in the index.
+        added: New bundles; the last one that names a default channel sets it.
+        skip_patch: Use the mode ``semver-skippatch``.
 
     Raises:
-        GraphError: a version is invalid or not unique in its channel, a channel is not a single chain of updates, or
+        GraphError: A version is invalid or not unique in its channel, a channel is not a single chain of updates, or
             the package has no default channel.
     """
     added_to: dict[str, list[Member]] = {name: [] for name in channels}

@@ -23,7 +23,7 @@ def substituted_edges(present: Mapping[str, Node], added: Iterable[Node]) -> dic
     Bundles are added one after the other. Their ClusterServiceVersions do not change.
 
     Raises:
-        GraphError: a version is invalid, two substitutes have the same version, or substitutions form a cycle.
+        GraphError: A version is invalid, two substitutes have the same version, or substitutions form a cycle.
     """
     nodes = dict(present)
     for node in added:

@@ -32,7 +32,7 @@ class ChannelUpdates:
     skip_ranges: Mapping[str, str] = field(default_factory=dict)
 
     def updatable(self, names: Iterable[str], versions: Mapping[str, Version]) -> set[str]:
-        """Return the heads, and those of the entries and of further names that OLM updates to a head.
+        """Return the heads, and the entries and further names that OLM updates to a head.
 
         Args:
             names: Names that need not be in the channel, such as those of installed bundles.

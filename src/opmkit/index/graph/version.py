@@ -21,7 +21,7 @@ def precedence(version: str) -> Precedence:
     A bundle without a version sorts as ``0.0.0-z``.
 
     Raises:
-        GraphError: for a version that is not a strict semantic version, such as ``v1.0.0``, ``1.0`` and ``01.2.3``.
+        GraphError: For a version that is not a strict semantic version, such as ``v1.0.0``, ``1.0`` and ``01.2.3``.
     """
     try:
         parsed = strict_version(version or _UNVERSIONED)

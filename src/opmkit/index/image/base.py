@@ -72,7 +72,7 @@ class Base:
 
 
 def parent_digest(manifest: Manifest | IndexManifest) -> str:
-    """Return the digest of the index image that an index image was made from, "" if it is not annotated."""
+    """Return the digest of the index image that an index image was made from, or "" if it is not annotated."""
     return manifest.annotations.get(MADE_FROM, "")
 
 
@@ -80,8 +80,8 @@ def load_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ())
     """Load the base image ``name`` for these platforms, by default all it has; ``scratch`` is the empty image.
 
     Raises:
-        NotFound: the image does not exist, or not for these platforms.
-        ImageToolsError: the image cannot be read.
+        NotFound: The image does not exist, or not for these platforms.
+        ImageToolsError: The image cannot be read.
     """
     if name == SCRATCH:
         return Base.scratch(platforms)
@@ -101,9 +101,9 @@ def extract_with_base(
     that hides everything under it: that with the database, or with a catalog written by opmkit.
 
     Raises:
-        CatalogError: the image is not an index image.
-        NotFound: the image does not exist, or not for these platforms.
-        ImageToolsError: the image cannot be read.
+        CatalogError: The image is not an index image.
+        NotFound: The image does not exist, or not for these platforms.
+        ImageToolsError: The image cannot be read.
     """
     image = tool.load(reference)
     manifest = image.manifest if isinstance(image, Image) else image.index
@@ -168,7 +168,7 @@ class _CatalogStripper:
 
 
 def _cache_path(image: Image) -> str:
-    """Return the cache directory in the command of an image, without the leading slash, "" if there is none."""
+    """Return the cache directory in the command of an image, without the leading slash, or "" if there is none."""
     words = [*image.config.entrypoint, *image.config.cmd, ""]
     for word, next_word in pairwise(words):
         flag, equals, value = word.partition("=")

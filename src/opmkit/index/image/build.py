@@ -140,8 +140,8 @@ def build_index(
     needs the layers. If a tag has moved and the plan is to rebase, the change is made again.
 
     Raises:
-        IndexMoved: another writer has moved a tag; it may have done so after this run had moved it.
-        CatalogError, BundleError, ImageToolsError: in all other cases neither store, registry nor build context has
+        IndexMoved: Another writer has moved a tag; it may have done so after this run had moved it.
+        CatalogError, BundleError, ImageToolsError: In all other cases neither store, registry nor build context has
             changed.
     """
     references = [parse_image_reference(tag) for tag in plan.tags]
@@ -267,7 +267,7 @@ def prepare_index(
 
     Raises:
         CatalogError: ``start`` is not an index.
-        ImageToolsError: the base or the old index cannot be read.
+        ImageToolsError: The base or the old index cannot be read.
     """
     if start is None:
         return _load_binary_image(tool, plan), new_content(directory, is_catalog=plan.to_catalog)
@@ -312,7 +312,7 @@ class EngineBuild:
         self.engine.build(content.build_spec(source_date_epoch()), self.base(old), self.references, progress=progress)
 
     def published(self) -> dict[ImageReference, str]:
-        """Return the digest of each tag in its registry, "" if it does not exist.
+        """Return the digest of each tag in its registry, or "" if it does not exist.
 
         A tag is omitted, with a warning, if its registry cannot be asked.
         """
@@ -331,7 +331,7 @@ class EngineBuild:
         moves after the comparison is overwritten.
 
         Raises:
-            IndexMoved: a tag does not have the digest in ``before``.
+            IndexMoved: A tag does not have the digest in ``before``.
         """
         for reference, digest in before.items():
             current = self.engine.registry_digest(reference)

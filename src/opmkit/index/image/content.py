@@ -51,7 +51,7 @@ class IndexContent(Protocol):
         """Apply a change completely or not at all.
 
         Raises:
-            CatalogError: the index cannot be read, or the change is not possible.
+            CatalogError: The index cannot be read, or the change is not possible.
         """
         ...
 
@@ -63,7 +63,7 @@ class IndexContent(Protocol):
         """Read the index as a file-based catalog, which need not be valid.
 
         Raises:
-            InvalidCatalog: a document cannot be read.
+            InvalidCatalog: A document cannot be read.
         """
         ...
 
@@ -147,7 +147,7 @@ class DatabaseContent:
         """Convert the database to a file-based catalog in the new directory ``directory``.
 
         Raises:
-            InvalidCatalog: the catalog breaks a rule of the newest release of operator-registry.
+            InvalidCatalog: The catalog breaks a rule of the newest release of operator-registry.
         """
         from opmkit.index.fbc.check.catalog import check_blobs
         from opmkit.index.fbc.directory import write_catalog
@@ -166,8 +166,8 @@ class CatalogContent:
     """A file-based catalog in the directory ``path``.
 
     ``image_path`` is its directory in the image, and ``cache_path`` that of the server's cache in the image that the
-    catalog was extracted from, "" if it has none; both are without the leading slash. A new image does not contain the
-    cache, since it belongs to the old catalog.
+    catalog was extracted from, or "" if it has none; both are without the leading slash. A new image does not contain
+    the cache, since it belongs to the old catalog.
     """
 
     path: Path
@@ -284,7 +284,7 @@ def catalog_path(image: InspectedImage, reference: ImageReference) -> str:
     """Return the path of the catalog in an index image, without the leading slash.
 
     Raises:
-        CatalogError: the image has no label for it, or an invalid one.
+        CatalogError: The image has no label for it, or an invalid one.
     """
     label = image.labels.get(INDEX_CONFIGS, "")
     if not label:

@@ -52,7 +52,7 @@ class CatalogDockerfile:
     builds the cache in a separate stage; with "" the base builds it. ``labels`` are added to the image.
 
     Raises:
-        CatalogError: a value that is missing, or that a Dockerfile cannot contain.
+        CatalogError: A value that is missing, or that a Dockerfile cannot contain.
     """
 
     directory: str
@@ -138,7 +138,7 @@ def dockerfile_path(directory: Path) -> Path:
     """Return the path of the Dockerfile for a catalog directory: ``DIRECTORY.Dockerfile``, next to it.
 
     Raises:
-        CatalogError: the directory does not exist, or the file does.
+        CatalogError: The directory does not exist, or the file does.
     """
     absolute = Path(os.path.normpath(directory.absolute()))
     path = absolute.with_name(f"{absolute.name}.Dockerfile") if absolute.name else absolute
@@ -153,8 +153,8 @@ def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
     """Write a Dockerfile to a new file.
 
     Raises:
-        CatalogError: the file exists.
-        DiskError: the file cannot be written.
+        CatalogError: The file exists.
+        DiskError: The file cannot be written.
     """
     with disk_errors(path):
         try:

@@ -57,8 +57,8 @@ _log = logging.getLogger(__name__)
 class PublishTarget:
     """A name for the new index.
 
-    If its tag is guarded, ``repository`` contains it and ``replacing`` is the digest that it is to be moved from, "" if
-    the tag does not exist. ``in_place`` means that the new index is made from the one with this tag.
+    If its tag is guarded, ``repository`` contains it and ``replacing`` is the digest it is moved from, or "" if the tag
+    does not exist. ``in_place`` means that the new index is made from the one with this tag.
     """
 
     reference: ImageReference
@@ -91,8 +91,8 @@ class Publisher:
         with the tag that has moved.
 
         Raises:
-            IndexMoved: a tag has moved, and rebasing is not enabled or failed MAX_ATTEMPTS times.
-            DiskError: a lock was not released in time.
+            IndexMoved: A tag has moved, and rebasing is not enabled or failed MAX_ATTEMPTS times.
+            DiskError: A lock was not released in time.
         """
         locks = NamedLocks(map(str, self.references if self._is_guarded else ()))
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
@@ -198,7 +198,7 @@ class Publisher:
 
 
 def _digest(repository: Repository, tag: str) -> str:
-    """Return the digest of a tag, "" if it does not exist."""
+    """Return the digest of a tag, or "" if it does not exist."""
     try:
         return repository.resolve(tag).digest
     except NotFound:
@@ -227,7 +227,7 @@ def _pin(start: ImageReference | None, targets: Sequence[PublishTarget]) -> Imag
 
 
 def _pushed_tag(reference: Reference | LayoutReference) -> str:
-    """Return the tag that a push to the reference moves, "" for none."""
+    """Return the tag that a push to the reference moves, or "" if there is none."""
     if reference.digest or reference.tag:
         return reference.tag or ""
     return DEFAULT_TAG if isinstance(reference, Reference) else ""

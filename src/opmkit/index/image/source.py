@@ -89,8 +89,8 @@ class IndexSource:
         With ``build_context`` a directory that contains ``index.db`` or ``database/index.db`` is that database.
 
         Raises:
-            CatalogError: a path that does not exist.
-            InvalidReference: neither a path nor a valid image reference.
+            CatalogError: A path that does not exist.
+            InvalidReference: Neither a path nor a valid image reference.
         """
         path = Path(text)
         if path.exists():
@@ -105,8 +105,8 @@ class IndexSource:
         """Find a source, and resolve the tag of an image in a registry, since it may be moved between two reads.
 
         Raises:
-            CatalogError: a path that does not exist.
-            ImageToolsError: the image does not exist, or its registry cannot be asked.
+            CatalogError: A path that does not exist.
+            ImageToolsError: The image does not exist, or its registry cannot be asked.
         """
         source = cls.find(tool, text)
         if not isinstance(source.location, Reference):
@@ -129,8 +129,8 @@ class IndexSource:
         """The kind: of an image by its labels, of a directory by its entries.
 
         Raises:
-            CatalogError: an image without any of the labels.
-            ImageToolsError: the image cannot be read.
+            CatalogError: An image without any of the labels.
+            ImageToolsError: The image cannot be read.
         """
         if not isinstance(self.location, Path):
             return _kind_of_image(self._inspect(self.location).labels, self.text)
@@ -148,8 +148,8 @@ class IndexSource:
         """Open an index for reading; that of an image is extracted to a temporary directory.
 
         Raises:
-            CatalogError: not an index.
-            ImageToolsError: the image cannot be read.
+            CatalogError: Not an index.
+            ImageToolsError: The image cannot be read.
         """
         self.require(INDEXES)
         if isinstance(self.location, Path):
@@ -163,8 +163,8 @@ class IndexSource:
         """Copy an index to ``directory``, where it can be changed; return it and the image that contains it, if any.
 
         Raises:
-            CatalogError: the image is not an index image.
-            ImageToolsError: the image cannot be read.
+            CatalogError: The image is not an index image.
+            ImageToolsError: The image cannot be read.
         """
         if isinstance(self.location, Path):
             return copy_content(self.location, directory), None
@@ -182,9 +182,9 @@ class IndexSource:
         """Read an index as a file-based catalog, which need not be valid.
 
         Raises:
-            InvalidCatalog: documents cannot be read; the error lists each with its file and line.
-            CatalogError: not an index.
-            ImageToolsError: the image cannot be read.
+            InvalidCatalog: Documents cannot be read; the error lists each with its file and line.
+            CatalogError: Not an index.
+            ImageToolsError: The image cannot be read.
         """
         from opmkit.index.fbc.findings import raise_findings
 

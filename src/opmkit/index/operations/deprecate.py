@@ -48,8 +48,8 @@ def edit_deprecations(blobs: Blobs, edits: Sequence[DeprecationEdit]) -> EditRes
     The removal of a deprecation that does not exist gives a warning.
 
     Raises:
-        UnknownPackage, CatalogError: a package, channel or bundle does not exist; several such errors are combined.
-        InvalidCatalog: a changed package is invalid.
+        UnknownPackage, CatalogError: A package, channel or bundle does not exist; several such errors are combined.
+        InvalidCatalog: A changed package is invalid.
     """
     packages = list(dict.fromkeys(edit.package for edit in edits))
     changed = select_packages(blobs, packages)

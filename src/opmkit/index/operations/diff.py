@@ -19,8 +19,8 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
     They need not be valid. To compare a database with a file-based catalog, the database is converted.
 
     Raises:
-        CatalogError: an index does not exist, or cannot be read.
-        ImageToolsError: an image cannot be read.
+        CatalogError: An index does not exist, or cannot be read.
+        ImageToolsError: An image cannot be read.
     """
     old, new = (IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after))
     for source in (old, new):

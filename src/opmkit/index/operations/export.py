@@ -72,9 +72,9 @@ def export_packages(
     directory unchanged.
 
     Raises:
-        CatalogError: a bundle has no image, or a name is not a valid file name.
-        BundleError: an image is not a bundle.
-        ImageToolsError: an image cannot be read, or the files cannot be written.
+        CatalogError: A bundle has no image, or a name is not a valid file name.
+        BundleError: An image is not a bundle.
+        ImageToolsError: An image cannot be read, or the files cannot be written.
     """
     files: dict[str, bytes | Path] = {}
     pulls: list[tuple[str, str]] = []

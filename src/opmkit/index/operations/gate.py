@@ -57,7 +57,7 @@ class IndexRequirements:
 def with_published(
     policy: CatalogPolicy, index: str, tool: GetRegistryTool, *, fragment: bool
 ) -> tuple[CatalogPolicy, tuple[str, ...]]:
-    """Return the requirements with a published index, "" for none, and notices about it."""
+    """Return the requirements with a published index, or "" if there is none, and notices about it."""
     if not index:
         return policy, ()
     published = summarize_published(IndexSource.resolve(tool, index).stream_blobs())

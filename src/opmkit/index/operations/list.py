@@ -54,7 +54,7 @@ def list_channels(catalog: Catalog, package: str = "") -> list[ChannelListing]:
     """Return the channels of one or all packages, ordered by package and name.
 
     Raises:
-        UnknownPackage: the package does not exist.
+        UnknownPackage: The package does not exist.
     """
     return [
         ChannelListing(selected.name, name, channel.heads[0])
@@ -67,7 +67,7 @@ def list_bundles(catalog: Catalog, package: str = "") -> list[BundleListing]:
     """Return the bundles of one or all packages, ordered by package, channel and name.
 
     Raises:
-        UnknownPackage: the package does not exist.
+        UnknownPackage: The package does not exist.
     """
     return [
         BundleListing(

@@ -40,7 +40,7 @@ class PackageManifest:
         """Parse a document; return None if it has no package name.
 
         Raises:
-            BundleError: the document is not a mapping, or a field has the wrong type.
+            BundleError: The document is not a mapping, or a field has the wrong type.
         """
         members = fields.mapping(value, "the document")
         name = fields.text(fields.member(members, "packageName"), "packageName")
@@ -59,7 +59,7 @@ def read_package(path: Path) -> PackageManifest | None:
     """Read a package file; return None for another document.
 
     Raises:
-        CatalogError: the file cannot be read or is not a mapping.
+        CatalogError: The file cannot be read or is not a mapping.
     """
     content = _content(path)
     try:
@@ -76,7 +76,7 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
     Return None for another file. CRDs that the bundle owns may be missing, see `missing_apis`.
 
     Raises:
-        CatalogError: the bundle is invalid.
+        CatalogError: The bundle is invalid.
     """
     manifest = _manifest(path, cache)
     if manifest is None or manifest.kind != CSV_KIND:
@@ -98,7 +98,7 @@ def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[ObjectManifest
     """Build a bundle without a package from a ClusterServiceVersion and all its objects, including itself.
 
     Raises:
-        InvalidBundle: the APIs of an object are invalid.
+        InvalidBundle: The APIs of an object are invalid.
     """
     for manifest in objects:
         if manifest.crd_error:

@@ -54,7 +54,7 @@ def prune_database(database: IndexDatabase, keep: Collection[str], *, permissive
     """Remove every package that is not in ``keep``; if any is removed, also the stranded bundles of all packages.
 
     Raises:
-        UnknownPackage: the index does not have some of the packages in ``keep``; a failure of the result if
+        UnknownPackage: The index does not have some of the packages in ``keep``; a failure of the result if
             ``permissive``.
     """
     known = package_names(database)
@@ -72,7 +72,7 @@ def prune_catalog(blobs: Blobs, keep: Collection[str], *, permissive: bool = Fal
     """Remove every package that is not in ``keep``; retain blobs without a package.
 
     Raises:
-        UnknownPackage: the catalog does not have some of the packages in ``keep``; a failure of the result if
+        UnknownPackage: The catalog does not have some of the packages in ``keep``; a failure of the result if
             ``permissive``.
     """
     known = {blob.package for blob in blobs if blob.package}

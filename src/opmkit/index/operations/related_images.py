@@ -99,11 +99,11 @@ def images_in_catalog(blobs: Iterable[Blob], filters: Sequence[PackageFilter] = 
     """Yield the images of the bundles of a file-based catalog that match a filter, all without filters.
 
     Args:
-        blobs: the catalog, which need not be valid. It is read once, and blobs are not retained.
-        filters: packages, channels and versions. Without filters images are yielded as bundles are read.
+        blobs: The catalog, which need not be valid. It is read once, and blobs are not retained.
+        filters: Packages, channels and versions. Without filters images are yielded as bundles are read.
 
     Raises:
-        UnknownPackage, CatalogError: a package or channel does not exist, or a range matches no version; several such
+        UnknownPackage, CatalogError: A package or channel does not exist, or a range matches no version; several such
             errors are combined.
     """
     if not filters:
@@ -221,15 +221,15 @@ def index_images(source: IndexSource, filters: Sequence[PackageFilter] = ()) -> 
     catalog is read file by file: without filters, images are yielded before the whole catalog is read.
 
     Args:
-        source: the index, which need not be valid as long as its documents can be read; or a single bundle.
-        filters: packages, channels and versions of the bundles; without filters, all bundles. Unlike those of
+        source: The index, which need not be valid as long as its documents can be read; or a single bundle.
+        filters: Packages, channels and versions of the bundles; without filters, all bundles. Unlike those of
             `filter_blobs`, no bundles are added for a valid update graph.
 
     Raises:
-        InvalidCatalog: documents cannot be read; raised after the last image.
-        UnknownPackage, CatalogError: a package or channel does not exist, or the source is not an index.
-        BundleError: the bundle is invalid.
-        ImageToolsError: the image of the index cannot be read.
+        InvalidCatalog: Documents cannot be read; raised after the last image.
+        UnknownPackage, CatalogError: A package or channel does not exist, or the source is not an index.
+        BundleError: The bundle is invalid.
+        ImageToolsError: The image of the index cannot be read.
     """
     if source.kind not in INDEXES:
         image = default_image(source.location, source.text)
@@ -253,13 +253,13 @@ def follow_bundles(
     """Yield the given images, and those that related images need which are bundles themselves, and so on.
 
     Args:
-        tool: the tool that reads related images.
-        uses: images of some bundles.
-        progress: the progress.
+        tool: The tool that reads related images.
+        uses: Images of some bundles.
+        progress: The progress.
 
     Raises:
-        BundleError: a related bundle is invalid.
-        ImageToolsError: a related image cannot be read, or its name is invalid.
+        BundleError: A related bundle is invalid.
+        ImageToolsError: A related image cannot be read, or its name is invalid.
     """
     seen: set[str] = set()
     pool = WorkerPool(MAX_WORKERS, "related")

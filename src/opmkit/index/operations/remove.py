@@ -50,7 +50,7 @@ def remove_from_database(database: IndexDatabase, names: Sequence[str], *, permi
     time, as in operator-registry.
 
     Raises:
-        PackageNotRemoved: the index does not have some of the packages.
+        PackageNotRemoved: The index does not have some of the packages.
     """
     known = package_names(database)
     with database.transaction():
@@ -68,7 +68,7 @@ def remove_from_catalog(blobs: Blobs, names: Sequence[str], *, permissive: bool 
     """Remove all blobs of packages, whatever their schema; ignore empty names.
 
     Raises:
-        UnknownPackage: the catalog does not have some of the packages and ``permissive`` is not set.
+        UnknownPackage: The catalog does not have some of the packages and ``permissive`` is not set.
     """
     failures = unknown_packages(names, {blob.package for blob in blobs if blob.package})
     if failures and not permissive:

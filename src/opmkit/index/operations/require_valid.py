@@ -68,7 +68,7 @@ class RequireValid(Change):
         """Validate a file-based catalog, including the syntax of its documents.
 
         Raises:
-            InvalidCatalog: the catalog is invalid; the error lists all findings with their files and lines.
+            InvalidCatalog: The catalog is invalid; the error lists all findings with their files and lines.
         """
         result = validate(loaded, CatalogCompat.NEWEST, allow_empty=True)
         if result.errors:

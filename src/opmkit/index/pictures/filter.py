@@ -22,7 +22,7 @@ class GraphFilter:
     """A filter of channels.
 
     Attributes:
-        package: The package to select, "" for all.
+        package: The package to select, or "" for all.
         minimum: A bundle, whose package is selected, without edges from lower versions; "" for no bundle.
     """
 

@@ -32,7 +32,7 @@ class PackageProblem:
         text: The problem with its location, subject and hint.
         cause: The problem with its hint, without location, package and channel: equal if it is repeated in channels.
         severity: ERROR if the catalog is invalid because of it.
-        channel: The name of its channel, "" if it is not about one.
+        channel: The name of its channel, or "" if it is not about one.
         names: The bundles that have the problem, in the channel or in all channels.
         label: The problem as a short remark on each of the bundles.
     """

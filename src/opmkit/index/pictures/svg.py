@@ -160,7 +160,7 @@ def _y(number: int) -> int:
 
 
 def _problem(package: PackageView, row: Row, problems: Mapping[str, str]) -> str:
-    """Return the remark on a problem of a bundle, "" if it has none."""
+    """Return the remark on a problem of a bundle, or "" if it has none."""
     if known := problems.get(row.name):
         return known
     if row.cycle is not None:

@@ -46,19 +46,19 @@ class PackageView:
 
     @property
     def deprecation(self) -> str:
-        """Return the deprecation message of the package, "" if it is not deprecated."""
+        """Return the deprecation message of the package, or "" if it is not deprecated."""
         return self.deprecations.get((schemas.PACKAGE, ""), "")
 
     def channel_deprecation(self, name: str) -> str:
-        """Return the deprecation message of a channel, "" if it is not deprecated."""
+        """Return the deprecation message of a channel, or "" if it is not deprecated."""
         return self.deprecations.get((schemas.CHANNEL, name), "")
 
     def bundle_deprecation(self, name: str) -> str:
-        """Return the deprecation message of a bundle, "" if it is not deprecated."""
+        """Return the deprecation message of a bundle, or "" if it is not deprecated."""
         return self.deprecations.get((schemas.BUNDLE, name), "")
 
     def version(self, name: str) -> str:
-        """Return the version of a bundle, "" if it is invalid or there is no such bundle."""
+        """Return the version of a bundle, or "" if it is invalid or there is no such bundle."""
         try:
             return version_text(self.bundles[name])
         except (KeyError, ValueError):
@@ -70,8 +70,8 @@ def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[Pa
 
     Args:
         blobs: The catalog, which may be invalid.
-        package: The only package to return, "" for all.
-        channel: The only channel to keep in each package, "" for all.
+        package: The only package to return, or "" for all.
+        channel: The only channel to keep in each package, or "" for all.
 
     Raises:
         UnknownPackage: The package does not exist.

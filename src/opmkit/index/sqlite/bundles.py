@@ -37,7 +37,7 @@ class BundleKey(NamedTuple):
 
 
 def bundle_image(database: IndexDatabase, name: str) -> str | None:
-    """Return the image of a bundle, "" if it has none; None if the bundle does not exist."""
+    """Return the image of a bundle, or "" if it has none; None if the bundle does not exist."""
     row = database.connection.execute(_SELECT_KEY, (name,)).fetchone()
     return None if row is None else BundleKey._make(row).image or ""
 
@@ -48,7 +48,7 @@ def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
     A bundle whose name is deprecated gets the property ``olm.deprecated``.
 
     Raises:
-        sqlite3.IntegrityError: a bundle of that name exists.
+        sqlite3.IntegrityError: A bundle of that name exists.
     """
     connection, csv = database.connection, bundle.csv
     manifests = b"".join(manifest + b"\n" for manifest in bundle.objects)
@@ -116,8 +116,8 @@ def split_manifests(documents: bytes) -> list[tuple[str, JsonValue]]:
     """Return each document as text and as a value. Indexes usually have one document per line.
 
     Raises:
-        ValueError: the text is not JSON.
-        RecursionError: the JSON is nested too deeply.
+        ValueError: The text is not JSON.
+        RecursionError: The JSON is nested too deeply.
     """
     lines = [line for line in (line.strip(_BLANKS) for line in documents.split(b"\n")) if line]
     try:

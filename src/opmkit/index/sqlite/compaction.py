@@ -48,7 +48,7 @@ def write_compact(source: Path, target: Path, timestamp: str) -> None:
     is stored as the time of the schema migration.
 
     Raises:
-        sqlite3.Error: the source is damaged or the disk is full.
+        sqlite3.Error: The source is damaged or the disk is full.
     """
     with closing(connect(target.absolute().as_uri(), budget=Budget.for_file(source))) as connection:
         for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):

@@ -58,7 +58,7 @@ def connect(uri: str, *, budget: Budget | None = None, check_same_thread: bool =
     Without a ``budget``, only signals interrupt queries.
 
     Raises:
-        sqlite3.Error: the file cannot be opened or is not a database.
+        sqlite3.Error: The file cannot be opened or is not a database.
     """
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=check_same_thread)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
@@ -85,7 +85,7 @@ def check_objects(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _forbidden(connection: sqlite3.Connection, kind: str, name: str, sql: str | None) -> str:
-    """Describe an object that index databases do not contain, "" for an allowed one."""
+    """Describe an object that index databases do not contain, or "" for an allowed one."""
     if kind == "trigger" and name in _TRIGGERS:
         return ""
     if kind == "table":
@@ -100,7 +100,7 @@ def _forbidden(connection: sqlite3.Connection, kind: str, name: str, sql: str | 
 
 
 def drop_triggers(connection: sqlite3.Connection) -> None:
-    """Drop the triggers of the schema, whatever a foreign database defines under these names."""
+    """Drop the triggers of the schema, even if a foreign database defines them differently."""
     for name in _TRIGGERS:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
@@ -125,8 +125,8 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     """Translate errors of SQLite; distinguish damage and exceeded limits from problems with the disk.
 
     Raises:
-        InvalidDatabase: the database is damaged, or exceeds a limit.
-        DatabaseUnavailable: another error of SQLite.
+        InvalidDatabase: The database is damaged, or exceeds a limit.
+        DatabaseUnavailable: Another error of SQLite.
     """
     try:
         yield

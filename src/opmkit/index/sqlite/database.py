@@ -61,8 +61,8 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
     """Open an index database for reading, migrated to the current schema in a private copy if necessary.
 
     Raises:
-        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
-        DatabaseUnavailable: the file does not exist or cannot be read.
+        InvalidDatabase: The file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: The file does not exist or cannot be read.
     """
     with current_database(path) as current, closing(_connect_to_read(current, path)) as connection:
         yield IndexDatabase(connection, path)
@@ -76,8 +76,8 @@ def current_database(path: Path, *, migrate: bool = True) -> Iterator[Path]:
     translated.
 
     Raises:
-        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
-        DatabaseUnavailable: the file does not exist or cannot be read.
+        InvalidDatabase: The file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: The file does not exist or cannot be read.
     """
     with file_errors(path):
         if migrate or path.stat().st_size:
@@ -93,8 +93,8 @@ def connect_to(path: Path, named: Path, query: str = "") -> sqlite3.Connection:
     """Connect to the database at ``path``, which errors call ``named``.
 
     Raises:
-        InvalidDatabase: the database contains forbidden objects.
-        sqlite3.Error: the database cannot be opened.
+        InvalidDatabase: The database contains forbidden objects.
+        sqlite3.Error: The database cannot be opened.
     """
     connection = connect(f"{path.absolute().as_uri()}{query}", budget=Budget.for_file(path))
     try:

@@ -30,7 +30,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Migrate the tables of a database of schema ``version``, below 13, so that `write_compact` can copy them.
 
     Raises:
-        sqlite3.Error: a table or column of that schema is missing.
+        sqlite3.Error: A table or column of that schema is missing.
     """
     connection.execute("BEGIN")
     for step in _STEPS[version:]:

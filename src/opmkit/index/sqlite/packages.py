@@ -72,7 +72,7 @@ def indexed_package(database: IndexDatabase, package: str) -> IndexedPackage:
 
 
 def default_channel(database: IndexDatabase, package: str) -> str:
-    """Return the default channel of a package, "" if it has none or is unknown."""
+    """Return the default channel of a package, or "" if it has none or is unknown."""
     row = database.connection.execute("SELECT default_channel FROM package WHERE name = ?", (package,)).fetchone()
     return (row and row[0]) or ""
 

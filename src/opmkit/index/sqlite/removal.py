@@ -56,7 +56,7 @@ def remove_bundle(database: IndexDatabase, name: str) -> None:
 
 
 def remove_stranded_bundles(database: IndexDatabase) -> None:
-    """Remove the bundles without a channel entry that are not deprecated, and those of unknown packages."""
+    """Remove the bundles without a channel entry that are not deprecated, and the bundles of unknown packages."""
     database.connection.execute(
         "DELETE FROM operatorbundle WHERE name NOT IN (SELECT operatorbundle_name FROM channel_entry) "
         "AND name NOT IN (SELECT operatorbundle_name FROM deprecated)"

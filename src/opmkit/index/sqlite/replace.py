@@ -38,13 +38,13 @@ def replace_database(path: Path, *, must_exist: bool = False, durable: bool = Tr
     The new file has the current schema and is compact. Its bytes depend only on its content and ``SOURCE_DATE_EPOCH``.
 
     Args:
-        path: the database; a missing or empty file is an empty database.
-        must_exist: raise DatabaseUnavailable for a missing file.
-        durable: sync the new file to disk before it replaces the old one.
+        path: The database; a missing or empty file is an empty database.
+        must_exist: Raise DatabaseUnavailable for a missing file.
+        durable: Sync the new file to disk before it replaces the old one.
 
     Raises:
-        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
-        DatabaseUnavailable: another process is changing the file, or it cannot be read or written.
+        InvalidDatabase: The file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: Another process is changing the file, or it cannot be read or written.
     """
     target = path.resolve()
     work = target.with_name(f".{target.name}.opmkit-work")

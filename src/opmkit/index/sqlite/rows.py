@@ -127,7 +127,7 @@ class ChannelSummary(NamedTuple):
 
 
 class ChannelEdge(NamedTuple):
-    """A bundle in a channel, and a bundle that it replaces or skips there, "" for none."""
+    """A bundle in a channel, and a bundle that it replaces or skips there, or "" if there is none."""
 
     package: str
     channel: str
@@ -179,7 +179,7 @@ def bundle_summaries(database: IndexDatabase) -> Iterator[BundleSummary]:
 
 
 def channel_bundle_image(database: IndexDatabase, bundle: str) -> str:
-    """Return the image of a bundle that is in a channel, "" if there is no such bundle or image."""
+    """Return the image of a bundle that is in a channel, or "" if there is no such bundle or image."""
     row = database.connection.execute(
         "SELECT coalesce(bundlepath, '') FROM operatorbundle WHERE name = ? "
         "AND name IN (SELECT operatorbundle_name FROM channel_entry)",

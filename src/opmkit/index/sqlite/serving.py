@@ -43,7 +43,7 @@ class ServedHead(NamedTuple):
 
 
 class ChannelEntry(NamedTuple):
-    """A bundle in a channel, and a bundle that it replaces or skips there, "" for none."""
+    """A bundle in a channel, and a bundle that it replaces or skips there, or "" if there is none."""
 
     package: str
     channel: str
@@ -89,8 +89,8 @@ def served_database(path: Path, *, migrate: bool) -> Iterator[ServedDatabase]:
     An empty file is an empty index. Without ``migrate`` yield the file itself; queries of missing tables fail.
 
     Raises:
-        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
-        DatabaseUnavailable: the file does not exist or cannot be read.
+        InvalidDatabase: The file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: The file does not exist or cannot be read.
     """
     with (
         _with_tables(path) if migrate else nullcontext(path) as created,

@@ -37,7 +37,7 @@ def copy_package(source: IndexDatabase, target: IndexDatabase, package: str) -> 
     APIs that the target has retain their plural names.
 
     Raises:
-        BundleExists: another package of the target has a bundle with the name of one of them.
+        BundleExists: Another package of the target has a bundle with the name of one of them.
     """
     names = [
         name

@@ -95,7 +95,7 @@ class TemplateFile:
 
     @property
     def schema(self) -> str:
-        """Return the schema of the first document, "" if it has none."""
+        """Return the schema of the first document, or "" if it has none."""
         value = self.documents[0].value if self.documents else None
         schema = member(value, "schema") if isinstance(value, dict) else None
         return schema if isinstance(schema, str) else ""

@@ -65,9 +65,9 @@ class Connection(asyncio.Protocol):
         """Create a connection.
 
         Args:
-            accept: returns the handler of a new request.
-            connections: all open connections, to which this one is added.
-            blocked: the responses of all connections that wait for their clients, by default those of this one.
+            accept: Returns the handler of a new request.
+            connections: All open connections, to which this one is added.
+            blocked: The responses of all connections that wait for their clients, by default those of this one.
         """
         self._accept = accept
         self._connections = connections

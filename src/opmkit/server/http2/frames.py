@@ -136,7 +136,7 @@ def parse_settings(payload: bytes) -> dict[int, int]:
     """Return the last value of each setting in a frame.
 
     Raises:
-        ConnectionFailed: a value is out of range, or there are more than ``MAX_SETTINGS``. A frame has room for 2,730,
+        ConnectionFailed: A value is out of range, or there are more than ``MAX_SETTINGS``. A frame has room for 2,730,
             and clients send fewer than ten.
     """
     if len(payload) > MAX_SETTINGS * _SETTING.size:

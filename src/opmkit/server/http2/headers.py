@@ -71,8 +71,8 @@ class HeaderReader:
         """Return the headers of a request.
 
         Raises:
-            ConnectionFailed: the block cannot be decoded.
-            MalformedHeaders: the headers are not those of a valid request.
+            ConnectionFailed: The block cannot be decoded.
+            MalformedHeaders: The headers are not those of a valid request.
         """
         cached = self._cache.get(block)
         if cached is not None:

@@ -58,7 +58,7 @@ class InboundStreams:
         """Count a DATA frame; return the bytes to increase the stream's window by.
 
         Raises:
-            StreamFailed: the content does not have the length in the headers.
+            StreamFailed: The content does not have the length in the headers.
         """
         if stream in self._remaining:
             remaining = self._remaining[stream] = self._remaining[stream] - content_size

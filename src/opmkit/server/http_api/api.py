@@ -236,7 +236,7 @@ def requested_range(headers: Mapping[str, str], size: int, modified: int) -> Byt
     Several ranges, and those with a condition that is not met, are ignored.
 
     Raises:
-        InvalidRange: the range is invalid or starts after the content.
+        InvalidRange: The range is invalid or starts after the content.
     """
     text = headers.get("range", "")
     condition = headers.get("if-range", "")

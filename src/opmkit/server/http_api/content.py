@@ -81,9 +81,9 @@ class CatalogLines:
         """Write the documents of the catalog in the directory ``root``, in the order of its files.
 
         Raises:
-            InvalidCatalog: a document is invalid.
-            DiskError: a file of the catalog cannot be read.
-            ServerError: the temporary file cannot be written.
+            InvalidCatalog: A document is invalid.
+            DiskError: A file of the catalog cannot be read.
+            ServerError: The temporary file cannot be written.
         """
         try:
             content = cls(unnamed_file())
@@ -203,15 +203,15 @@ def open_content(root: Path, cache: JsonCache, directory: Path | None, *, must_s
     """Return the documents of the catalog in ``root``, stored or new.
 
     Args:
-        root: the catalog.
-        cache: its cache.
-        directory: the directory of the cache, where new documents are stored; None to store nothing.
-        must_store: whether it is an error if they cannot be stored, for example because the directory is read-only.
+        root: The catalog.
+        cache: Its cache.
+        directory: The directory of the cache, where new documents are stored; None to store nothing.
+        must_store: Whether it is an error if they cannot be stored, for example because the directory is read-only.
 
     Raises:
-        InvalidCatalog: a document is invalid.
-        DiskError: a file of the catalog cannot be read, or new documents cannot be stored.
-        ServerError: the temporary file cannot be written.
+        InvalidCatalog: A document is invalid.
+        DiskError: A file of the catalog cannot be read, or new documents cannot be stored.
+        ServerError: The temporary file cannot be written.
     """
     if directory is None:
         return CatalogLines.write(root)

@@ -43,8 +43,8 @@ def load_catalog(root: Path) -> LoadedCatalog:
     """Read and check a catalog.
 
     Raises:
-        InvalidCatalog: the catalog is not valid; the error lists all findings.
-        DiskError: a file cannot be read.
+        InvalidCatalog: The catalog is not valid; the error lists all findings.
+        DiskError: A file cannot be read.
     """
     blobs = read_blobs(root)
     return LoadedCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)
@@ -54,8 +54,8 @@ def write_content(catalog: LoadedCatalog, directory: Path) -> None:
     """Write all files into an empty directory.
 
     Raises:
-        CatalogError: two bundles have the same file name, or names are invalid in a file name.
-        OSError: a file cannot be written.
+        CatalogError: Two bundles have the same file name, or names are invalid in a file name.
+        OSError: A file cannot be written.
     """
     index = {}
     for package in catalog.packages:

@@ -53,9 +53,9 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
     With ``enforce`` it must be valid already.
 
     Raises:
-        InvalidCache: the cache is not valid but must be, or the directory contains other files.
-        InvalidCatalog: the catalog is not valid; the error lists all findings.
-        DiskError: a file cannot be read or written.
+        InvalidCache: The cache is not valid but must be, or the directory contains other files.
+        InvalidCatalog: The catalog is not valid; the error lists all findings.
+        DiskError: A file cannot be read or written.
     """
     _check_content(directory)
     catalog = hash_tree(root)
@@ -81,8 +81,8 @@ def build_private_cache(root: Path, directory: Path) -> JsonCache:
     """Build a cache of the catalog in ``root`` for this process alone, which needs no digest.
 
     Raises:
-        InvalidCatalog: the catalog is not valid; the error lists all findings.
-        DiskError: a file cannot be read or written.
+        InvalidCatalog: The catalog is not valid; the error lists all findings.
+        DiskError: A file cannot be read or written.
     """
     from opmkit.server.json_cache.build import load_catalog, write_content
 

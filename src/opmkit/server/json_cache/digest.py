@@ -79,8 +79,8 @@ def hash_tree(root: Path, value: int = _BASIS) -> int:
     """Return the hash of a directory, continued from ``value``, the hash of another one.
 
     Raises:
-        InvalidCatalog: a file is neither regular, a directory nor a symbolic link.
-        DiskError: a file cannot be read.
+        InvalidCatalog: A file is neither regular, a directory nor a symbolic link.
+        DiskError: A file cannot be read.
     """
     hasher = Fnv1a(value)
     with disk_errors(root):

@@ -34,9 +34,9 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
     """Return the fields of a bundle that are the same in each channel, as JSON has them.
 
     Args:
-        bundle: the bundle.
-        package: its package, for the ClusterServiceVersion made from ``olm.csv.metadata``.
-        deprecation: the deprecation message of the bundle, or None if it is not deprecated.
+        bundle: The bundle.
+        package: Its package, for the ClusterServiceVersion made from ``olm.csv.metadata``.
+        deprecation: The deprecation message of the bundle, or None if it is not deprecated.
     """
     objects = list(map(_manifest, bundle.property_values(kinds.BUNDLE_OBJECT)))
     csv = next(filter(_is_csv, objects), "")
@@ -81,13 +81,13 @@ def compact_json(value: JsonValue) -> str:
 
 
 def _api(value: JsonValue) -> dict[str, str]:
-    """Return those of the group, version and kind of an API that are not empty."""
+    """Return the group, version and kind of an API, without empty ones."""
     members = value if isinstance(value, dict) else {}
     return {name: str(members[name]) for name in ("group", "version", "kind") if members.get(name)}
 
 
 def _first_member(values: Iterable[JsonValue], name: str) -> str:
-    """Return a member of the first value, "" if there is none."""
+    """Return a member of the first value, or "" if there is none."""
     value = next(iter(values), None)
     return str(value.get(name, "")) if isinstance(value, dict) else ""
 
@@ -103,7 +103,7 @@ def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str
 
 
 def _manifest(value: JsonValue) -> str:
-    """Return the manifest in a property as JSON, "" if it is invalid, which the check of the catalog reports."""
+    """Return the manifest in a property as JSON, or "" if it is invalid, which the check of the catalog reports."""
     data = value.get("data") if isinstance(value, dict) else None
     raw = (decode_base64(data) if isinstance(data, str) else None) or b""
     try:

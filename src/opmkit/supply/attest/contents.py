@@ -31,7 +31,7 @@ class ContentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainedBundle:
-    """A bundle with its image, "" for the image itself or none, and its related images."""
+    """A bundle with its image, or "" for the image itself or none, and its related images."""
 
     package: str
     name: str
@@ -48,8 +48,8 @@ class ImageContents:
         image: The reference of the image, by digest.
         kind: Whether it is a bundle or an index.
         bundles: The bundles in it, sorted by package and name.
-        base: The reference of the base image by digest, "" if it is not known.
-        previous: The digest of the index image that it was made from, "" if there is none.
+        base: The reference of the base image by digest, or "" if it is not known.
+        previous: The digest of the index image that it was made from, or "" if there is none.
     """
 
     image: str
@@ -115,7 +115,7 @@ def _base(image: Image) -> str:
 
 
 def package_url(image: str) -> str:
-    """Return the package URL of an image (``pkg:oci``), "" if the reference is invalid."""
+    """Return the package URL of an image (``pkg:oci``), or "" if the reference is invalid."""
     try:
         reference = Reference.parse(image)
     except InvalidReference:
@@ -127,7 +127,7 @@ def package_url(image: str) -> str:
 
 
 def image_digest(image: str) -> str:
-    """Return the digest in a reference, "" if it has none or is invalid."""
+    """Return the digest in a reference, or "" if it has none or is invalid."""
     try:
         return Reference.parse(image).digest or ""
     except InvalidReference:

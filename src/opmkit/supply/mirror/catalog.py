@@ -157,7 +157,7 @@ def _name(source: IndexSource) -> Reference:
 
 
 def _tag(source: IndexSource, selection: CatalogSelection) -> str:
-    """Return the tag of the catalog in the target, "" if it is named by digest only."""
+    """Return the tag of the catalog in the target, or "" if it is named by digest only."""
     if selection.name:
         return selection.name.tag or DEFAULT_TAG
     name = _name(source)

@@ -22,7 +22,7 @@ class MirrorFailed(ImageToolsError):
     """Images that cannot be mirrored.
 
     Attributes:
-        failures: the images with their causes.
+        failures: The images with their causes.
     """
 
     def __init__(self, failures: Sequence[MirrorFailure], total: int = 0) -> None:

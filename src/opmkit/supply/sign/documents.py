@@ -155,7 +155,7 @@ class Envelope:
 class Statement:
     """An in-toto statement about one image.
 
-    ``repository`` is the name of the subject, "" if it has no name; ``annotations`` are those of the subject.
+    ``repository`` is the name of the subject, or "" if it has no name; ``annotations`` are those of the subject.
     """
 
     digest: str

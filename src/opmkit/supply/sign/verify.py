@@ -85,7 +85,7 @@ class SignatureRequirements:
         keys: The keys of which one must have signed.
         certificate: The identity that a certificate must name instead, None to require a key.
         annotations: Annotations that the signature must contain.
-        identity: Whether the repository that the signature names is accepted, "" for none.
+        identity: Whether the repository that the signature names is accepted, or "" if there is none.
     """
 
     keys: Sequence[PublicKey]
@@ -229,7 +229,7 @@ def verify_attestations(
         digest: The digest of the image.
         name: The name of the image, for messages.
         requirements: The requirements; only the keys apply.
-        predicate_type: The type of the predicate, "" for any.
+        predicate_type: The type of the predicate, or "" for any.
 
     Raises:
         VerificationFailed: There is no such attestation.

@@ -31,7 +31,7 @@ NEAR_SIZE = 0.85 * MAX_SIZE
 _MAX_GROWTH, _MAX_OVERHEAD = 1.4, 64
 """Upper bound of the size of a file in gzip and base64: the sum of its size and the overhead, times the growth."""
 _ESTIMATE_MARGIN = 1.25
-"""By how much a file can be larger than estimated; those of real bundles are smaller."""
+"""By how much a file can be larger than estimated; files of real bundles are smaller."""
 _GZIP_FRAME = 18  # bytes of a gzip header and trailer
 
 
@@ -280,7 +280,7 @@ def related_image_invalid(csv: Csv) -> Iterator[Finding]:
 
 
 def _reference_problem(image: str) -> str:
-    """Return why a reference is invalid, "" for a valid or empty one."""
+    """Return why a reference is invalid, or "" for a valid or empty one."""
     if "://" in image:
         return f"related image {image!r} has a URL scheme, which is not allowed in image references"
     if not image:

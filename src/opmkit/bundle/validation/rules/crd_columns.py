@@ -49,7 +49,7 @@ def _column_problems(column: ValueNode, path: ValueNode) -> Iterator[Finding]:
 
 
 def _path_problem(path: str, *starts: str) -> str:
-    """Return why a JSON path is invalid, "" if it is valid; it must begin with one of ``starts``."""
+    """Return why a JSON path is invalid, or "" if it is valid; it must begin with one of ``starts``."""
     if not path:
         return "is empty"
     if not path.startswith("."):

@@ -48,7 +48,7 @@ class PackageManifestView:
 
     @property
     def default_channel(self) -> str:
-        """The default channel, "" if it has none."""
+        """The default channel, or "" if it has none."""
         return text(self.value.get("defaultChannel"))
 
 

@@ -46,10 +46,10 @@ def add_bundles(
     Atomic unless permissive; then bundles that cannot be added are returned as failures.
 
     Raises:
-        BundleImageExists, BundleVersionExists, BundleExists: the catalog or another new bundle has the image or name.
-        GraphError: an edge or default channel is invalid.
-        InvalidCatalog: a changed package is invalid by the rules of ``compat``; the message shows the channel's graph.
-        CatalogError: another error, or several errors combined.
+        BundleImageExists, BundleVersionExists, BundleExists: The catalog or another new bundle has the image or name.
+        GraphError: An edge or default channel is invalid.
+        InvalidCatalog: A changed package is invalid by the rules of ``compat``; the message shows the channel's graph.
+        CatalogError: Another error, or several errors combined.
     """
     adder = _Adder(options or AddOptions(), compat)
     adder.check_placement(bundles)
@@ -183,7 +183,7 @@ def default_channel(before: Blobs, after: Blobs, bundles: Sequence[NewBundle]) -
     single channel needs no named default.
 
     Raises:
-        GraphError: no default channel is named, or the package does not have it.
+        GraphError: No default channel is named, or the package does not have it.
     """
     named = next((package.default_channel for package in before.packages), "")
     highest = max([_FLOOR, *(_precedence_or_lowest(bundle_version(bundle)) for bundle in before.bundles)])

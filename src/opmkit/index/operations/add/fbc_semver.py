@@ -26,7 +26,7 @@ def insert_bundles_by_version(
     Channels without a new bundle are unchanged. Entries retain their skip ranges.
 
     Raises:
-        GraphError: see :func:`opmkit.index.graph.semver_graph`.
+        GraphError: See :func:`opmkit.index.graph.semver_graph`.
     """
     (name,) = {bundle.package for bundle in bundles}
     default = next((blob.default_channel for blob in package.packages), "")

@@ -52,7 +52,7 @@ class Substitution:
         """Return the channel with the edges after the add.
 
         Raises:
-            GraphError: see :func:`opmkit.index.graph.substituted_edges`.
+            GraphError: See :func:`opmkit.index.graph.substituted_edges`.
         """
         entries_by_name = {entry.name: entry for entry in channel.entries}
         present = {
@@ -95,7 +95,7 @@ def _chains(annotated: Mapping[str, str], versions: Mapping[str, str]) -> dict[s
 
 
 def _substitutes_for(bundle: BundleBlob) -> str:
-    """Return the name of the bundle that one substitutes, "" for none or if the catalog has no CSV data."""
+    """Return the name of the bundle that one substitutes, or "" if there is none or if the catalog has no CSV data."""
     for value in bundle.property_values(CSV_METADATA):
         return _annotation(value)
     with contextlib.suppress(InvalidDocument):

@@ -43,8 +43,8 @@ class NewBundle:
         """Convert a bundle, its blob to a migration level.
 
         Raises:
-            InvalidBundle: see :func:`opmkit.index.fbc.from_bundle.bundle_to_blob`.
-            InvalidCatalog: see :func:`opmkit.index.fbc.migrate.migrate_bundle`.
+            InvalidBundle: See :func:`opmkit.index.fbc.from_bundle.bundle_to_blob`.
+            InvalidCatalog: See :func:`opmkit.index.fbc.migrate.migrate_bundle`.
         """
         blob = bundle_to_blob(bundle)
         spec = fields.mapping(orjson.loads(bundle.csv.json)["spec"], "spec")
@@ -74,7 +74,7 @@ class NewBundle:
 
     @property
     def image(self) -> str:
-        """The image of the bundle, "" if it has none."""
+        """The image of the bundle, or "" if it has none."""
         return self.blob.image
 
     @property

@@ -30,14 +30,14 @@ class AddOptions:
     """Options of adding bundles.
 
     Attributes:
-        mode: how to determine the update graph.
-        permissive: report bundles that cannot be added as failures instead of raising an error.
-        overwrite_latest: let a bundle replace one of the same name that nothing replaces or skips (mode replaces).
-        enable_alpha: support the annotation olm.substitutesFor.
-        skip_present: skip a bundle that the index contains from the same image, by name or by digest.
-        placement: override channels and edges, in file-based catalogs only.
-        level: migration level of the bundles in a file-based catalog, by default that of their package.
-        fail_on: kinds of differences that make the change fail, such as ``stranded``; see `KIND_NAMES`.
+        mode: How to determine the update graph.
+        permissive: Report bundles that cannot be added as failures instead of raising an error.
+        overwrite_latest: Let a bundle replace one of the same name that nothing replaces or skips (mode replaces).
+        enable_alpha: Support the annotation olm.substitutesFor.
+        skip_present: Skip a bundle that the index contains from the same image, by name or by digest.
+        placement: Override channels and edges, in file-based catalogs only.
+        level: Migration level of the bundles in a file-based catalog, by default that of their package.
+        fail_on: Kinds of differences that make the change fail, such as ``stranded``; see `KIND_NAMES`.
     """
 
     mode: UpdateMode = UpdateMode.REPLACES

@@ -85,7 +85,7 @@ def add_bundles(
     graphs that are invalid (the package retains its old graph), and the bundles that the new graph prunes.
 
     Raises:
-        CatalogError: one or more errors; see ``exit_code``.
+        CatalogError: One or more errors; see ``exit_code``.
     """
     options = options or AddOptions()
     try:

@@ -48,9 +48,9 @@ class CopyPackages(Change):
     result is a file-based catalog.
 
     Attributes:
-        source: the index to copy from.
-        target: the name of the index that is changed, for messages and preferences.
-        filters: the packages, or parts of them. A database can store whole packages only.
+        source: The index to copy from.
+        target: The name of the index that is changed, for messages and preferences.
+        filters: The packages, or parts of them. A database can store whole packages only.
     """
 
     source: IndexSource
@@ -100,14 +100,14 @@ class CopyPackages(Change):
         """Write the target with the copied packages as a catalog to a directory that is empty or does not exist.
 
         Args:
-            tool: the tool for the image of the target.
-            target: the index to copy to, which is not changed; None for an empty one.
-            directory: the directory.
-            dry_run: whether to write nothing.
+            tool: The tool for the image of the target.
+            target: The index to copy to, which is not changed; None for an empty one.
+            directory: The directory.
+            dry_run: Whether to write nothing.
 
         Raises:
-            CatalogError: the directory is not empty, or the packages cannot be copied.
-            ImageToolsError: an image cannot be read.
+            CatalogError: The directory is not empty, or the packages cannot be copied.
+            ImageToolsError: An image cannot be read.
         """
         require_empty(directory)
         before = IndexSource.find(lambda: tool, target, build_context=True).blobs() if target else Blobs()
@@ -133,18 +133,18 @@ def plan_copy(
     meet a requirement, all of them are copied.
 
     Args:
-        source: the catalog to copy from.
-        target: the catalog to copy to; only the packages that are copied must be valid.
-        filters: the packages to copy, or parts of them.
-        dependencies: whether to copy dependencies; otherwise they are listed as warnings.
-        prefer: for packages that the target has with different content: see `parse_preferences`. The target is the
+        source: The catalog to copy from.
+        target: The catalog to copy to; only the packages that are copied must be valid.
+        filters: The packages to copy, or parts of them.
+        dependencies: Whether to copy dependencies; otherwise they are listed as warnings.
+        prefer: For packages that the target has with different content: see `parse_preferences`. The target is the
             first source, and the source the last one.
-        level: the migration level of copied bundles; None for that of the other bundles in the target.
+        level: The migration level of copied bundles; None for that of the other bundles in the target.
 
     Raises:
-        MergeConflict: the target has packages with different content, and no preference applies.
-        UnknownPackage, CatalogError: the source does not have a package or channel, or a preference is invalid.
-        InvalidCatalog: a package to copy is invalid.
+        MergeConflict: The target has packages with different content, and no preference applies.
+        UnknownPackage, CatalogError: The source does not have a package or channel, or a preference is invalid.
+        InvalidCatalog: A package to copy is invalid.
     """
     names = [{blob.package for blob in catalog.blobs if blob.package} for catalog in (target, source)]
     preferences = parse_preferences(prefer, [target.name, source.name], names)
@@ -248,9 +248,9 @@ class CopiedPackage:
     """A package that was named, or that is required, and what the copy does with it.
 
     Attributes:
-        package: its name.
-        action: what the copy does with it.
-        required_by: the requirements of other packages that it meets, none for a package that was named.
+        package: Its name.
+        action: What the copy does with it.
+        required_by: The requirements of other packages that it meets, none for a package that was named.
     """
 
     package: str

@@ -45,16 +45,16 @@ def filter_blobs(
     objects. Documents of other schemas stay with their package; those without a package always stay.
 
     Args:
-        blobs: a valid catalog.
-        filters: at least one.
-        default_channels: new default channels by package, for packages whose default channel is removed.
-        with_dependencies: also keep whole packages that provide what the retained bundles require.
-        permissive: ignore packages and channels that are not found, with a warning each, unless none is found.
+        blobs: A valid catalog.
+        filters: At least one.
+        default_channels: New default channels by package, for packages whose default channel is removed.
+        with_dependencies: Also keep whole packages that provide what the retained bundles require.
+        permissive: Ignore packages and channels that are not found, with a warning each, unless none is found.
 
     Raises:
-        UnknownPackage, CatalogError: a package or channel does not exist, a range matches no version, or a default
+        UnknownPackage, CatalogError: A package or channel does not exist, a range matches no version, or a default
             channel would be removed; several such errors are combined.
-        InvalidCatalog: a package to keep is invalid.
+        InvalidCatalog: A package to keep is invalid.
     """
     filters, ignored = _existing(blobs, filters) if permissive else (list(filters), ())
     required: list[RetainedBundle] = []
@@ -286,10 +286,10 @@ class FilteredPackage:
 
 
 def filter_package(package: Blobs, filters: Iterable[PackageFilter], default_channel: str = "") -> FilteredPackage:
-    """Filter a valid package; ``default_channel`` is its new default channel, "" for the current one.
+    """Filter a valid package; ``default_channel`` is its new default channel, or "" for the current one.
 
     Raises:
-        CatalogError: a channel does not exist, a range matches no version, or the default channel would be removed.
+        CatalogError: A channel does not exist, a range matches no version, or the default channel would be removed.
     """
     versions = _versions(package.bundles)
     selected = _select(package.channels, filters, versions)

@@ -29,7 +29,7 @@ class PackageFilter:
         """Parse a filter; ranges have the syntax of ``skipRange``.
 
         Raises:
-            CatalogError: the filter is invalid; the message has the position, from 1.
+            CatalogError: The filter is invalid; the message has the position, from 1.
         """
         named, at, version_range = text.partition("@")
         package, colon, rest = named.partition(":")

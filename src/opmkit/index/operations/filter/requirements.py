@@ -77,10 +77,10 @@ def unmet_requirements(
     """Return the requirements of the bundles in ``after`` that these do not meet, but bundles in ``before``.
 
     Args:
-        before: the bundles of another catalog.
-        after: the bundles of a catalog.
-        packages: the packages whose requirements are returned; None for all.
-        unprovided: also return requirements that neither catalog meets, without providers.
+        before: The bundles of another catalog.
+        after: The bundles of a catalog.
+        packages: The packages whose requirements are returned; None for all.
+        unprovided: Also return requirements that neither catalog meets, without providers.
     """
     remaining = list(after)
     old, new = _Providers(before), _Providers(remaining)

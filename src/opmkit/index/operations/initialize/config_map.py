@@ -41,8 +41,8 @@ def write_config_map_database(
     """Replace the file at ``path`` atomically by a database with the content of a ConfigMap.
 
     Raises:
-        CatalogError: see `load_config_map`; the file is unchanged.
-        DiskError: the file cannot be written.
+        CatalogError: See `load_config_map`; the file is unchanged.
+        DiskError: The file cannot be written.
     """
     with ScratchDirectory("opm-configmap-") as scratch:
         new = Path(scratch, "index.db")
@@ -63,7 +63,7 @@ def load_config_map(
     an invalid list ends the operation.
 
     Raises:
-        CatalogError: one or more errors.
+        CatalogError: One or more errors.
     """
     loader = Loader(database)
     definitions = _Definitions()

@@ -41,7 +41,7 @@ def initialize(database: IndexDatabase, directory: Path, *, permissive: bool = F
     lacks CRDs that it owns is a failure, but is stored.
 
     Raises:
-        CatalogError: one or more errors.
+        CatalogError: One or more errors.
     """
     if not directory.is_dir():
         missing = CatalogError(f"{directory}: not a directory", hint="pass the directory of the manifests")

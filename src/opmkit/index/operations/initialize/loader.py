@@ -62,7 +62,7 @@ class Loader:
         """Store a bundle.
 
         Raises:
-            CatalogError: the bundle cannot be stored; or it is stored, but lacks CRDs that it owns.
+            CatalogError: The bundle cannot be stored; or it is stored, but lacks CRDs that it owns.
         """
         if bundle.csv.substitutes_for:
             raise CatalogError(
@@ -88,7 +88,7 @@ class Loader:
         """Store a package; its bundles must be stored already.
 
         Raises:
-            GraphError: the package has no default channel, or a channel has an invalid graph.
+            GraphError: The package has no default channel, or a channel has an invalid graph.
         """
         try:
             replace_package(self.database, _graph(self.database, package))

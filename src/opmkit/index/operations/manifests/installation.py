@@ -36,14 +36,14 @@ class Installation:
     Creating an instance raises CatalogError for names that the cluster would reject.
 
     Attributes:
-        package: name of the package.
-        namespace: namespace of the Subscription.
-        channel: name of the channel, "" for the default channel.
-        starting_csv: name of the first bundle to install, "" for the head of the channel.
+        package: Name of the package.
+        namespace: Namespace of the Subscription.
+        channel: Name of the channel, or "" for the default channel.
+        starting_csv: Name of the first bundle to install, or "" for the head of the channel.
         approval: ``Automatic`` or ``Manual``.
-        targets: namespaces that the operator watches: all for an empty tuple; None for all, or for the own namespace
+        targets: Namespaces that the operator watches: all for an empty tuple; None for all, or for the own namespace
             if the operator does not support all.
-        existing: whether the namespace exists with its OperatorGroup.
+        existing: Whether the namespace exists with its OperatorGroup.
     """
 
     package: str
@@ -89,8 +89,8 @@ def resolve_in_database(installation: Installation, database: IndexDatabase) -> 
     """Set the channel and targets of an installation from an index database.
 
     Raises:
-        UnknownPackage: the package does not exist.
-        CatalogError: the channel or starting CSV does not exist, or the operator does not support the targets.
+        UnknownPackage: The package does not exist.
+        CatalogError: The channel or starting CSV does not exist, or the operator does not support the targets.
     """
 
     def install_modes(_: Package, bundle: str) -> Mapping[str, bool]:
@@ -103,8 +103,8 @@ def resolve_in_catalog(installation: Installation, blobs: Blobs) -> Installation
     """Set the channel and targets of an installation from a file-based catalog.
 
     Raises:
-        InvalidCatalog: the catalog is invalid.
-        CatalogError: see `resolve_in_database`.
+        InvalidCatalog: The catalog is invalid.
+        CatalogError: See `resolve_in_database`.
     """
 
     def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:

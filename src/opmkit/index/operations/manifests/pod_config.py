@@ -38,13 +38,13 @@ class PodConfig:
 
     Attributes:
         security_context: ``legacy`` or ``restricted``.
-        memory_target: memory that the server should use at most, as a quantity such as ``512Mi``.
-        catalog_directory: directory of the file-based catalog in the image, to be served by OLM's own opm.
-        cache_directory: directory of the cache in the image, only with a catalog directory.
-        node_selector: labels of the nodes.
+        memory_target: Memory that the server should use at most, as a quantity such as ``512Mi``.
+        catalog_directory: Directory of the file-based catalog in the image, to be served by OLM's own opm.
+        cache_directory: Directory of the cache in the image, only with a catalog directory.
+        node_selector: Labels of the nodes.
         tolerations: ``KEY[=VALUE][:EFFECT]`` texts.
-        priority_class: name of the PriorityClass.
-        fields: further fields of ``grpcPodConfig``, which the other attributes override.
+        priority_class: Name of the PriorityClass.
+        fields: Further fields of ``grpcPodConfig``, which the other attributes override.
     """
 
     security_context: str = ""
@@ -78,8 +78,8 @@ def read_pod_config(path: Path) -> dict[str, Any]:
     """Read fields of ``grpcPodConfig`` from a YAML or JSON file.
 
     Raises:
-        CatalogError: the file is invalid, or a field does not exist or has the wrong type.
-        DiskError: the file cannot be read.
+        CatalogError: The file is invalid, or a field does not exist or has the wrong type.
+        DiskError: The file cannot be read.
     """
     with disk_errors(path):
         content = Content.read(read_limited(path))

@@ -101,16 +101,16 @@ class CatalogSource:
     Creating an instance raises CatalogError for values that the cluster would reject or ignore.
 
     Attributes:
-        name: name of the CatalogSource, which is also that of a Service.
-        namespace: namespace of the CatalogSource.
-        image: image of the index; either this or ``address`` is set.
-        address: address of a running server.
-        display_name: name for users.
-        publisher: publisher for users.
-        poll_interval: interval at which OLM checks the tag for changes, as a Go duration such as ``30m``.
-        secrets: names of the pull secrets of the image.
-        pod: settings of the pod that OLM runs the image in.
-        priority: priority of the catalog among those that have the same package; 0 by default.
+        name: Name of the CatalogSource, which is also that of a Service.
+        namespace: Namespace of the CatalogSource.
+        image: Image of the index; either this or ``address`` is set.
+        address: Address of a running server.
+        display_name: Name for users.
+        publisher: Publisher for users.
+        poll_interval: Interval at which OLM checks the tag for changes, as a Go duration such as ``30m``.
+        secrets: Names of the pull secrets of the image.
+        pod: Settings of the pod that OLM runs the image in.
+        priority: Priority of the catalog among those that have the same package; 0 by default.
     """
 
     name: str

@@ -33,7 +33,7 @@ _Key: TypeAlias = "tuple[int, str, str]"
 
 @dataclass(frozen=True, slots=True)
 class MergeDifference:
-    """A part of a package that differs: its name, and its state on both sides, "" if it is too long to show."""
+    """A part of a package that differs: its name, and its state on both sides, or "" if it is too long to show."""
 
     subject: str
     left: str = ""

@@ -73,8 +73,8 @@ class MergeIndexes(CatalogChange):
         """Write the merged catalog to a directory that is empty or does not exist; with ``dry_run``, write nothing.
 
         Raises:
-            CatalogError: the directory is not empty, or the indexes cannot be merged.
-            ImageToolsError: an image cannot be read.
+            CatalogError: The directory is not empty, or the indexes cannot be merged.
+            ImageToolsError: An image cannot be read.
         """
         require_empty(directory)
         edit = self.apply_to_catalog(Blobs())
@@ -92,16 +92,16 @@ def merge_catalogs(
     copied from all catalogs, equal ones once. Only the packages that are copied must be valid.
 
     Args:
-        catalogs: the catalogs.
-        prefer: for packages with different content: names of catalogs, ``first`` or ``last``, optionally after
+        catalogs: The catalogs.
+        prefer: For packages with different content: names of catalogs, ``first`` or ``last``, optionally after
             ``PACKAGE=``; the first of these that has the package applies, those for the package before others.
-        owners: owners of packages. The version of the only owner is preferred to all others.
+        owners: Owners of packages. The version of the only owner is preferred to all others.
 
     Raises:
-        OwnershipViolation: a catalog has, or changes, a package that it does not own.
-        MergeConflict: a package has different content in several catalogs, and no preference applies.
-        CatalogError: a preferred catalog is not among ``catalogs``, or does not have the package.
-        InvalidCatalog: a package is invalid.
+        OwnershipViolation: A catalog has, or changes, a package that it does not own.
+        MergeConflict: A package has different content in several catalogs, and no preference applies.
+        CatalogError: A preferred catalog is not among ``catalogs``, or does not have the package.
+        InvalidCatalog: A package is invalid.
     """
     packages = [_packages(catalog.blobs) for catalog in catalogs]
     preferences = parse_preferences(prefer, [catalog.name for catalog in catalogs], packages)

@@ -47,7 +47,7 @@ class OwnershipViolation(CatalogError):
     """Sources have packages that they do not own; the message lists them.
 
     Attributes:
-        violations: ordered by package.
+        violations: Ordered by package.
     """
 
     def __init__(self, violations: Sequence[Violation]) -> None:
@@ -103,7 +103,7 @@ class Owners:
         """Return the packages of each source without those of others that it has unchanged.
 
         Raises:
-            OwnershipViolation: a listed source has a package that it does not own, and no other source has it with
+            OwnershipViolation: A listed source has a package that it does not own, and no other source has it with
                 equal content.
         """
         checked: list[dict[str, Blobs]] = []
@@ -146,8 +146,8 @@ def read_owners(path: Path) -> Owners:
     """Parse an owners file: a mapping from names of sources to lists of package names or shell patterns.
 
     Raises:
-        CatalogError: the file is invalid; the message has the line and column.
-        DiskError: the file cannot be read.
+        CatalogError: The file is invalid; the message has the line and column.
+        DiskError: The file cannot be read.
     """
     with disk_errors(path), path.open("rb") as file:
         content = Content.read(file.read(MAX_BYTES + 1))

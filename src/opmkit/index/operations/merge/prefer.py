@@ -35,12 +35,12 @@ def parse_preferences(
     """Parse ``SOURCE`` or ``PACKAGE=SOURCE``; return those for single packages first.
 
     Args:
-        texts: the preferences. A text that is the name of a source is one, even if it contains ``=``.
-        sources: the names of the sources.
-        packages: the packages of each source.
+        texts: The preferences. A text that is the name of a source is one, even if it contains ``=``.
+        sources: The names of the sources.
+        packages: The packages of each source.
 
     Raises:
-        CatalogError: a source or package does not exist, or the source does not have the package; several such errors
+        CatalogError: A source or package does not exist, or the source does not have the package; several such errors
             are combined.
     """
     preferences: list[Preference] = []

@@ -29,10 +29,10 @@ class PackageOrigin:
     """A package in the merged catalog.
 
     Attributes:
-        package: its name.
-        source: the source that it is copied from.
-        equal: other sources with equal content.
-        overruled: sources with different content, which is left out.
+        package: Its name.
+        source: The source that it is copied from.
+        equal: Other sources with equal content.
+        overruled: Sources with different content, which is left out.
     """
 
     package: str
@@ -103,7 +103,7 @@ class MergeConflict(CatalogError):
     """Packages have different content in several sources; the message lists each with what differs.
 
     Attributes:
-        conflicts: the conflicts, ordered by package.
+        conflicts: The conflicts, ordered by package.
     """
 
     def __init__(self, conflicts: Sequence[PackageConflict]) -> None:

@@ -62,8 +62,8 @@ def truncate_bundles(
     ends the operation.
 
     Raises:
-        CatalogError: no channel has an image, or a default channel would be removed; several errors are combined.
-        InvalidCatalog: a changed package is invalid by the rules of ``compat``.
+        CatalogError: No channel has an image, or a default channel would be removed; several errors are combined.
+        InvalidCatalog: A changed package is invalid by the rules of ``compat``.
     """
     by_image = _placed_bundles(blobs)
     if not by_image:

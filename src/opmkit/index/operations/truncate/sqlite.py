@@ -62,7 +62,7 @@ def truncate_bundles(
     ends the operation.
 
     Raises:
-        CatalogError: no channel has an image, or a default channel would be removed; several errors are combined.
+        CatalogError: No channel has an image, or a default channel would be removed; several errors are combined.
     """
     names_by_image = images_in_channels(database)
     if not names_by_image:
@@ -113,7 +113,7 @@ def _deprecated_packages(database: IndexDatabase, names: Collection[str]) -> lis
     As in operator-registry, a repeated default head repeats the package.
 
     Raises:
-        GraphError: another bundle heads a channel of such a package.
+        GraphError: Another bundle heads a channel of such a package.
     """
     defaults = default_heads(database)
     packages = [defaults[name] for name in names if name in defaults]

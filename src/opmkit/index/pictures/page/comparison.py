@@ -119,7 +119,7 @@ class PackageComparison:
             yield channel, layout, self.channels[channel.name].row_changes(layout, self.changed_bundles)
 
     def describe(self, difference: Difference) -> str:
-        """Return the change of the bundle of a difference as a short remark, "" if another difference has it."""
+        """Return the change of the bundle of a difference as a short remark, or "" if another difference has it."""
         kind, _, noun = difference.kind.value.partition("-")
         channel = self.channels.get(difference.channel)
         match noun:
@@ -214,7 +214,7 @@ def _old_images(before: Mapping[str, BundleBlob], after: Mapping[str, BundleBlob
 
 
 def _deprecations(before: PackageView | None, after: PackageView | None) -> Mapping[tuple[str, str], str]:
-    """Return the deprecations of the second catalog, and those of removed bundles and channels."""
+    """Return the deprecations of the second catalog, and of removed bundles and channels."""
     if before is None or after is None:
         view = before or after
         return view.deprecations if view else {}

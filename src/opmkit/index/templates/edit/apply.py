@@ -58,7 +58,7 @@ class PromoteOptions:
     """Options for promoting a bundle.
 
     Attributes:
-        source: The channel that has the bundle, "" for any.
+        source: The channel that has the bundle, or "" for any.
         targets: The channels to add it to.
         edges: Edges that differ from those in the source.
         create_channels: Whether to create channels that the package does not have.
@@ -78,9 +78,9 @@ def add(
     """Add a bundle to a template; ``render`` is called if other bundles must be known.
 
     Raises:
-        CatalogError: the options do not suit the template, or the template would become invalid.
-        UneditableText: with file and line, if the text cannot be edited.
-        ImageToolsError: other bundles must be known, and cannot be read.
+        CatalogError: The options do not suit the template, or the template would become invalid.
+        UneditableText: The text cannot be edited; the error names the file and the line.
+        ImageToolsError: Other bundles must be known, and cannot be read.
     """
     if template.type is TemplateType.SEMVER or _has_entry(template, bundle.name):
         bundle = bundle.with_listed_image(template.images())
@@ -174,8 +174,8 @@ def add_substitution(
         render: Renders the substitutes, to check the resulting catalog.
 
     Raises:
-        InvalidCatalog: the template would become invalid.
-        UneditableText: with file and line, if the text cannot be edited.
+        InvalidCatalog: The template would become invalid.
+        UneditableText: The text cannot be edited; the error names the file and the line.
     """
     if not base:
         hint = Hint("pass the bundle that it substitutes with {}", IndexSetting.BASE)
@@ -222,8 +222,8 @@ def add_bundle(
         default_channel: The default channel to set, "" to leave it as it is.
 
     Raises:
-        InvalidCatalog: with file and line, if the bundle conflicts with the template, or makes a channel invalid.
-        UneditableText: with file and line, if the text cannot be edited.
+        InvalidCatalog: The bundle conflicts with the template, or makes a channel invalid; it names file and line.
+        UneditableText: The text cannot be edited; the error names the file and the line.
     """
     editor = ChannelEditor(template, bundle.package, versions)
     editor.check_package(bundle)
@@ -253,7 +253,7 @@ def promote_bundle(
     Args:
         template: The template.
         bundle: The name of the bundle, or an image that the template lists.
-        source: The name of the channel with the edges to start from, "" for the only one that has the bundle.
+        source: The name of the channel with the edges to start from, or "" for the only one that has the bundle.
         targets: The names of the other channels.
         edges: Edges that differ from those of the source.
         versions: Versions of the bundles that the template lists.
@@ -261,7 +261,7 @@ def promote_bundle(
         default_channel: The default channel to set, "" to leave it as it is.
 
     Raises:
-        InvalidCatalog, UneditableText: see `add_bundle`.
+        InvalidCatalog, UneditableText: See `add_bundle`.
     """
     name = _bundle_name(template, bundle, versions)
     origin = _find_source(template, name, source, targets)

@@ -38,8 +38,8 @@ class TemplateBundle:
         version: Its version.
         image: The image that the template lists.
         blob: What it is rendered to.
-        digest: Returns the digest of the image in its registry, "" if it cannot be asked.
-        skip_range: The range in the annotation ``olm.skipRange``, "" if there is none.
+        digest: Returns the digest of the image in its registry, or "" if it cannot be asked.
+        skip_range: The range in the annotation ``olm.skipRange``, or "" if there is none.
     """
 
     name: str
@@ -150,7 +150,7 @@ class BundleVersions:
         return self._listed
 
     def image_of(self, name: str) -> str:
-        """Return the image of a bundle that the template lists, "" if it lists none with that name."""
+        """Return the image of a bundle that the template lists, or "" if it lists none with that name."""
         return next((image for image, bundle in self.listed().items() if bundle.name == name), "")
 
 
@@ -161,7 +161,7 @@ def name_version(name: str) -> VersionKey | None:
 
 
 def version_in_name(name: str) -> str:
-    """Return the version at the end of a name, "" if there is none.
+    """Return the version at the end of a name, or "" if there is none.
 
     >>> version_in_name("lagoon-operator.v0.1.0")
     '0.1.0'

@@ -63,7 +63,7 @@ class ChannelEditor:
         """Replace the image of a bundle that is in the template with another one, and return whether it has been.
 
         Raises:
-            InvalidCatalog: it has another image, and ``overwrite`` is not set.
+            InvalidCatalog: It has another image, and ``overwrite`` is not set.
         """
         blobs = self.template.blobs()
         if any(blob.image == bundle.image for blob in blobs.bundles):
@@ -91,7 +91,7 @@ class ChannelEditor:
         )
 
     def _image_of(self, name: str) -> str:
-        """Return the image of a bundle, "" if the template lists none; names in the template need not be read."""
+        """Return the image of a bundle, or "" if the template lists none; names in the template need not be read."""
         named = (blob.image for blob in self.template.blobs().bundles if blob.name == name)
         return next(named, "") or self._versions.image_of(name)
 

@@ -34,9 +34,9 @@ def deprecate(template: EditableTemplate, references: Sequence[tuple[str, str]],
         message: The message.
 
     Raises:
-        InvalidCatalog: with file and line, if a channel or bundle does not exist.
-        CatalogError: the template is of another type, or an object belongs to several packages.
-        UneditableText: with file and line, if the text cannot be edited.
+        InvalidCatalog: A channel or bundle does not exist; the error names the file and the line.
+        CatalogError: The template is of another type, or an object belongs to several packages.
+        UneditableText: The text cannot be edited; the error names the file and the line.
     """
     if template.type is TemplateType.SEMVER:
         raise CatalogError(

@@ -32,7 +32,7 @@ class EdgeOptions:
     """Edges that the user asks for; None and "" leave them to the versions of the bundles.
 
     Attributes:
-        replaces: The bundle that the new one replaces, "" for none.
+        replaces: The bundle that the new one replaces, or "" if there is none.
         skips: The bundles that the new one skips.
         skip_range: The range of versions that the new one skips.
         after: The bundle after which to insert the new one; entries that replace that bundle replace the new one.
@@ -75,7 +75,7 @@ def place_entry(
     or skips already is inserted at the position of its version, without changes to other entries.
 
     Raises:
-        PlacementError: a named bundle is not in the channel, the bundle is not the newest, its position is not given,
+        PlacementError: A named bundle is not in the channel, the bundle is not the newest, its position is not given,
             or it is in the channel with other edges.
     """
     present = next((entry for entry in entries if entry.name == name), None)

@@ -64,9 +64,9 @@ def plan_release(directory: Path, bundle: TemplateBundle, render: BundleRenderer
     """Return the templates of the release configuration in a bundle directory.
 
     Raises:
-        CatalogError: the directory has no release configuration.
-        InvalidCatalog: the configuration is invalid, or names a template that neither exists nor is in ``ci.yaml``.
-        DiskError: a file cannot be read.
+        CatalogError: The directory has no release configuration.
+        InvalidCatalog: The configuration is invalid, or names a template that neither exists nor is in ``ci.yaml``.
+        DiskError: A file cannot be read.
     """
     config = directory / RELEASE_CONFIG
     if not config.is_file():

@@ -45,8 +45,8 @@ def add_to_archetypes(
         overwrite: Whether to replace the images of bundles with the same name, in all lists.
 
     Raises:
-        InvalidCatalog: the template would become invalid.
-        UneditableText: with file and line, if the text cannot be edited.
+        InvalidCatalog: The template would become invalid.
+        UneditableText: The text cannot be edited; the error names the file and the line.
     """
     edited, changes = _replace_images(template, bundle, render) if overwrite else (template, [])
     if not names and overwrite and bundle.image in edited.images():
@@ -89,13 +89,13 @@ def promote_in_archetypes(
     Args:
         template: The template.
         bundle: An image of the template, or the name or version of its bundle.
-        source: The list that must have it, "" for any.
+        source: The list that must have it, or "" for any.
         targets: The other lists.
         versions: The bundles of the template.
         render: See `add_to_archetypes`.
 
     Raises:
-        CatalogError: the template does not have the bundle; see also `add_to_archetypes`.
+        CatalogError: The template does not have the bundle; see also `add_to_archetypes`.
     """
     origins = _archetypes(template, [source] if source else list(ARCHETYPES), IndexSetting.FROM_CHANNEL)
     listed = [image for archetype in origins for image in _images(template, archetype)]

@@ -60,8 +60,8 @@ class EditableTemplate:
         """Parse the content of a file.
 
         Raises:
-            InvalidCatalog: with file and line, for invalid syntax, types or fields.
-            UneditableText: if the file is not UTF-8.
+            InvalidCatalog: With file and line, for invalid syntax, types or fields.
+            UneditableText: The file is not UTF-8.
         """
         file = TemplateFile.read(io.BytesIO(raw), name)
         type_ = TemplateType.BASIC if file.schema in _CATALOG_SCHEMAS else template_type(file)

@@ -26,8 +26,8 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
         edit: Returns the new content of the files by name; those that it omits do not change.
 
     Raises:
-        CatalogError: the files keep changing.
-        DiskError: a file cannot be read or written.
+        CatalogError: The files keep changing.
+        DiskError: A file cannot be read or written.
     """
     for _ in range(MAX_ATTEMPTS):
         before = {name: read_template(path) for name, path in paths.items()}
@@ -42,8 +42,8 @@ def read_template(path: Path) -> bytes:
     """Return the content of a template, b"" if it does not exist.
 
     Raises:
-        LimitExceeded: the file is too large.
-        DiskError: the file cannot be read.
+        LimitExceeded: The file is too large.
+        DiskError: The file cannot be read.
     """
     with disk_errors(path):
         if not path.exists():

@@ -56,7 +56,7 @@ class CatalogPath:
         return bool(re.match(rf"{_FIELD.pattern}/{_FIELD.pattern}/", self.text))
 
     def path(self, catalog: str, package: str, file_format: FileFormat) -> Path:
-        """Return the path for a catalog, "" for the only one, and a package; the format is the default extension."""
+        """Return the path for a catalog, or "" for the only one, and a package; the format is the default extension."""
         names = {"Catalog": catalog, "Package": package}
         path = Path(_FIELD.sub(lambda match: names[match[1]], self.text).lstrip("/"))
         return path if path.suffix in _EXTENSIONS else path.with_name(f"{path.name}.{file_format}")

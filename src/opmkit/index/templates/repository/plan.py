@@ -66,10 +66,10 @@ class CatalogTarget:
     """A catalog file to write.
 
     Attributes:
-        catalog: The name of the catalog, "" for the only one.
+        catalog: The name of the catalog, or "" for the only one.
         level: The level to which bundles are migrated.
         location: The place that requests the catalog.
-        package: The name of the package in paths, "" for the package of the catalog.
+        package: The name of the package in paths, or "" for the package of the catalog.
         file: The path of the file, None for that of `PlanOptions`.
     """
 

@@ -68,11 +68,11 @@ class BundleObjects:
     """Objects and rules that OLM v1 creates for a bundle.
 
     Attributes:
-        managed: objects, sorted and each once.
-        cluster_rules: rules that it grants in all namespaces.
-        install_rules: rules that it grants in the namespace that it installs to.
-        target_rules: rules that it grants in the namespace that the operator watches, if it does not watch all.
-        bound_roles: objects for the existing Roles and ClusterRoles that it binds.
+        managed: Objects, sorted and each once.
+        cluster_rules: Rules that it grants in all namespaces.
+        install_rules: Rules that it grants in the namespace that it installs to.
+        target_rules: Rules that it grants in the namespace that the operator watches, if it does not watch all.
+        bound_roles: Objects for the existing Roles and ClusterRoles that it binds.
     """
 
     managed: tuple[ManagedObject, ...]

@@ -38,10 +38,10 @@ class ClusterCatalog:
     Creating an instance raises CatalogError for values that the cluster would reject.
 
     Attributes:
-        name: name of the ClusterCatalog.
-        image: image of a file-based catalog.
-        poll_interval: interval at which the tag is checked for changes, as a Go duration in whole minutes.
-        priority: priority among catalogs with the same package.
+        name: Name of the ClusterCatalog.
+        image: Image of a file-based catalog.
+        poll_interval: Interval at which the tag is checked for changes, as a Go duration in whole minutes.
+        priority: Priority among catalogs with the same package.
         availability: ``Available`` or ``Unavailable``; "" for the default.
     """
 

@@ -23,13 +23,13 @@ class ClusterExtension:
     Creating an instance raises CatalogError for values that the cluster would reject.
 
     Attributes:
-        package: name of the package.
-        namespace: namespace to install to.
-        catalog: name of the only ClusterCatalog to install from.
-        channels: channels to install from; all if empty.
-        version: version, or range of versions; "" for the latest version.
-        service_account: name of the ServiceAccount that OLM v1 up to 1.10 installs with; "" to omit it.
-        watch_namespace: namespace that the operator watches, "" for all.
+        package: Name of the package.
+        namespace: Namespace to install to.
+        catalog: Name of the only ClusterCatalog to install from.
+        channels: Channels to install from; all if empty.
+        version: Version, or range of versions; "" for the latest version.
+        service_account: Name of the ServiceAccount that OLM v1 up to 1.10 installs with; "" to omit it.
+        watch_namespace: Namespace that the operator watches, or "" for all.
     """
 
     package: str

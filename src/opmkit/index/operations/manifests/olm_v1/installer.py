@@ -42,9 +42,9 @@ def permission_manifests(extension: ClusterExtension, bundle: str, objects: Bund
     that the installer has.
 
     Args:
-        extension: the extension.
-        bundle: name of the bundle, for a description.
-        objects: the objects of the bundle.
+        extension: The extension.
+        bundle: Name of the bundle, for a description.
+        objects: The objects of the bundle.
     """
     by_scope: dict[bool, list[ManagedObject]] = {False: [], True: []}
     for managed in objects.managed:

@@ -27,10 +27,10 @@ class ResolvedExtension:
     """An extension with the namespace to watch, and the bundle to install.
 
     Attributes:
-        extension: the extension.
-        bundle: name of the bundle.
-        image: image of the bundle.
-        warnings: reasons why OLM may not install it.
+        extension: The extension.
+        bundle: Name of the bundle.
+        image: Image of the bundle.
+        warnings: Reasons why OLM may not install it.
     """
 
     extension: ClusterExtension
@@ -43,9 +43,9 @@ def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExte
     """Find the bundle to install: the highest version in the channels, and not deprecated if there is another one.
 
     Raises:
-        UnknownPackage: the package does not exist.
-        InvalidCatalog: the catalog is invalid.
-        CatalogError: a channel does not exist, no version matches, or the operator does not support the namespace to
+        UnknownPackage: The package does not exist.
+        InvalidCatalog: The catalog is invalid.
+        CatalogError: A channel does not exist, no version matches, or the operator does not support the namespace to
             watch.
     """
     catalog = Catalog.from_blobs(blobs)
