@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.errors import BundleError, InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.files import disk_errors, is_partial
@@ -14,6 +14,7 @@ from opmkit.core.hints import Hint
 from opmkit.documents import fields
 from opmkit.documents.document import MAX_BYTES, read_document
 from opmkit.documents.errors import DocumentError, InvalidDocument
+from opmkit.imagetools.store.layout_files import is_layout, layout_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 DIRECTORIES = ("manifests", "metadata")
 MAX_TOTAL_BYTES = 64 << 20
 """Maximum size of all files of a bundle; real bundles have a few megabytes."""
+
+
+def reject_layout(directory: Path, name: str) -> None:
+    """Raise NotABundle if a directory, which is called ``name`` in the error, is an OCI image layout."""
+    if not (directory / "manifests").is_dir() and is_layout(directory):
+        raise NotABundle(f"{name}: an OCI image layout, not a bundle directory", hint=layout_hint(name))
 
 
 def read_files(directory: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
-from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files
+from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files, reject_layout
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.manifest import ManifestCache
@@ -94,6 +94,7 @@ def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
         InvalidBundle: A file is too large.
         DiskError: A file cannot be read.
     """
+    reject_layout(path, name)
     if not (path / "manifests").is_dir():
         raise NotABundle(f"{name} has no manifests directory", hint="pass the directory that contains manifests/")
     return {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}

@@ -104,7 +104,7 @@ def path_or_image(text: str) -> Iterator[None]:
     try:
         yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
-        from opmkit.imagetools.store.layout import LAYOUT_FILE
+        from opmkit.imagetools.store.layout_files import LAYOUT_FILE
 
         if not _could_be_path(text):
             raise

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.build import bundle_build_spec
+from opmkit.bundle.directory import reject_layout
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.source import parse_location, path_or_image
@@ -45,6 +46,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
             tree = Path(temporary, "tree")
             tree.mkdir()
             if isinstance(location, Path):
+                reject_layout(location, reference)
                 spec = bundle_build_spec(location / "manifests", location / "metadata")
                 extract_tree(spec.build_on(Image.scratch(), Path(temporary)).layers, tree)
             else:

@@ -1,11 +1,14 @@
-"""``opm bundle validate`` on directories that are not laid out as a bundle."""
+"""Directories that are not laid out as a bundle or a catalog, among them those of OCI image layouts."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.kit.broken import BASE
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +56,39 @@ def test_case_of_fields_is_handled_as_in_go_opm(newcomer: InstalledOpm) -> None:
     (bundle,) = json.loads(done.stdout)["bundles"]
     errors = {(one["rule"], one["validator"]) for one in bundle["findings"] if one["severity"] == "error"}
     assert errors == {("CSV-REQUIRED-FIELD", "opm-content")}
+
+
+@pytest.fixture
+def layout(newcomer: InstalledOpm) -> InstalledOpm:
+    """Return a user with a bundle image in the layout ``images``."""
+    flags = ("-p", "lagoon-operator", "-c", "alpha", "-u", "bundle", "-t", "oci:images:1")
+    newcomer("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), *flags)
+    return newcomer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("bundle", "unpack", "./images", "--out", "files"), "bundle"),
+        (("bundle", "validate", "images"), "bundle"),
+        (("index", "add", "-b", "./images", "-i", "scratch", "-t", "oci:index:1"), "bundle"),
+        (("render", "./images"), "catalog"),
+        (("validate", "images"), "catalog"),
+        (("alpha", "list", "bundles", "./images"), "catalog"),
+        (("serve", "images"), "catalog"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_directory_of_an_image_layout_is_recognized(
+    layout: InstalledOpm, arguments: tuple[str, ...], kind: str
+) -> None:
+    done = layout.attempt(*arguments)
+    assert done.returncode == 1
+    assert f"images: an OCI image layout, not a {kind} directory" in done.stderr
+    assert "oci:images, or oci:images:TAG" in done.stderr.replace("./", "")
+
+
+def test_hint_for_an_image_layout_works(layout: InstalledOpm) -> None:
+    hint = layout.attempt("bundle", "unpack", "./images", "--out", "files").stderr.partition("hint: write ")[2]
+    layout("bundle", "unpack", hint.split(",")[0], "--out", "files")
+    assert (layout.directory / "files" / "manifests").is_dir()

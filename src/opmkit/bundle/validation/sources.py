@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.directory import is_package_directory
+from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
@@ -121,6 +121,7 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
 
 def _directories(path: Path, target: str) -> Iterator[Source]:
     """Yield a directory, and the directories of its versions if it holds package manifests or an operator."""
+    reject_layout(path, target)
     with disk_errors(path):
         operators = [(operator, bundle_directories(operator)) for operator in operator_directories(path)]
     for operator, versions in operators:

@@ -104,7 +104,7 @@ def _parse_registry_image(text: str) -> Reference:
     from opmkit.bundle.source import parse_location
     from opmkit.imagetools.errors import InvalidReference
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.store.layout import LAYOUT_FILE
+    from opmkit.imagetools.store.layout_files import LAYOUT_FILE
 
     location = parse_location(text)
     if isinstance(location, Reference):

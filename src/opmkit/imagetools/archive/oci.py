@@ -10,7 +10,8 @@ from opmkit.imagetools.copy import all_blobs, all_manifests
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, check_digest
-from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE, MAX_INDEX_SIZE, parse_index
+from opmkit.imagetools.store.layout import LAYOUT_CONTENT, MAX_INDEX_SIZE, parse_index
+from opmkit.imagetools.store.layout_files import INDEX_FILE, LAYOUT_FILE
 from opmkit.imagetools.store.reader import REF_NAME
 
 if TYPE_CHECKING:

@@ -22,14 +22,13 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
+from opmkit.imagetools.store.layout_files import INDEX_FILE, LAYOUT_FILE
 from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-LAYOUT_FILE = "oci-layout"
 LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
-INDEX_FILE = "index.json"
 MAX_INDEX_SIZE = 64 << 20
 """Bytes of the index of a layout, which has about 250 for an image; mirrors have tens of thousands of images."""
 MAX_INDEX_IMAGES = 1 << 18

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.core.files import disk_errors
+from opmkit.imagetools.store.layout_files import is_layout, layout_hint
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
@@ -31,10 +32,13 @@ def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
     of ``.gitignore`` and apply to everything below their directory.
 
     Raises:
-        InvalidCatalog: Directories are nested too deeply, or an ``.indexignore`` file is too large or invalid.
+        InvalidCatalog: The root is an OCI image layout, directories are nested too deeply, or an ``.indexignore`` file
+            is too large or invalid.
         DiskError: A file or directory can't be read.
     """
     with disk_errors(root):
+        if is_layout(root):
+            raise InvalidCatalog(f"{root}: an OCI image layout, not a catalog directory", hint=layout_hint(str(root)))
         resolved = root.resolve(strict=True)
         for name, path in _walk(root, "", ()):
             if not path.is_symlink() or (path.is_file() and path.resolve().is_relative_to(resolved)):

@@ -12,7 +12,8 @@ from opmkit.imagetools.archive.growing import GrowingArchive
 from opmkit.imagetools.archive.reader import TarArchive
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest
-from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE
+from opmkit.imagetools.store.layout import LAYOUT_CONTENT
+from opmkit.imagetools.store.layout_files import INDEX_FILE, LAYOUT_FILE
 from opmkit.imagetools.store.reader import REF_NAME, LayoutReader, read_manifest
 from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, CarriedContent, MirrorDescription
 
