@@ -160,3 +160,20 @@ def put_base(name: str, scratch: Path) -> None:
     reference = Reference.parse(name)
     image = small_image(scratch, {"bin/opm": b"a server"})
     copy_image(image, RegistryClient(RegistryOptions(plain_http=True)).repository(reference), reference.tag)
+
+
+@pytest.mark.parametrize("tool", ["podman", "buildah", "docker"])
+def test_unreachable_base_image_is_reported_as_the_default(
+    user: InstalledOpm, namespace: str, tool: str, request: pytest.FixtureRequest
+) -> None:
+    user = engine_user(user, tool, request)
+    source = add_directory(user)
+    new = ("index", "add", "-b", source, "--pull-tool", "none", "--build-tool", tool, "-t", f"{namespace}/catalog:1")
+    done = user.attempt(*new)
+    assert done.returncode == 1
+    assert "Error: default base image quay.io/operator-framework/opm:v1.73.0: " in done.stderr
+    assert "or choose another base image, or scratch, with --binary-image" in done.stderr
+    named = user.attempt(*new, "--binary-image", f"{namespace}/missing:1")
+    assert named.returncode == 1
+    assert "base image" not in named.stderr
+    user(*new, "--binary-image", "scratch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.core.progress import Progress
     from opmkit.imagetools.build_spec import BuildSpec
@@ -285,14 +286,23 @@ def _load_binary_image(tool: RegistryTool, plan: IndexPlan) -> Base:
     """Return the base that is to be used, by default the one of Go opm; raise ImageToolsError."""
     if plan.binary_image:
         return load_base(tool, plan.binary_image, plan.platforms)
-    try:
+    with _explain_base(_DEFAULT_BASE):
         return load_base(tool, DEFAULT_BINARY_IMAGE, plan.platforms)
+
+
+@contextmanager
+def _explain_base(origin: str) -> Iterator[None]:
+    """Mention in errors the origin of a base image that the user has not named, and that another one can be chosen."""
+    try:
+        yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
         hint = Hint("choose another base image, or scratch, with {}", IndexSetting.BINARY_IMAGE)
-        raise type(error)(f"default base image {error.message}", hint=Hint.any_of(error.hint, hint)) from error
+        raise type(error)(f"{origin} {error.message}", hint=Hint.any_of(error.hint, hint)) from error
 
 
 _log = logging.getLogger(__name__)
+_DEFAULT_BASE = "default base image"
+_RECORDED_BASE = "base image of the old index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +319,10 @@ class EngineBuild:
 
     def run(self, content: IndexContent, old: InspectedImage | None, progress: Progress) -> None:
         """Build an image with the content; ``old`` is the index image that it was extracted from."""
-        self.engine.build(content.build_spec(source_date_epoch()), self.base(old), self.references, progress=progress)
+        spec, base = content.build_spec(source_date_epoch()), self.base(old)
+        origin = _RECORDED_BASE if _recorded_base(old) else _DEFAULT_BASE
+        with nullcontext() if self.binary_image else _explain_base(origin):
+            self.engine.build(spec, base, self.references, progress=progress)
 
     def published(self) -> dict[ImageReference, str]:
         """Return the digest of each tag in its registry, or "" if it does not exist.
@@ -341,6 +354,10 @@ class EngineBuild:
 
     def base(self, old: InspectedImage | None) -> ImageReference | None:
         """Return the base of the image, None for an empty one; ``old`` is the old index image."""
-        recorded = old.annotations.get(BASE_NAME) if old else None
-        name = self.binary_image or recorded or DEFAULT_BINARY_IMAGE
+        name = self.binary_image or _recorded_base(old) or DEFAULT_BINARY_IMAGE
         return None if name == SCRATCH else parse_image_reference(name)
+
+
+def _recorded_base(old: InspectedImage | None) -> str:
+    """Return the name of the base that the old index image records, "" if there is none."""
+    return old.annotations.get(BASE_NAME, "") if old else ""
