@@ -171,7 +171,7 @@ def test_terminal_escapes_in_annotations(signer: Opm, image: str) -> None:
 
 
 def test_examples_of_the_documentation(registry: Registry, tmp_path: Path) -> None:
-    repository = RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, "me/catalog"))
+    repository = RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, "catalog"))
     put_image(repository, "1", b"x")
     script = console_script(FIXTURES.parent / "docs" / "signing.md")
     assert script.count("opm image") >= 5

@@ -44,7 +44,7 @@ BEFORE = {
     "docs/installation.md: /bin/initializer -o": _PACKAGE,
     "docs/installation.md: /bin/initializer --manifests": "rm bundles.db",
     "docs/installation.md: initializer": "rm bundles.db",
-    "docs/library.md: tar": "mkdir work; cp -r bundle work/bundle-0.1.0",
+    "docs/library.md: tar": "mkdir -p work/library; cp -r bundle work/library/bundle-0.1.0",
     "docs/operator-sdk.md: opm generate kustomize": _PROJECT,
     "docs/pre-commit.md: opm template render": _LOCKED,
     "docs/pre-commit.md: pre-commit install": "git init -q",
