@@ -168,6 +168,7 @@ def test_unreachable_base_image_is_reported_as_the_default(
 ) -> None:
     user = engine_user(user, tool, request)
     source = add_directory(user)
+    user.shell_out([tool, "rmi", "--force", "quay.io/operator-framework/opm:v1.73.0"])  # of other tests, if any
     new = ("index", "add", "-b", source, "--pull-tool", "none", "--build-tool", tool, "-t", f"{namespace}/catalog:1")
     done = user.attempt(*new)
     assert done.returncode == 1
