@@ -52,7 +52,7 @@ def test_parameters_are_documented_by_their_names(name: str) -> None:
 def test_results_are_public_dataclasses_with_to_dict(name: str) -> None:
     annotation = inspect.signature(getattr(opmkit.Opm, name)).return_annotation
     (result,) = set(re.findall(r"[A-Z]\w+", annotation)) or {""}
-    if result not in ("", "IndexSource", "Blobs"):
+    if result not in ("", "None", "IndexSource", "Blobs"):
         assert result in opmkit.__all__
         value = getattr(opmkit, result)
         assert dataclasses.is_dataclass(value)

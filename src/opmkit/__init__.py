@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from opmkit.api import Opm
+    from opmkit.api.graphs import ComparisonPage, Drawing
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.result import ValidationResult
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+    from opmkit.index.change import AppliedChange
     from opmkit.index.diff.differences import Difference, IndexComparison
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
     from opmkit.index.image.source import IndexSource
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
+    from opmkit.index.operations.deprecate import EditDeprecations
+    from opmkit.index.operations.filter.change import FilterPackages
     from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
+    from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddOptions",
+    "AppliedChange",
     "Attestation",
     "AttestedImage",
     "Blobs",
@@ -67,9 +73,13 @@ __all__ = [
     "CatalogError",
     "CatalogResult",
     "CertificateIdentity",
+    "ComparisonPage",
     "Difference",
     "DiskError",
     "DocumentError",
+    "Drawing",
+    "EditDeprecations",
+    "FilterPackages",
     "Finding",
     "ImageToolsError",
     "ImageTransfer",
@@ -78,6 +88,7 @@ __all__ = [
     "IndexPlan",
     "IndexRequirements",
     "IndexSource",
+    "IndexUpdate",
     "KeyPair",
     "KeylessSigner",
     "LimitExceeded",
@@ -115,6 +126,10 @@ __all__ = [
 # Modules are imported on first use: the command line needs few of them for most commands.
 _MODULES = {
     "opmkit.api": ("Opm",),
+    "opmkit.api.graphs": (
+        "ComparisonPage",
+        "Drawing",
+    ),
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": (
         "Finding",
@@ -140,6 +155,7 @@ _MODULES = {
         "RegistryClient",
         "RegistryOptions",
     ),
+    "opmkit.index.change": ("AppliedChange",),
     "opmkit.index.diff.differences": (
         "Difference",
         "IndexComparison",
@@ -168,6 +184,8 @@ _MODULES = {
         "AddOptions",
         "Placement",
     ),
+    "opmkit.index.operations.deprecate": ("EditDeprecations",),
+    "opmkit.index.operations.filter.change": ("FilterPackages",),
     "opmkit.index.operations.gate": ("IndexRequirements",),
     "opmkit.index.operations.prune": (
         "PrunePackages",
@@ -176,6 +194,7 @@ _MODULES = {
     "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
+    "opmkit.index.operations.update": ("IndexUpdate",),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
     "opmkit.index.templates.repository.result": (
         "RenderedCatalog",

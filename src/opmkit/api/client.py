@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from opmkit.api.bundles import BundleOperations
 from opmkit.api.contents import ContentOperations
+from opmkit.api.graphs import GraphOperations
 from opmkit.api.indexes import IndexOperations
 from opmkit.api.inspection import InspectionOperations
 from opmkit.api.mirroring import MirrorOperations
@@ -19,6 +20,7 @@ class Opm(
     IndexOperations,
     ContentOperations,
     InspectionOperations,
+    GraphOperations,
     MirrorOperations,
     SigningOperations,
     TemplateOperations,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
+from opmkit.api.signatures import index_verifier, verified_bundles
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from opmkit.core.progress import Progress
-    from opmkit.index.change import Change
+    from opmkit.index.change import AppliedChange, Change, DatabaseChange
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.add.options import AddOptions
+    from opmkit.index.operations.update import IndexUpdate
 
 
 class IndexOperations(Session):
@@ -40,9 +44,18 @@ class IndexOperations(Session):
         plan: IndexPlan,
         options: AddOptions | None = None,
         *,
+        require_signature: str = "",
         progress: Progress = NO_PROGRESS,
     ) -> BuiltIndex:
         """Pull bundle images, add them to an index, and publish the new index as ``plan`` says.
+
+        Args:
+            images: Bundle images and directories, or ``SOURCE=IMAGE``.
+            plan: The index to change, and the destination of the new one.
+            options: Options of adding bundles.
+            require_signature: File of a public key that must have signed the bundle images, or of a policy.json, which
+                applies to the index of the plan as well.
+            progress: Receiver of progress reports.
 
         Raises:
             IndexMoved: Another writer has moved the tag.
@@ -51,7 +64,29 @@ class IndexOperations(Session):
         from opmkit.index.operations.add.change import AddBundles
         from opmkit.index.operations.add.options import AddOptions
 
-        return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan, progress=progress)
+        verified = verified_bundles(images, require_signature, self._client)
+        change = AddBundles(self._tool, verified, options or AddOptions(), progress)
+        return self.change_index(change, self._verified(plan, require_signature), progress=progress)
+
+    def update_index(
+        self, update: IndexUpdate, plan: IndexPlan, *, require_signature: str = "", progress: Progress = NO_PROGRESS
+    ) -> BuiltIndex:
+        """Make several changes of an index at once, and publish the new index as ``plan`` says.
+
+        Args:
+            update: The changes.
+            plan: The index to change, and the destination of the new one.
+            require_signature: File of a public key or of a policy.json, as for `add_bundles`.
+            progress: Receiver of progress reports.
+
+        Raises:
+            IndexMoved: Another writer has moved the tag.
+            CatalogError, BundleError, ImageToolsError: Nothing was changed.
+        """
+        if update.add is not None:
+            update = replace(update, add=verified_bundles(update.add, require_signature, self._client))
+        change = update.change(self._tool, progress)
+        return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
     def build_index(self, plan: IndexPlan, *, progress: Progress = NO_PROGRESS) -> BuiltIndex:
         """Validate the index ``plan.from_index``, and publish it as ``plan`` says, otherwise unchanged.
@@ -61,9 +96,15 @@ class IndexOperations(Session):
             IndexMoved: Another writer has moved the tag.
             CatalogError, ImageToolsError: Nothing was changed.
         """
+        from opmkit.index.fbc.migrate import MigrationLevel
+        from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.require_valid import RequireValid
 
-        return self.change_index(RequireValid(plan.from_index or ""), plan, progress=progress)
+        name = plan.from_index or ""
+        source = IndexSource.find(lambda: self._tool, name, build_context=True)
+        if source.path:
+            source.check_readable()
+        return self.change_index(RequireValid(name, plan.level or MigrationLevel.NONE), plan, progress=progress)
 
     def change_index(self, change: Change, plan: IndexPlan, *, progress: Progress = NO_PROGRESS) -> BuiltIndex:
         """Change an index, and publish the new index as ``plan`` says, completely or not at all.
@@ -75,6 +116,71 @@ class IndexOperations(Session):
         from opmkit.index.image.build import build_index
 
         return build_index(self._tool, self._build_tool, plan, change, progress=progress)
+
+    def _verified(self, plan: IndexPlan, required: str) -> IndexPlan:
+        return replace(plan, verify=index_verifier(required, self._client)) if required else plan
+
+    def add_to_database(
+        self,
+        images: Sequence[str],
+        database: Path,
+        options: AddOptions | None = None,
+        *,
+        require_signature: str = "",
+        dry_run: bool = False,
+        progress: Progress = NO_PROGRESS,
+    ) -> AppliedChange:
+        """Pull bundle images, and add them to an index database, which is created if it does not exist.
+
+        Args:
+            images: Bundle images and directories, or ``SOURCE=IMAGE``.
+            database: The database file.
+            options: Options of adding bundles.
+            require_signature: File of a public key that must have signed the images, or of a policy.json.
+            dry_run: Change a copy, and return what would change.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError, BundleError, ImageToolsError: Nothing was changed.
+        """
+        from opmkit.index.change import change_database
+        from opmkit.index.operations.add.change import AddBundles
+        from opmkit.index.operations.add.options import AddOptions
+
+        verified = verified_bundles(images, require_signature, self._client)
+        change = AddBundles(self._tool, verified, options or AddOptions(), progress)
+        return change_database(database, change, dry_run=dry_run)
+
+    def change_database(self, change: DatabaseChange, database: Path, *, dry_run: bool = False) -> AppliedChange:
+        """Change an index database atomically; with ``dry_run``, change a copy.
+
+        Raises:
+            CatalogError: The file does not exist, is invalid, or the change failed. Nothing was changed.
+        """
+        from opmkit.index.change import change_database
+
+        return change_database(database, change, must_exist=True, dry_run=dry_run)
+
+    def export_packages(
+        self, index: str, directory: Path, packages: Sequence[str] = (), *, progress: Progress = NO_PROGRESS
+    ) -> None:
+        """Write packages of an index to a directory in the package manifest format.
+
+        Args:
+            index: Index image, catalog directory or database file.
+            directory: Directory to write to.
+            packages: Names of packages, by default all.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: The index cannot be read, or a package cannot be exported.
+            BundleError, ImageToolsError: A bundle cannot be read.
+        """
+        from opmkit.index.image.source import IndexSource
+        from opmkit.index.operations.export import export_index
+
+        source = IndexSource.find(lambda: self._tool, index, build_context=True)
+        export_index(source, directory, self._tool, packages, progress=progress)
 
     def render(self, references: Sequence[str]) -> Blobs:
         """Return bundles and indexes as one file-based catalog.

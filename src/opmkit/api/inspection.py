@@ -67,13 +67,12 @@ class InspectionOperations(Session):
             ImageToolsError: An image cannot be read.
             ValueError: A kind is unknown.
         """
-        from opmkit.index.diff.differences import IndexComparison, find_unknown_kind, select_differences
+        from opmkit.index.diff.differences import IndexComparison, find_unknown_kind
         from opmkit.index.operations.diff import compare_indexes
 
         if unknown := find_unknown_kind(fail_on):
             raise ValueError(unknown)
-        diff = compare_indexes(self._tool, before, after)
-        return IndexComparison(diff, tuple(fail_on), select_differences(diff, fail_on))
+        return IndexComparison.from_diff(compare_indexes(self._tool, before, after), fail_on)
 
     def list_images(
         self,

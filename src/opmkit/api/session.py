@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from opmkit.imagetools.registry.options import RegistryOptions
 
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CREATION = threading.RLock()
+
+
+class BuiltImages(NamedTuple):
+    """The place of images that were built but not pushed.
+
+    Attributes:
+        name: The tool that has them.
+        storage: A description of the place.
+    """
+
+    name: str
+    storage: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,12 @@ class Session:
     def _build_tool(self) -> RegistryTool | EngineTool:
         """The tool that builds images, see `_tool`."""
         return self._open_tool(self._build_tool_name, self.image_format)
+
+    @property
+    def built_images(self) -> BuiltImages:
+        """Where images are that were built but not pushed."""
+        tool = self._build_tool
+        return BuiltImages(tool.name, tool.storage)
 
     @property
     def _build_tool_name(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +10,13 @@ import typer
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_bytes
-from opmkit.cli.output.errors import UsageError
-from opmkit.cli.output.fbc import CompatOption, encode_mermaid
+from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
-from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from opmkit.index.fbc.blobs import Blob, Blobs
-    from opmkit.index.pictures.view import PackageView
+    from opmkit import Drawing
 
 
 def render_graph(
@@ -47,16 +42,14 @@ def render_graph(
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
-    from opmkit.index.pictures.filter import GraphFilter
-    from opmkit.index.pictures.mermaid import render_mermaid
-
     if not references:
         raise UsageError("requires at least 1 arg(s), only received 0", ctx.command_path)
-    blobs = _load_blobs(registry_flags, references)
-    graph_filter = GraphFilter(package_name, minimum_edge)
+    opm = registry_flags.opm()
     with waiting("Drawing graphs"):
-        graph = render_mermaid(blobs, graph_filter, compat=compat, v0_semantics=draw_v0_semantics)
-    print_bytes([encode_mermaid(graph)])
+        drawing = opm.draw_mermaid(
+            references, package_name, minimum_edge, compat=compat, v0_semantics=draw_v0_semantics
+        )
+    _print_drawing(drawing)
 
 
 class GraphFormat(StrEnum):
@@ -93,46 +86,15 @@ def graph(
 
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
-    from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.pictures.view import package_views
-
     if channel and not package:
         raise UsageError("--channel requires a package", "opm index graph")
-    blobs = _load_blobs(registry_flags, [reference])
+    opm = registry_flags.opm()
     with waiting(f"Drawing {reference}"):
-        packages = package_views(blobs, package, channel)
-        if package:
-            blobs = Blobs.from_blobs(blob for blob in blobs if blob.package == package)
-        drawing = _render(output, reference, blobs, packages)
-    print_bytes([drawing])
+        drawing = opm.draw_graph(reference, package, channel, form=output.value)
+    _print_drawing(drawing)
 
 
-def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
-    from opmkit.index.pictures.dot import render_dot
-    from opmkit.index.pictures.mermaid import render_mermaid
-    from opmkit.index.pictures.page.page import render_page
-    from opmkit.index.pictures.problems import package_problems
-    from opmkit.index.pictures.svg import render_svg
-
-    if output is GraphFormat.MERMAID:
-        channels = tuple(channel for package in packages for channel in package.channels)
-        return encode_mermaid(render_mermaid(replace(blobs, channels=channels)))
-    problems = package_problems(blobs, packages)
-    match output:
-        case GraphFormat.SVG:
-            return render_svg(packages, problems).encode()
-        case GraphFormat.DOT:
-            return render_dot(packages, problems).encode()
-    return render_page(title, packages, problems)
-
-
-def _load_blobs(registry_flags: RegistryFlags, references: list[str]) -> Blobs:
-    from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.image.source import IndexSource
-
-    tool = call_once(registry_flags.tool)
-    blobs: list[Blob] = []
-    for reference in references:
-        with waiting(f"Loading {reference}"):
-            blobs.extend(IndexSource.resolve(tool, reference).blobs())
-    return Blobs.from_blobs(blobs)
+def _print_drawing(drawing: Drawing) -> None:
+    for warning in drawing.warnings:
+        print_warning(warning)
+    print_bytes([drawing.text.encode()])

@@ -20,17 +20,16 @@ from opmkit.cli.flags.index import (
     PlacementFlags,
 )
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.require_signature import index_verifier, require_signatures
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
-from opmkit.cli.output.index import build_and_print, fatal_if_not_removed, print_built
+from opmkit.cli.output.index import change_and_print, fatal_if_not_removed, print_built
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
-    from opmkit.index.change import Change
+    from opmkit import AddOptions, IndexUpdate
 
 Bundles = Annotated[
     list[str] | None,
@@ -71,21 +70,16 @@ def add(
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon-operator.v0.1.0
     """
-    from opmkit.index.image.build import build_index
-    from opmkit.index.operations.add.change import AddBundles
-
     hint = "pass bundle images, or run 'opm index build' to build the image of an index as it is"
     require_flags(ctx, "bundles", hint=hint)
     placement = placement_flags.placement(ctx, bundles or [])
-    tools = tool_flags.open(registry_flags, ctx.command_path)
-    verified = require_signatures(bundles or [], add_flags.require_signature, registry_flags)
+    opm = tool_flags.opm(registry_flags, ctx.command_path)
+    options = add_flags.options(placement, target_flags.level)
+    plan = target_flags.plan(from_index, output_flags)
+    signature = add_flags.require_signature
     with progress("Adding bundles") as bars:
-        options = add_flags.options(placement, target_flags.level)
-        change = AddBundles(tools.pull, verified, options, bars)
-        verify = index_verifier(add_flags.require_signature, registry_flags)
-        plan = target_flags.plan(from_index, output_flags, verify=verify)
-        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    print_built(built, output_flags, tools.build, push=target_flags.push)
+        built = opm.add_bundles(bundles or [], plan, options, require_signature=signature, progress=bars)
+    print_built(built, output_flags, opm, push=plan.push)
 
 
 def rm(
@@ -105,13 +99,13 @@ def rm(
 
     [bold]Example:[/] opm index rm --operators lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.operations.remove import RemovePackages
+    from opmkit import RemovePackages
 
     require_flags(ctx, "from-index", "operators")
-    tools = tool_flags.open(registry_flags, ctx.command_path)
+    opm = tool_flags.opm(registry_flags, ctx.command_path)
     change = RemovePackages(operators or [], permissive=permissive)
     with fatal_if_not_removed(output_flags):
-        build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
+        change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
 
 
 def prune(
@@ -129,12 +123,12 @@ def prune(
 
     [bold]Example:[/] opm index prune --packages lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
     """
-    from opmkit.index.operations.prune import PrunePackages
+    from opmkit import PrunePackages
 
     require_flags(ctx, "from-index", "packages")
-    tools = tool_flags.open(registry_flags)
+    opm = tool_flags.opm(registry_flags)
     change = PrunePackages(packages or [], permissive=permissive)
-    build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
 
 
 def prune_stranded(
@@ -150,11 +144,11 @@ def prune_stranded(
 
     [bold]Example:[/] opm index prune-stranded -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.operations.prune import PruneStranded
+    from opmkit import PruneStranded
 
     require_flags(ctx, "from-index")
-    tools = tool_flags.open(registry_flags)
-    build_and_print(tools, target_flags.plan(from_index, output_flags), PruneStranded(), output_flags)
+    opm = tool_flags.opm(registry_flags)
+    change_and_print(opm, PruneStranded(), target_flags.plan(from_index, output_flags), output_flags)
 
 
 def deprecatetruncate(
@@ -173,12 +167,12 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.1.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
-    from opmkit.index.operations.truncate.change import TruncateBundles
+    from opmkit import TruncateBundles
 
     require_flags(ctx, "bundles")
-    tools = tool_flags.open(registry_flags, ctx.command_path)
+    opm = tool_flags.opm(registry_flags, ctx.command_path)
     change = TruncateBundles(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,23 +191,18 @@ class UpdateFlags:
         list[str] | None, typer.Option("--deprecate", metavar="IMAGE,...", help="Bundle images to deprecate")
     ] = None
 
-    def changes(
-        self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
-    ) -> Sequence[Change]:
-        """Return the changes for the given flags in the order in which they are applied."""
-        from opmkit.index.operations.prune import PrunePackages
-        from opmkit.index.operations.remove import RemovePackages
-        from opmkit.index.operations.truncate.change import TruncateBundles
+    def update(self, given: Collection[str], options: AddOptions, *, allow_package_removal: bool) -> IndexUpdate:
+        """Return the update for the given flags."""
+        from opmkit import IndexUpdate
 
-        changes = {
-            "rm": RemovePackages(self.rm or [], permissive=permissive),
-            "prune-to": PrunePackages(self.prune_to or [], permissive=permissive),
-            "add": add,
-            "deprecate": TruncateBundles(
-                self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
-            ),
-        }
-        return [change for flag, change in changes.items() if flag in given_flags(ctx)]
+        return IndexUpdate(
+            remove=(self.rm or []) if "rm" in given else None,
+            keep=(self.prune_to or []) if "prune-to" in given else None,
+            add=(self.add or []) if "add" in given else None,
+            deprecate=(self.deprecate or []) if "deprecate" in given else None,
+            options=options,
+            allow_package_removal=allow_package_removal,
+        )
 
 
 def update(
@@ -241,26 +230,17 @@ def update(
 
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
-    from opmkit.index.change import ChangeSequence
-    from opmkit.index.image.build import build_index
-    from opmkit.index.operations.add.change import AddBundles
-
     placement = placement_flags.placement(ctx, update_flags.add or [])
-    tools = tool_flags.open(registry_flags, ctx.command_path)
-    images = require_signatures(update_flags.add or [], add_flags.require_signature, registry_flags)
+    opm = tool_flags.opm(registry_flags, ctx.command_path)
+    options = add_flags.options(placement, target_flags.level)
+    index_update = update_flags.update(given_flags(ctx), options, allow_package_removal=allow_package_removal)
+    if index_update.is_empty:
+        raise UsageError("no changes: pass --add, --rm, --prune-to or --deprecate", ctx.command_path)
+    plan = target_flags.plan(from_index, output_flags, tuple(also_tag or ()))
+    signature = add_flags.require_signature
     with progress("Changing the index") as bars:
-        changes = update_flags.changes(
-            ctx,
-            AddBundles(tools.pull, images, add_flags.options(placement, target_flags.level), bars),
-            permissive=add_flags.permissive,
-            allow_package_removal=allow_package_removal,
-        )
-        if not changes:
-            raise UsageError("no changes: pass --add, --rm, --prune-to or --deprecate", ctx.command_path)
-        verify = index_verifier(add_flags.require_signature, registry_flags)
-        plan = target_flags.plan(from_index, output_flags, tuple(also_tag or ()), verify)
-        built = build_index(tools.pull, tools.build, plan, ChangeSequence(changes), progress=bars)
-    print_built(built, output_flags, tools.build, push=target_flags.push)
+        built = opm.update_index(index_update, plan, require_signature=signature, progress=bars)
+    print_built(built, output_flags, opm, push=plan.push)
 
 
 def export(
@@ -280,20 +260,9 @@ def export(
 
     [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
     """
-    from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
-
     require_flags(ctx, "index")
     if package and xpackage:
         raise conflicting_flags("--package", "--xpackage", ctx.command_path)
-    tool = registry_flags.tool_named(container_tool)
-    names = package or xpackage or []
-    source = IndexSource.find(lambda: tool, index, build_context=True)
-    with progress(f"Exporting {index}") as bars, source.open() as content:
-        if isinstance(content, DatabaseContent):
-            with content.open() as database:
-                packages = list(packages_in_database(database, names))
-        else:
-            packages = list(packages_in_catalog(content.blobs(), names))
-        export_packages(packages, download_folder, tool, progress=bars)
+    opm = registry_flags.opm(container_tool)
+    with progress(f"Exporting {index}") as bars:
+        opm.export_packages(index, download_folder, package or xpackage or [], progress=bars)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,8 @@ from opmkit.cli.flags.index import INDEX_HELP, AlsoTag
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import CATALOG_PANEL, NamedTargetFlags, OutputFlags
 from opmkit.cli.output.errors import UsageError
-from opmkit.cli.output.index import build_and_print
-from opmkit.cli.progress.command import waiting
-
-if TYPE_CHECKING:
-    from opmkit.index.image.source import IndexSource
+from opmkit.cli.output.index import print_built
+from opmkit.cli.progress.command import progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +56,10 @@ def build(
 
       opm index build quay.io/me/database:1 --to-fbc --tag quay.io/me/catalog:1 --push
     """
-    from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.image.build import DEFAULT_TAG
-    from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.require_valid import RequireValid
-
     if not (target_flags.tag or target_flags.generate or output_flags.dry_run):
         raise UsageError("no result: pass --tag, --generate or --dry-run", ctx.command_path)
-    tools = tool_flags.open(registry_flags)
-    source = IndexSource.find(lambda: tools.pull, catalog, build_context=True)
-    if source.path:
-        with waiting(f"Loading {catalog}"):
-            check_index(source)
-    named = replace(target_flags, tag=target_flags.tag or DEFAULT_TAG)
-    plan = named.plan(catalog, output_flags, tuple(also_tag or ()))
-    change = RequireValid(catalog, target_flags.level or MigrationLevel.NONE)
-    build_and_print(tools, plan, change, output_flags)
-
-
-def check_index(source: IndexSource) -> None:
-    """Raise CatalogError, with the name that the user gave, if a path is neither a catalog directory nor a database."""
-    from opmkit.index.image.content import DatabaseContent
-
-    with source.open() as content:
-        if isinstance(content, DatabaseContent):
-            with content.open():
-                pass
+    opm = tool_flags.opm(registry_flags)
+    plan = target_flags.plan_with_default_tag(catalog, output_flags, tuple(also_tag or ()))
+    with progress("Changing the index") as bars:
+        built = opm.build_index(plan, progress=bars)
+    print_built(built, output_flags, opm, push=plan.push)

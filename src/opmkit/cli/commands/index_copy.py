@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -65,31 +64,21 @@ def copy(
 
       opm index copy lagoon-operator --from quay.io/me/test:1 --to ./catalog --prefer last --dry-run
     """
-    from opmkit.index.image.build import BuiltIndex, build_index
-    from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.copy.copy import NEW_TARGET, CopyPackages
-    from opmkit.index.operations.filter.package_filter import PackageFilter
-
     require_flags(ctx, "from")
     in_place = to is not None and Path(to).exists()
     optional = in_place or output_flags.dry_run
     rebase_hint = "" if to else "pass the index behind the tag with --to"
     check_result(ctx, target_flags, output_dir, optional=optional, rebase_hint=rebase_hint)
-    tools = tool_flags.open(registry_flags)
-    change = CopyPackages(
-        IndexSource.find(lambda: tools.pull, from_ or "", build_context=True),
-        to or NEW_TARGET,
-        list(map(PackageFilter.parse, packages)),
-        not no_dependencies,
-        prefer or [],
-        target_flags.level,
-    )
+    opm = tool_flags.opm(registry_flags)
     plan = target_flags.plan(to, output_flags)
-    if to is None:
-        plan = replace(plan, to_catalog=True)
     with progress("Copying packages") as bars:
-        if output_dir:
-            built = BuiltIndex((), "", change.write(tools.pull, to, output_dir, dry_run=output_flags.dry_run))
-        else:
-            built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    print_built(built, output_flags, tools.build, push=plan.push)
+        built = opm.copy_packages(
+            packages,
+            from_ or "",
+            plan,
+            dependencies=not no_dependencies,
+            prefer=prefer or [],
+            output=output_dir,
+            progress=bars,
+        )
+    print_built(built, output_flags, opm, push=plan.push)

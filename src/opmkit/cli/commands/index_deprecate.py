@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,13 +11,8 @@ from opmkit.cli.flags.index import FromIndex
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError
-from opmkit.cli.output.index import build_and_print
+from opmkit.cli.output.index import change_and_print
 from opmkit.cli.parser.go_commands import given_flags, require_flags
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from opmkit.index.operations.deprecate import DeprecationEdit
 
 
 def deprecate(
@@ -53,21 +48,11 @@ def deprecate(
 
       opm index deprecate --package lagoon-operator --undo -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --push
     """
-    from opmkit.index.operations.deprecate import EditDeprecations
+    from opmkit import EditDeprecations
 
     require_flags(ctx, "from-index", "package")
     if ("message" in given_flags(ctx)) == undo or bool(message) == undo:
         raise UsageError("pass either --message or --undo", ctx.command_path)
-    change = EditDeprecations(list(_deprecation_edits(package, channel or [], bundle or [], message)))
-    build_and_print(tool_flags.open(registry_flags), target_flags.plan(from_index, output_flags), change, output_flags)
-
-
-def _deprecation_edits(
-    package: str, channels: list[str], bundles: list[str], message: str
-) -> Iterator[DeprecationEdit]:
-    from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Deprecation
-    from opmkit.index.operations.deprecate import DeprecationEdit
-
-    named = [(CHANNEL, name) for name in channels] + [(BUNDLE, name) for name in bundles]
-    for schema, name in named or [(PACKAGE, "")]:
-        yield DeprecationEdit(package, Deprecation(schema, name, message))
+    change = EditDeprecations.of_package(package, message, channels=channel or [], bundles=bundle or [])
+    opm = tool_flags.opm(registry_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)

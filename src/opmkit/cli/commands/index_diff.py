@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.index import INDEX_HELP, check_kinds
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
-from opmkit.cli.output.errors import UsageError, print_to_stderr
+from opmkit.cli.output.errors import print_to_stderr
 from opmkit.cli.progress.command import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.tools.tool import ContainerTool
-    from opmkit.index.diff.differences import Difference
-    from opmkit.index.diff.model import IndexDiff
+    from opmkit import Difference
 
 
 class DiffFormat(StrEnum):
@@ -69,22 +67,20 @@ def diff(
 
       opm index diff quay.io/me/catalog:1 ./catalog --fail-on removed,changed-bundle
     """
-    from opmkit.index.diff.differences import find_unknown_kind, select_differences
     from opmkit.index.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown
-    from opmkit.index.operations.diff import compare_indexes
 
     kinds = list(filter(None, fail_on or ()))
-    if unknown := find_unknown_kind(kinds):
-        raise UsageError(f"invalid value of --fail-on: {unknown}", ctx.command_path)
-    tool = registry_flags.tool_named(container_tool)
+    check_kinds(kinds, ctx.command_path)
+    opm = registry_flags.opm(container_tool)
     with waiting("Comparing indexes"):
         if output is DiffFormat.HTML:
-            page, difference = _render_page(tool, before, after)
+            page = opm.draw_comparison(before, after, fail_on=kinds)
+            comparison = page.comparison
         else:
-            page, difference = b"", compare_indexes(tool, before, after)
-    if page:
-        print_bytes([page])
-    failures = select_differences(difference, kinds)
+            comparison = opm.compare_indexes(before, after, fail_on=kinds)
+    difference, failures = comparison.diff, comparison.failures
+    if output is DiffFormat.HTML:
+        print_bytes([page.text.encode()])
     if output is DiffFormat.JSON:
         fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
         gate = {"passed": not failures, "fail_on": kinds, "failures": failures} if kinds else {}
@@ -99,29 +95,6 @@ def diff(
         _print_failures(failures, kinds)
     if failures:
         ctx.exit(1)
-
-
-def _render_page(tool: ContainerTool, before: str, after: str) -> tuple[bytes, IndexDiff]:
-    """Return the page of the update graphs, and the differences; databases are converted to file-based catalogs."""
-    from opmkit.index.diff.fbc import diff_blobs
-    from opmkit.index.image.source import INDEXES, IndexSource
-    from opmkit.index.pictures.page.comparison import compare_catalogs
-    from opmkit.index.pictures.page.page import render_comparison
-    from opmkit.index.pictures.problems import package_problems
-    from opmkit.index.pictures.view import package_views
-
-    sources = [IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after)]
-    for source in sources:
-        source.require(INDEXES)
-    old, new = (source.blobs() for source in sources)
-    difference = diff_blobs(old, new)
-    comparisons = compare_catalogs(old, new, difference)
-    names = {comparison.package.name for comparison in comparisons}
-    views = package_views(new)
-    shown = [view for view in views if view.name in names]
-    total = len({view.name for view in (*views, *package_views(old))})
-    summary = f"{len(names)} of {format_count(total, 'package')} changed from {before} to {after}."
-    return render_comparison(f"{before} → {after}", summary, comparisons, package_problems(new, shown)), difference
 
 
 def _print_failures(failures: Sequence[Difference], kinds: Sequence[str]) -> None:

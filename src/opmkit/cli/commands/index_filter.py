@@ -10,7 +10,7 @@ from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.index import DefaultChannels, FromIndex, Permissive, parse_default_channels
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
-from opmkit.cli.output.index import build_and_print
+from opmkit.cli.output.index import change_and_print
 from opmkit.cli.parser.go_commands import require_flags
 
 
@@ -45,15 +45,14 @@ def filter_index(
 
       opm index filter lagoon-operator:alpha --default-channel lagoon-operator=alpha -f index.db --to-fbc -t me/small:1
     """
-    from opmkit.index.operations.filter.change import FilterPackages
-    from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit import FilterPackages
 
     require_flags(ctx, "from-index")
-    defaults = dict(parse_default_channels(default_channel or [], ctx.command_path))
-    change = FilterPackages(
-        list(map(PackageFilter.parse, filters)),
-        default_channels=defaults,
+    change = FilterPackages.parse(
+        filters,
+        default_channels=dict(parse_default_channels(default_channel or [], ctx.command_path)),
         with_dependencies=with_dependencies,
         permissive=permissive,
     )
-    build_and_print(tool_flags.open(registry_flags), target_flags.plan(from_index, output_flags), change, output_flags)
+    opm = tool_flags.opm(registry_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)

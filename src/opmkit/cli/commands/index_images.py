@@ -64,17 +64,9 @@ def images(
 
       opm index images quay.io/me/lagoon-bundle:1 --recursive --only bundle
     """
-    from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.filter.package_filter import PackageFilter
-    from opmkit.index.operations.related_images import follow_bundles, group_by_image, index_images
-
-    parsed = list(map(PackageFilter.parse, filters or []))
-    tool = registry_flags.tool_named(container_tool)
-    source = IndexSource.find(lambda: tool, index, build_context=True)
+    opm = registry_flags.opm(container_tool)
     with progress(f"Loading {index}") as bars:
-        found = index_images(source, parsed)
-        uses = follow_bundles(tool, found, progress=bars) if recursive else found
-        listed = group_by_image(use for use in uses if only in (ImageSelection.ALL, use.kind.value))
+        listed = opm.list_images(index, filters or [], only=only.value, recursive=recursive, progress=bars)
     if output is ImageListFormat.NAME:
         for used in listed:
             print_line(used.image)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -75,26 +74,15 @@ def merge(
 
       opm index merge quay.io/me/catalog:1 teams/* --owners owners.yaml --tag quay.io/me/catalog:2 --push
     """
-    from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.image.build import BuiltIndex, build_index
-    from opmkit.index.operations.merge.merge import MergeIndexes
-    from opmkit.index.operations.merge.owners import read_owners
-
     if len(indexes) < 2:
         hint = "run 'opm index build' to build an image from one index"
         raise UsageError("at least two indexes are required", ctx.command_path, hint=hint)
     check_result(ctx, target_flags, output_dir, optional=output_flags.dry_run, rebase_hint=_REBASE_HINT)
-    plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
-    tools = tool_flags.open(registry_flags)
+    plan = target_flags.plan(None, output_flags)
+    opm = tool_flags.opm(registry_flags)
     with progress("Merging indexes") as bars:
-        level = target_flags.level or MigrationLevel.NONE
-        owned = read_owners(owners) if owners else None
-        change = MergeIndexes(tools.pull, indexes, bars, prefer or [], level, owned)
-        if output_dir:
-            built = BuiltIndex((), "", change.write(output_dir, dry_run=output_flags.dry_run))
-        else:
-            built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    print_built(built, output_flags, tools.build, push=plan.push)
+        built = opm.merge_indexes(indexes, plan, prefer=prefer or [], owners=owners, output=output_dir, progress=bars)
+    print_built(built, output_flags, opm, push=plan.push)
 
 
 def check_result(

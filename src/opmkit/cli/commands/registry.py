@@ -13,7 +13,6 @@ from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.require_signature import require_signatures
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
@@ -21,7 +20,7 @@ from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
-    from opmkit.index.change import AppliedChange, Change
+    from opmkit.index.change import AppliedChange, DatabaseChange
 
 DEFAULT_DATABASE = Path("bundles.db")
 
@@ -45,13 +44,16 @@ def add(
 
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
-    from opmkit.index.operations.add.change import AddBundles
-
-    tool = registry_flags.tool_named(container_tool)
-    verified = require_signatures(bundle_images or [], add_flags.require_signature, registry_flags)
-    with progress("Adding bundles") as bars:
-        change = AddBundles(tool, verified, add_flags.options(), bars)
-        result = _apply(change, database, output_flags, must_exist=False)
+    opm = registry_flags.opm(container_tool)
+    with progress("Adding bundles") as bars, waiting(f"Changing {database}"):
+        result = opm.add_to_database(
+            bundle_images or [],
+            database,
+            add_flags.options(),
+            require_signature=add_flags.require_signature,
+            dry_run=output_flags.dry_run,
+            progress=bars,
+        )
     print_database_change(result, output_flags)
 
 
@@ -70,7 +72,7 @@ def rm(
 
     [bold]Example:[/] opm registry rm --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.remove import RemovePackages
+    from opmkit import RemovePackages
 
     require_flags(ctx, "packages")
     with fatal_if_not_removed(output_flags):
@@ -91,7 +93,7 @@ def prune(
 
     [bold]Example:[/] opm registry prune --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.prune import PrunePackages
+    from opmkit import PrunePackages
 
     require_flags(ctx, "packages")
     change = PrunePackages(packages or [], permissive=permissive)
@@ -105,7 +107,7 @@ def prune_stranded(
 
     [bold]Example:[/] opm registry prune-stranded --database index.db
     """
-    from opmkit.index.operations.prune import PruneStranded
+    from opmkit import PruneStranded
 
     print_database_change(_apply(PruneStranded(), database, output_flags), output_flags)
 
@@ -123,7 +125,7 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.1.0
     """
-    from opmkit.index.operations.truncate.change import TruncateBundles
+    from opmkit import TruncateBundles
 
     change = TruncateBundles(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
     print_database_change(_apply(change, database, output_flags), output_flags)
@@ -161,12 +163,12 @@ def serve(
         serve_database(path, settings, migrate=not skip_migrate, name=index, loading=loading)
 
 
-def _apply(change: Change, path: Path, output_flags: OutputFlags, *, must_exist: bool = True) -> AppliedChange:
+def _apply(change: DatabaseChange, path: Path, output_flags: OutputFlags) -> AppliedChange:
     """Apply a change to the database at ``path``, or to a copy for a dry run."""
-    from opmkit.index.change import change_database
+    from opmkit import Opm
 
     with waiting(f"Changing {path}"):
-        return change_database(path, change, must_exist=must_exist, dry_run=output_flags.dry_run)
+        return Opm().change_database(change, path, dry_run=output_flags.dry_run)
 
 
 @contextmanager

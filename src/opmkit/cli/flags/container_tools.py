@@ -13,9 +13,6 @@ from opmkit.imagetools.image_format import ImageFormat
 if TYPE_CHECKING:
     from opmkit.api import Opm
     from opmkit.cli.flags.registry import RegistryFlags
-    from opmkit.imagetools.tools.engine import EngineTool
-    from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.imagetools.tools.tool import ContainerTool
 
 TOOLS = "none, docker, podman or buildah"
 PULL_TOOL_HELP = f"Tool to pull images: {TOOLS}"
@@ -40,14 +37,6 @@ FormatOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerTools:
-    """Tools that pull and build the images of one run."""
-
-    pull: ContainerTool
-    build: RegistryTool | EngineTool
-
-
-@dataclass(frozen=True, slots=True)
 class ToolFlags:
     """Flags of commands that pull and build with the same tool."""
 
@@ -62,11 +51,6 @@ class ToolFlags:
         ),
     ] = "none"
     image_format: FormatOption = None
-
-    def open(self, registry_flags: RegistryFlags) -> ContainerTools:
-        """Return the tool; raises ImageToolsError if it is unknown or does not support other flags."""
-        tool = registry_flags.tool_named(self.container_tool, self.image_format)
-        return ContainerTools(tool, tool)
 
     def opm(self, registry_flags: RegistryFlags) -> Opm:
         """Return the operations with the chosen tool."""
@@ -95,24 +79,6 @@ class SeparateToolFlags:
         str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
     ] = None
     image_format: FormatOption = None
-
-    def open(self, registry_flags: RegistryFlags, command: str) -> ContainerTools:
-        """Return the tools.
-
-        Args:
-            registry_flags: how the tools access registries.
-            command: path of the command, for errors.
-
-        Raises:
-            UsageError: the flags conflict.
-            ImageToolsError: a tool is unknown or does not support other flags.
-        """
-        if self.container_tool and (self.build_tool or self.pull_tool):
-            raise UsageError("container-tool cannot be set alongside pull-tool or build-tool", command)
-        name = self.container_tool or self.build_tool or "none"
-        build = registry_flags.tool_named(name, self.image_format)
-        pull_name = self.container_tool or self.pull_tool or "none"
-        return ContainerTools(build if pull_name == name else registry_flags.tool_named(pull_name), build)
 
     def opm(self, registry_flags: RegistryFlags, command: str) -> Opm:
         """Return the operations with the chosen tools; raises UsageError if the flags of ``command`` conflict."""

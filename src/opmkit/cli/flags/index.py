@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.flags.require_signature import RequireSignature
 from opmkit.cli.flags.target import CATALOG_PANEL
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
@@ -57,6 +56,14 @@ Packages = Annotated[
 AlsoTag = Annotated[
     list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
 ]
+RequireSignature = Annotated[
+    str,
+    typer.Option(
+        "--require-signature",
+        metavar="FILE",
+        help="Public key that must have signed the bundle images, or a policy.json with keys by name",
+    ),
+]
 AllowPackageRemoval = Annotated[
     bool,
     typer.Option("--allow-package-removal", help="Remove a package if the heads of all its channels are deprecated"),
@@ -99,14 +106,11 @@ class AddFlags:
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
-        from opmkit.index.diff.differences import find_unknown_kind
         from opmkit.index.modes import UpdateMode
         from opmkit.index.operations.add.options import AddOptions
 
         kinds = tuple(filter(None, self.fail_on or ()))
-        if unknown := find_unknown_kind(kinds):
-            raise UsageError(f"invalid value of --fail-on: {unknown}")
-
+        check_kinds(kinds)
         return AddOptions(
             UpdateMode.parse(self.mode),
             self.permissive,
@@ -180,6 +184,14 @@ class PlacementFlags:
         skips = tuple(self.skips or ()) if "skips" in given else None
         placement = Placement(channels, self.replaces, skips, self.skip_range, self.default_channel)
         return None if placement == Placement() else placement
+
+
+def check_kinds(kinds: Sequence[str], command: str = "") -> None:
+    """Raise UsageError for the command if a value of ``--fail-on`` is not a kind of differences."""
+    from opmkit.index.diff.differences import find_unknown_kind
+
+    if unknown := find_unknown_kind(kinds):
+        raise UsageError(f"invalid value of --fail-on: {unknown}", command)
 
 
 def parse_default_channels(texts: Sequence[str], command: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +15,6 @@ from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from opmkit.imagetools.reference import ImageReference
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import IndexPlan
 
@@ -151,9 +148,8 @@ class TargetFlags:
         from_index: str | None,
         output_flags: OutputFlags,
         also_tags: tuple[str, ...] = (),
-        verify: Callable[[ImageReference], ImageReference] | None = None,
     ) -> IndexPlan:
-        """Return the plan of the new index, which starts from the image that ``verify`` returns, if given.
+        """Return the plan of the new index.
 
         Raises:
             UsageError: the flags conflict.
@@ -180,8 +176,15 @@ class TargetFlags:
             context=Path.cwd() if self.generate else None,
             dockerfile=self.out_dockerfile,
             dry_run=output_flags.dry_run,
-            verify=verify,
         )
+
+    def plan_with_default_tag(
+        self, from_index: str, output_flags: OutputFlags, also_tags: tuple[str, ...]
+    ) -> IndexPlan:
+        """Return the plan of an image, which has the default name if no name is given."""
+        from opmkit.index.image.build import DEFAULT_TAG
+
+        return replace(self, tag=self.tag or DEFAULT_TAG).plan(from_index, output_flags, also_tags)
 
     def _check_in_place(self, from_index: str | None, also_tags: tuple[str, ...]) -> None:
         """Raise UsageError for flags that require an image."""

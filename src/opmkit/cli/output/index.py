@@ -16,7 +16,8 @@ from opmkit.cli.progress.command import progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.cli.flags.container_tools import ContainerTools
+    from opmkit.api import Opm
+    from opmkit.api.session import BuiltImages
     from opmkit.cli.flags.target import OutputFlags
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.change import AppliedChange, Change
@@ -25,26 +26,24 @@ if TYPE_CHECKING:
 _INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
 
 
-def build_and_print(tools: ContainerTools, plan: IndexPlan, change: Change, output_flags: OutputFlags) -> None:
+def change_and_print(opm: Opm, change: Change, plan: IndexPlan, output_flags: OutputFlags) -> None:
     """Change an index, build the new image as planned, and print the result."""
-    from opmkit.index.image.build import build_index
-
     with progress("Changing the index") as bars:
-        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    print_built(built, output_flags, tools.build, push=plan.push)
+        built = opm.change_index(change, plan, progress=bars)
+    print_built(built, output_flags, opm, push=plan.push)
 
 
-def print_built(built: BuiltIndex, output_flags: OutputFlags, tool: ContainerTool, *, push: bool) -> None:
+def print_built(built: BuiltIndex, output_flags: OutputFlags, opm: Opm, *, push: bool) -> None:
     """Print the names and the digest of the new image, or what would change; to stderr, where it is stored."""
     names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
     done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
     with nullcontext() if output_flags.dry_run else printing_result(done, _INSPECT if push else ""):
         _print_change(built, output_flags)
     if not push:
-        print_unpushed(built.references, tool)
+        print_unpushed(built.references, opm.built_images)
 
 
-def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
+def print_unpushed(references: Sequence[str], place: ContainerTool | BuiltImages) -> None:
     """Print to stderr where images are stored that were built but not pushed, and how to push them.
 
     Images in layouts and archives are omitted: their names are their locations.
@@ -53,9 +52,9 @@ def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
 
     names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
     if names:
-        program = "opm image push" if tool.name == "none" else f"{tool.name} push"
+        program = "opm image push" if place.name == "none" else f"{place.name} push"
         command = " && ".join(f"{program} {name}" for name in names)
-        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {tool.storage}")
+        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {place.storage}")
         print_hint(f"run '{command}', or build with --push")
 
 

@@ -10,7 +10,7 @@ from opmkit.core.json_types import JsonResult
 from opmkit.index.diff.model import ChangeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from opmkit.index.diff.model import ChannelChange, IndexDiff, PackageChange
 
@@ -94,6 +94,13 @@ class IndexComparison(JsonResult):
     diff: IndexDiff
     fail_on: tuple[str, ...] = ()
     failures: tuple[Difference, ...] = ()
+
+    @classmethod
+    def from_diff(cls, diff: IndexDiff, fail_on: Sequence[str] = ()) -> IndexComparison:
+        """Select the differences that fail a gate; raises ValueError for an unknown kind."""
+        if unknown := find_unknown_kind(fail_on):
+            raise ValueError(unknown)
+        return cls(diff, tuple(fail_on), select_differences(diff, fail_on))
 
     @property
     def passed(self) -> bool:

@@ -143,6 +143,13 @@ class IndexSource:
         """Raise CatalogError unless the source is of one of these kinds, and what `kind` raises."""
         require_kind(self.kind, kinds, self.text)
 
+    def check_readable(self) -> None:
+        """Raise CatalogError, with the name that the user gave, if a path is neither a catalog nor a valid database."""
+        with self.open() as content:
+            if isinstance(content, DatabaseContent):
+                with content.open():
+                    pass
+
     @contextmanager
     def open(self) -> Iterator[IndexContent]:
         """Open an index for reading; that of an image is extracted to a temporary directory.

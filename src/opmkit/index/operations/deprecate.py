@@ -37,6 +37,18 @@ class EditDeprecations(CatalogChange):
 
     edits: Sequence[DeprecationEdit]
 
+    @classmethod
+    def of_package(
+        cls, package: str, message: str, *, channels: Sequence[str] = (), bundles: Sequence[str] = ()
+    ) -> EditDeprecations:
+        """Return the change that deprecates channels and bundles of a package, or the package if neither is named.
+
+        An empty message removes the deprecations.
+        """
+        named = [*((CHANNEL, name) for name in channels), *((BUNDLE, name) for name in bundles)]
+        entries = (Deprecation(schema, name, message) for schema, name in named or [(PACKAGE, "")])
+        return cls([DeprecationEdit(package, entry) for entry in entries])
+
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Edit the deprecations of a file-based catalog."""
         return edit_deprecations(blobs, self.edits)

@@ -17,6 +17,7 @@ from opmkit.core.workers import WorkerPool
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.model import Catalog, Package
+from opmkit.index.image.content import DatabaseContent
 from opmkit.index.operations.package_manifest import PackageManifest
 from opmkit.index.sqlite.packages import ChannelBundle, channel_bundles, channel_heads, default_channel
 from opmkit.index.sqlite.removal import package_names
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.image.source import IndexSource
     from opmkit.index.sqlite import IndexDatabase
 
 MAX_WORKERS = 10
@@ -39,6 +41,24 @@ class ExportedPackage:
 
     manifest: PackageManifest
     bundles: Sequence[ChannelBundle]
+
+
+def export_index(
+    source: IndexSource,
+    directory: Path,
+    tool: ContainerTool,
+    names: Sequence[str] = (),
+    *,
+    progress: Progress = NO_PROGRESS,
+) -> None:
+    """Write the named packages of an index, or all, see `export_packages`."""
+    with source.open() as content:
+        if isinstance(content, DatabaseContent):
+            with content.open() as database:
+                packages = list(packages_in_database(database, names))
+        else:
+            packages = list(packages_in_catalog(content.blobs(), names))
+        export_packages(packages, directory, tool, progress=progress)
 
 
 def packages_in_database(database: IndexDatabase, names: Sequence[str]) -> Iterator[ExportedPackage]:

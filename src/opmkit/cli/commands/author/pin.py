@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.flags.container_tools import PUSH_HELP, ContainerTools
+from opmkit.cli.flags.container_tools import PUSH_HELP
 from opmkit.cli.flags.pin import PinFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
-from opmkit.cli.output.index import build_and_print, print_unpushed
+from opmkit.cli.output.index import change_and_print, print_unpushed
 from opmkit.cli.output.pin import PinnedTarget, check_pinned, print_pinned
 from opmkit.cli.progress.command import progress
 from opmkit.core.epoch import source_date_epoch
@@ -128,7 +128,7 @@ def pin(
     if not output_flags.dry_run:
         destination.check_images(sources, ctx.command_path)
         if destination.tag and _is_catalog(sources[0]):
-            _pin_catalog_image(tool, targets[0], pin_flags, destination, output_flags)
+            _pin_catalog_image(registry_flags, targets[0], pin_flags, destination, output_flags)
             return
     targeted = [read_pin_source(source) for source in sources]
     with progress() as bars:
@@ -154,14 +154,18 @@ def _is_catalog(source: IndexSource) -> bool:
 
 
 def _pin_catalog_image(
-    tool: RegistryTool, target: str, pin_flags: PinFlags, destination: DestinationFlags, output_flags: OutputFlags
+    registry_flags: RegistryFlags,
+    target: str,
+    pin_flags: PinFlags,
+    destination: DestinationFlags,
+    output_flags: OutputFlags,
 ) -> None:
     from opmkit.author.pin.catalog_change import PinImages
     from opmkit.index.image.build import IndexPlan
 
     plan = IndexPlan(tags=(destination.tag or "",), from_index=target, push=destination.push)
-    change = PinImages(pin_flags.options(), tool.registry_digest)
-    build_and_print(ContainerTools(tool, tool), plan, change, output_flags)
+    change = PinImages(pin_flags.options(), registry_flags.tool().registry_digest)
+    change_and_print(registry_flags.opm(), change, plan, output_flags)
 
 
 def _build_image(

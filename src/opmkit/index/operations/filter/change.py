@@ -18,13 +18,32 @@ if TYPE_CHECKING:
 class FilterPackages(CatalogChange):
     """Keep the parts of a file-based catalog that match a filter, and the entries that their update graphs need.
 
-    See :func:`opmkit.index.operations.filter.fbc.filter_blobs`.
+    Attributes:
+        filters: Packages, channels and versions to keep.
+        default_channels: New default channels by package.
+        with_dependencies: Keep the packages that retained bundles depend on.
+        permissive: Report packages and channels that do not exist as warnings.
     """
 
     filters: Sequence[PackageFilter]
     default_channels: Mapping[str, str] = field(default_factory=dict)
     with_dependencies: bool = False
     permissive: bool = False
+
+    @classmethod
+    def parse(
+        cls,
+        filters: Sequence[str],
+        *,
+        default_channels: Mapping[str, str] | None = None,
+        with_dependencies: bool = False,
+        permissive: bool = False,
+    ) -> FilterPackages:
+        """Parse filters of the form ``PACKAGE[:CHANNEL,...][@RANGE]``; raises CatalogError."""
+        from opmkit.index.operations.filter.package_filter import PackageFilter
+
+        parsed = list(map(PackageFilter.parse, filters))
+        return cls(parsed, default_channels or {}, with_dependencies, permissive)
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Filter a file-based catalog."""
