@@ -84,7 +84,7 @@ class Session:
 
     @property
     def built_images(self) -> BuiltImages:
-        """Where images are that were built but not pushed."""
+        """The place of images that were built but not pushed."""
         tool = self._build_tool
         return BuiltImages(tool.name, tool.storage)
 
