@@ -8,7 +8,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.image import Image, ImageIndex
-from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.layer import Compression, Layer, LayerFile, write_layer
 from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, Platform, media_types, sha256_digest
 from tests.kit import zstd
@@ -69,6 +69,19 @@ def layer(*members: Member, compression: str = "") -> LayerSource:
     if compression == "zstd":
         return layer_source(zstd.compress(content), media_types.OCI_LAYER_ZSTD)
     return layer_source(content)
+
+
+def written_layer(files: Mapping[str, bytes], directory: Path, compression: Compression) -> Layer:
+    """Write a layer with the files in any compression; opmkit itself writes gzip or none."""
+    members = [LayerFile(path, content) for path, content in files.items()]
+    written = write_layer(members, directory, compressed=compression is Compression.GZIP)
+    if compression is not Compression.ZSTD:
+        return written
+    content = zstd.compress(written.path.read_bytes())
+    path = directory / "zstd.layer"
+    path.write_bytes(content)
+    descriptor, _ = layer_source(content, media_types.OCI_LAYER_ZSTD)
+    return Layer(descriptor, written.diff_id, path)
 
 
 def small_image(

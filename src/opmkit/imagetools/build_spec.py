@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
 from opmkit.core.epoch import rfc3339
-from opmkit.imagetools.layer import Compression, LayerFile, write_layer
+from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class BuildSpec:
         """
         files = [replace(file, path=f"{_ROOT}/{file.path}") for file in self.files]
         dockerfile = LayerFile("Dockerfile", self._dockerfile(base).encode())
-        return write_layer([dockerfile, *files], directory, mtime=self.created, compression=Compression.NONE)
+        return write_layer([dockerfile, *files], directory, mtime=self.created, compressed=False)
 
     def _dockerfile(self, base: str) -> str:
         lines = [f"FROM {base}", f"COPY {_ROOT}/ /"]

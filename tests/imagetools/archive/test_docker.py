@@ -20,7 +20,7 @@ from opmkit.imagetools.spec import Manifest, media_types, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
 from tests.imagetools.archive.helpers import NAME, content, docker_image, oci_image, write_archive, write_tar_file
 from tests.kit.engines import skopeo
-from tests.kit.images import Member, layer_source, member, symlink, tar
+from tests.kit.images import Member, layer_source, member, symlink, tar, written_layer
 from tests.kit.requirements import require
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_configuration_and_content_are_unchanged(image: Image, tmp_path: Path) -
 
 @pytest.mark.parametrize("compression", Compression)
 def test_layers_are_uncompressed(compression: Compression, tmp_path: Path) -> None:
-    layer = write_layer([LayerFile("a", b"1" * 10_000)], tmp_path, compression=compression)
+    layer = written_layer({"a": b"1" * 10_000}, tmp_path, compression)
     write_archive(tmp_path / "a.tar", Image.scratch().append([layer, layer]))
     archive = TarArchive.open(tmp_path / "a.tar")
     assert sha256_digest(archive.read(f"{layer.diff_id[7:]}.tar", 1 << 20)) == layer.diff_id

@@ -13,15 +13,15 @@ from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer import Compression, LayerFile, read_tree, write_layer
 from opmkit.imagetools.layer.compression import (
     MAGIC_SIZE,
+    GzipCompressor,
     decompress,
     detect_compression,
     layer_media_type,
-    new_compressor,
 )
 from opmkit.imagetools.spec import media_types, sha256_digest
 from tests.imagetools.layer.helpers import assert_rejected
 from tests.kit import zstd
-from tests.kit.images import layer, layer_source, member, tar
+from tests.kit.images import layer, layer_source, member, tar, written_layer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,11 +71,10 @@ def test_gzip_header_without_time_and_system(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", Compression)
 def test_diff_id_does_not_depend_on_the_compression(tmp_path: Path, compression: Compression) -> None:
-    files = [LayerFile(path, content) for path, content in FILES.items()]
-    layer = write_layer(files, tmp_path, compression=compression)
+    layer = written_layer(FILES, tmp_path, compression)
     assert sha256_digest(_decompress(layer.path.read_bytes(), compression)) == layer.diff_id
     assert layer.descriptor.media_type == layer_media_type(compression)
-    assert layer.diff_id == write_layer(files, tmp_path).diff_id
+    assert layer.diff_id == written_layer(FILES, tmp_path, Compression.GZIP).diff_id
     assert read_tree([(layer.descriptor, lambda: layer.path.open("rb"))], [""]) == FILES
 
 
@@ -89,10 +88,20 @@ def _decompress(data: bytes, compression: Compression) -> bytes:
             return data
 
 
+def _compress(data: bytes, compression: Compression) -> bytes:
+    match compression:
+        case Compression.GZIP:
+            compressor = GzipCompressor()
+            return compressor.compress(data) + compressor.flush()
+        case Compression.ZSTD:
+            return zstd.compress(data)
+        case Compression.NONE:
+            return data
+
+
 @pytest.mark.parametrize("compression", Compression)
 def test_detection(compression: Compression) -> None:
-    compressor = new_compressor(compression)
-    content = compressor.compress(ARCHIVE) + compressor.flush()
+    content = _compress(ARCHIVE, compression)
     assert detect_compression(content[:MAGIC_SIZE]) is compression
     assert detect_compression(b"") is Compression.NONE
     assert decompress(io.BufferedReader(io.BytesIO(content))).read(len(ARCHIVE)) == ARCHIVE  # type: ignore[arg-type]

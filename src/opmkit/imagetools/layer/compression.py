@@ -1,4 +1,4 @@
-"""Compressions of layers: detection, media types, compressors and decompressors."""
+"""Compressions of layers: detection, media types, compression with gzip, and decompression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from isal import igzip, igzip_lib
 from zlib_ng import zlib_ng
@@ -81,6 +81,18 @@ class GzipCompressor:
         return bytes(collected)
 
 
+class NoCompressor:
+    """A compressor that returns its input."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Return the data."""
+        return data
+
+    def flush(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+
 def _deflate(block: bytes, window: bytes) -> bytes:
     """Return a block as raw deflate data that ends on a byte boundary; ``window`` is the data before it."""
     new_compressor = partial(zlib_ng.compressobj, _LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
@@ -107,7 +119,6 @@ DECODE_ERRORS = (
     RecursionError,
 )
 """Errors that tarfile and the decompressors raise for damaged data."""
-_ZSTD_LEVEL = 3
 _MAX_ZSTD_WINDOW_LOG = 27
 _ZSTD_CHUNK = 1 << 10
 """Compressed bytes decoded at a time: at most 256 blocks, which expand to 128 KiB each."""
@@ -119,26 +130,6 @@ class Compression(StrEnum):
     NONE = "none"
     GZIP = "gzip"
     ZSTD = "zstd"
-
-
-class Compressor(Protocol):
-    """An incremental compressor, like the ones of zlib and compression.zstd."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """Compress data and return what is ready so far."""
-        ...
-
-    def flush(self) -> bytes:
-        """Finish the stream and return the rest."""
-        ...
-
-
-class _NoCompressor:
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
 
 
 class _ZstdReader:
@@ -167,10 +158,6 @@ class _ZstdReader:
         return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG})
 
 
-def _new_zstd_compressor() -> Compressor:
-    return zstd.ZstdCompressor(level=_ZSTD_LEVEL)
-
-
 def _open_gzip(blob: Readable) -> Readable:
     return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
 
@@ -183,14 +170,13 @@ def _open_uncompressed(blob: Readable) -> Readable:
 class _Format:
     media_type: str
     magic: bytes
-    new_compressor: Callable[[], Compressor]
     open_decompressed: Callable[[Readable], Readable]
 
 
 _FORMATS = {
-    Compression.GZIP: _Format(media_types.OCI_LAYER_GZIP, b"\x1f\x8b", GzipCompressor, _open_gzip),
-    Compression.ZSTD: _Format(media_types.OCI_LAYER_ZSTD, b"\x28\xb5\x2f\xfd", _new_zstd_compressor, _ZstdReader),
-    Compression.NONE: _Format(media_types.OCI_LAYER, b"", _NoCompressor, _open_uncompressed),
+    Compression.GZIP: _Format(media_types.OCI_LAYER_GZIP, b"\x1f\x8b", _open_gzip),
+    Compression.ZSTD: _Format(media_types.OCI_LAYER_ZSTD, b"\x28\xb5\x2f\xfd", _ZstdReader),
+    Compression.NONE: _Format(media_types.OCI_LAYER, b"", _open_uncompressed),
 }
 
 
@@ -202,11 +188,6 @@ def detect_compression(head: bytes) -> Compression:
 def layer_media_type(compression: Compression, manifest_type: str = media_types.OCI_MANIFEST) -> str:
     """Return the media type of a layer with this compression in an image with this type of manifest."""
     return media_types.convert_for(manifest_type, _FORMATS[compression].media_type)
-
-
-def new_compressor(compression: Compression) -> Compressor:
-    """Return a compressor for one layer."""
-    return _FORMATS[compression].new_compressor()
 
 
 def decompress(blob: io.BufferedReader[io.RawIOBase], media_type: str = "") -> Readable:

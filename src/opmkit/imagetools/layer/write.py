@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from opmkit.core.files import disk_errors, open_regular
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
-from opmkit.imagetools.layer.compression import Compression, layer_media_type, new_compressor
+from opmkit.imagetools.layer.compression import Compression, GzipCompressor, NoCompressor, layer_media_type
 from opmkit.imagetools.layer.reader import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
 from opmkit.imagetools.spec import Descriptor
 
@@ -47,24 +47,26 @@ def write_layer(
     *,
     opaque_directories: Iterable[str] = (),
     mtime: int = 0,
-    compression: Compression = Compression.GZIP,
+    compressed: bool = True,
 ) -> Layer:
     """Write a layer into ``directory``, in a single pass and constant memory; the caller owns the file.
 
     Order, owners (0:0), parent directories (0755, ``tmp`` 01777) and times (``mtime``, in Unix seconds) do not depend
-    on the machine. ``opaque_directories`` hide what lower layers contain in these directories.
+    on the machine. ``opaque_directories`` hide what lower layers contain in these directories. The layer is
+    compressed with gzip unless ``compressed`` is false.
 
     Raises:
         InvalidImage: A path is invalid in a layer.
         DiskError: A file cannot be read or written.
     """
-    return write_tar(_tar(files, mtime, opaque_directories), directory, compression=compression)
+    return write_tar(_tar(files, mtime, opaque_directories), directory, compressed=compressed)
 
 
-def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compression = Compression.GZIP) -> Layer:
+def write_tar(blocks: Iterable[bytes], directory: Path, *, compressed: bool = True) -> Layer:
     """Write a layer with the tar archive ``blocks`` into ``directory``; the caller owns the file.
 
-    Equal archives give equal layers. Errors that ``blocks`` raises are passed on.
+    It is compressed with gzip unless ``compressed`` is false. Equal archives give equal layers. Errors that
+    ``blocks`` raises are passed on.
 
     Raises:
         DiskError: The file cannot be written.
@@ -73,10 +75,10 @@ def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compress
         output = tempfile.NamedTemporaryFile(dir=directory, prefix=".layer-", delete=False)  # noqa: SIM115
         try:
             with output:
-                writer = _BlobWriter(output, compression)
+                writer = _BlobWriter(output, GzipCompressor() if compressed else NoCompressor())
                 for block in blocks:
                     writer.write(block)
-                descriptor = writer.finish(layer_media_type(compression))
+                descriptor = writer.finish(layer_media_type(Compression.GZIP if compressed else Compression.NONE))
             path = Path(output.name).rename(directory / f"{descriptor.digest.partition(':')[2]}.layer")
         except BaseException:
             Path(output.name).unlink(missing_ok=True)
@@ -87,9 +89,9 @@ def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compress
 class _BlobWriter:
     """Compresses a tar archive into a file, and hashes both."""
 
-    def __init__(self, output: IO[bytes], compression: Compression) -> None:
+    def __init__(self, output: IO[bytes], compressor: GzipCompressor | NoCompressor) -> None:
         self._output = output
-        self._compressor = new_compressor(compression)
+        self._compressor = compressor
         self._tar_hash = hashlib.sha256()
         self._hash = hashlib.sha256()
         self._size = 0
