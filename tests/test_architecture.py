@@ -19,7 +19,7 @@ LAYERS = ["core", "documents", "imagetools", "kube", "bundle", "index", "author"
 ANNEXES = ["author", "supply"]
 ANNEX_COMMANDS = {"author": ["run", "bundle"], "supply": ["mirror", "catalog"]}
 HEAVY = {
-    *("oras", "requests", "grpc", "docker", "podman", "lightkube", "httpx2", "yaml", "sqlite3", "rich.progress"),
+    *("oras", "requests", "grpc", "docker", "podman", "httpx2", "yaml", "sqlite3", "rich.progress"),
     *("cryptography", "nacl", "sigstore"),
     "_hashlib",
     "opmkit.bundle.model",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = {"cel-expr-python": "cel", "distributed": "dask", "ryaml": "fast", "sigstore": "keyless"}
 """Distributions that are imported where they are needed, with the extra that declares them."""
-NAMESPACES = {"backports": "backports-zstd", "google": "protobuf", "lightkube": "lightkube"}
+NAMESPACES = {"backports": "backports-zstd", "google": "protobuf"}
 """Import names that several distributions share, with the one that is meant."""
 TYPE_STUBS_ONLY = {"_typeshed"}
 NEW_IN_PYTHON = {"compression"}

@@ -1,7 +1,6 @@
 """Client for Kubernetes clusters; knows nothing of operators.
 
-`cluster` is the entry point. Only `api` and `transport` import the client library, and only when a cluster is
-contacted.
+`cluster` is the entry point. Only `api` and `transport` import the HTTP library, and only when a cluster is contacted.
 """
 
 from __future__ import annotations

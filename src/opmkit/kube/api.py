@@ -1,24 +1,16 @@
-"""Adapter for the client library: requests about objects of any resource, in JSON types."""
+"""Requests about objects of any resource, in JSON types."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx2
-import msgspec
-from lightkube import Client
-from lightkube.config.kubeconfig import SingleConfig
-from lightkube.config.models import Cluster as LightkubeCluster
-from lightkube.config.models import Context, User
-from lightkube.core.exceptions import ApiError
-from lightkube.generic_resource import create_global_resource, create_namespaced_resource
-from lightkube.types import CascadeType, OnErrorAction, OnErrorResult, PatchType
+import orjson
 
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import ALL_NAMESPACES, FIELD_MANAGER
+from opmkit.kube.resources import ALL_NAMESPACES, FIELD_MANAGER, POD
 from opmkit.kube.transport import ClusterTransport
 
 if TYPE_CHECKING:
@@ -27,6 +19,9 @@ if TYPE_CHECKING:
     from opmkit.kube.connection import ClusterConnection
     from opmkit.kube.resources import Object, Resource
 
+_JSON, _MERGE_PATCH = "application/json", "application/merge-patch+json"
+_APPLY_PATCH = "application/apply-patch+yaml"
+_WRITER = {"fieldManager": FIELD_MANAGER}
 _PAGE_SIZE = 250
 _MAX_LOG_LINES = 5000
 _EXPIRED = 410
@@ -38,16 +33,11 @@ class KubeApi:
     def __init__(self, connection: ClusterConnection) -> None:
         """Create a client; nothing is sent."""
         self._transport = ClusterTransport(connection)
-        url = connection.server.url
-        # TLS and credentials are up to the transport
-        config = SingleConfig("opm", Context(cluster="opm"), LightkubeCluster(server=url, insecure=True), User())
-        self._client = Client(config, transport=self._transport, field_manager=FIELD_MANAGER, trust_env=False)
-        self._http = httpx2.Client(base_url=url, transport=self._transport, trust_env=False)
 
     def get(self, resource: Resource, name: str, namespace: str) -> Object:
         """Return an object."""
         with self._decoding():
-            return _checked(self._client.get(_type(resource), _segment(name), **_in(resource, namespace)), resource)
+            return _checked(self._request("GET", _path(resource, namespace, name), {}), resource)
 
     def list_objects(
         self, resource: Resource, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str]
@@ -63,59 +53,46 @@ class KubeApi:
     def _list(
         self, resource: Resource, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str], limit: int
     ) -> tuple[list[Object], str]:
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}  # items of lists lack them
+        parameters = {"limit": str(limit), **_selectors(labels, fields)}
+        objects: list[Object] = []
         with self._decoding():
-            found = self._client.list(
-                _type(resource),
-                **_in(resource, namespace),
-                chunk_size=limit,
-                labels=dict(labels),
-                fields=dict(fields),
-            )
-            kind = {"apiVersion": resource.api_version, "kind": resource.kind}  # items of lists lack them
-            objects = [_checked({**kind, **each}, resource) for each in found]
-            return objects, found.resourceVersion
+            while True:
+                page = self._request("GET", _path(resource, namespace), parameters)
+                objects += [_checked({**kind, **each}, resource) for each in page["items"]]
+                metadata = page["metadata"]
+                if not metadata.get("continue"):
+                    return objects, _text(metadata["resourceVersion"])
+                parameters["continue"] = _text(metadata["continue"])
 
     def create(self, resource: Resource, obj: Object, namespace: str) -> Object:
         """Create an object and return it."""
         with self._decoding():
-            return _checked(self._client.create(_type(resource)(obj), **_in(resource, namespace)), resource)
+            return _checked(self._request("POST", _path(resource, namespace), _WRITER, obj), resource)
 
     def replace(self, resource: Resource, obj: Object, name: str, namespace: str) -> Object:
         """Replace an object and return it."""
         with self._decoding():
-            changed = self._client.replace(_type(resource)(obj), _segment(name), **_in(resource, namespace))
-            return _checked(changed, resource)
+            return _checked(self._request("PUT", _path(resource, namespace, name), _WRITER, obj), resource)
 
     def apply(self, resource: Resource, obj: Object, name: str, namespace: str, *, force: bool) -> Object:
         """Apply the fields of an object on the server, and return the object."""
+        parameters = {**_WRITER, **({"force": "true"} if force else {})}
         with self._decoding():
-            return _checked(
-                self._client.patch(
-                    _type(resource),
-                    _segment(name),
-                    obj,
-                    **_in(resource, namespace),
-                    patch_type=PatchType.APPLY,
-                    force=force,
-                ),
-                resource,
-            )
+            path = _path(resource, namespace, name)
+            return _checked(self._request("PATCH", path, parameters, obj, _APPLY_PATCH), resource)
 
     def patch(self, resource: Resource, name: str, patch: Object, namespace: str, subresource: str) -> Object:
-        """Merge ``patch`` into an object or its subresource ``status`` or ``scale``, and return the result."""
-        kind = _type(resource)
-        target = {"": kind, "status": kind.Status, "scale": kind.Scale}[subresource]
+        """Merge ``patch`` into an object or its subresource ``status``, and return the result."""
         with self._decoding():
-            changed: Any = self._client.patch(
-                target, _segment(name), patch, **_in(resource, namespace), patch_type=PatchType.MERGE
-            )
-            return changed.to_dict() if subresource == "scale" else _checked(changed, resource)
+            path = _path(resource, namespace, name, subresource)
+            return _checked(self._request("PATCH", path, _WRITER, patch, _MERGE_PATCH), resource)
 
     def delete(self, resource: Resource, name: str, namespace: str, propagation: str) -> None:
         """Delete an object."""
-        cascade = CascadeType(propagation)
         with self._decoding():
-            self._client.delete(_type(resource), _segment(name), **_in(resource, namespace), cascade=cascade)
+            path = _path(resource, namespace, name)
+            self._transport.send("DELETE", path, {"propagationPolicy": propagation})
 
     def watch(
         self,
@@ -131,76 +108,86 @@ class KubeApi:
         Raises:
             ClusterError: With status 410 if the server has forgotten the version.
         """
-        failures: list[Exception] = []
-
-        def stop(error: Exception, _: int) -> OnErrorResult:
-            failures.append(error)
-            return OnErrorResult(OnErrorAction.STOP)
-
+        parameters = {"watch": "true", "resourceVersion": version, **_selectors(labels, fields)}
         with self._decoding():
-            for change, obj in self._client.watch(
-                _type(resource),
-                **_in(resource, namespace),
-                labels=dict(labels),
-                fields=dict(fields),
-                server_timeout=seconds,
-                resource_version=version,
-                on_error=stop,
-            ):
-                yield str(change), _checked(obj, resource)
-        for failure in failures:
-            if isinstance(failure, ApiError):
-                raise ClusterError(str(failure), status=failure.status.code or 0, reason=failure.status.reason or "")
+            for line in self._transport.watch(_path(resource, namespace), parameters, seconds):
+                event = orjson.loads(line)
+                if event["type"] == "ERROR":
+                    raise _watch_error(event["object"])
+                yield _text(event["type"]), _checked(event["object"], resource)
 
     def logs(self, pod: str, namespace: str, container: str) -> str:
         """Return the last lines of the log of a container."""
+        parameters = {"tailLines": str(_MAX_LOG_LINES), **({"container": container} if container else {})}
         with self._decoding():
-            lines = self._client.log(
-                _segment(pod), namespace=_segment(namespace), container=container or None, tail_lines=_MAX_LOG_LINES
-            )
-            return "".join(lines)
+            content = self._transport.send("GET", _path(POD, namespace, pod, "log"), parameters, truncate=True)
+            return "".join(f"{line}\n" for line in content.decode(errors="replace").splitlines())
 
     def get_path(self, path: str) -> Object:
         """Return the JSON object at a path, such as ``/api/v1``."""
         with self._decoding():
-            found = msgspec.json.decode(self._http.get(path).content)
-            if not isinstance(found, dict):
-                raise TypeError("not a JSON object")
-            return found
+            return self._request("GET", path, {})
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str],
+        obj: Object | None = None,
+        media_type: str = _JSON,
+    ) -> Object:
+        """Send a request and return the JSON object of the response."""
+        body = None if obj is None else orjson.dumps(obj)
+        found = orjson.loads(self._transport.send(method, path, parameters, body, media_type))
+        if not isinstance(found, dict):
+            raise TypeError("not a JSON object")
+        return found
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
-        """Translate the errors of the client library into ClusterError; the transport raises those of the server."""
+        """Report what is wrong with a response; the transport raises the errors of the server."""
         try:
             yield
-        except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, httpx2.InvalidURL) as error:
             self._transport.reject(str(error).splitlines()[0] if str(error) else type(error).__name__)
-        except httpx2.HTTPError as error:
-            self._transport.reject(str(error))
 
 
-@cache
-def _type(resource: Resource) -> Any:
-    """Return the client library's type for the objects of a resource."""
-    create = create_namespaced_resource if resource.namespaced else create_global_resource
-    return create(resource.group, resource.version, resource.kind, resource.plural)
+def _path(resource: Resource, namespace: str, name: str | None = None, subresource: str = "") -> str:
+    """Return the path of an object, or of the objects in a namespace.
 
-
-def _in(resource: Resource, namespace: str) -> dict[str, Any]:
-    if not resource.namespaced:
-        return {}
-    return {"namespace": namespace if namespace == ALL_NAMESPACES else _segment(namespace)}
+    Raises:
+        ClusterError: no object can have the name, and the path would be another one.
+    """
+    parts = ["apis", resource.group, resource.version] if resource.group else ["api", resource.version]
+    if resource.namespaced and namespace != ALL_NAMESPACES:
+        parts += ["namespaces", _segment(namespace)]
+    parts += [resource.plural, *([] if name is None else [_segment(name)]), *([subresource] if subresource else [])]
+    return "/" + "/".join(parts)
 
 
 def _segment(name: str) -> str:
-    """Return a name as a segment of a path.
-
-    Raises:
-        ClusterError: No object can have the name, and the path would be another one.
-    """
     if name in ("", ".", ".."):
         raise ClusterError(f"invalid name of a Kubernetes object: {name!r}")
     return quote(name, safe="")
+
+
+def _selectors(labels: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, str]:
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: ",".join(f"{key}={value}" for key, value in each.items()) for name, each in selectors.items() if each}
+
+
+def _watch_error(status: Object) -> ClusterError:
+    code, reason = status.get("code") or 0, status.get("reason") or ""
+    if not isinstance(code, int) or not isinstance(reason, str):
+        raise TypeError("not a Status")
+    return ClusterError(str(status.get("message")), status=code, reason=reason)
+
+
+def _text(value: Any) -> str:
+    """Return a string that is not empty; raise ValueError if the value is something else."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("not a string")
+    return value
 
 
 def _checked(value: Any, resource: Resource) -> Object:
@@ -210,4 +197,4 @@ def _checked(value: Any, resource: Resource) -> Object:
         raise ValueError(f"not a {resource.kind}")
     if not isinstance(value.get("metadata"), dict):
         raise ValueError(f"{resource.kind} without metadata")
-    return dict(value)
+    return value

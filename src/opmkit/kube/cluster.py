@@ -135,7 +135,7 @@ class Cluster:
     def patch(
         self, resource: Resource, name: str, merge_patch: Object, namespace: str = "", *, subresource: str = ""
     ) -> Object:
-        """Merge a patch (RFC 7386) into an object, or into its subresource ``status`` or ``scale``; return it."""
+        """Merge a patch (RFC 7386) into an object, or into its subresource ``status``; return it."""
         with _explaining("patch", resource, subresource):
             return self._api.patch(resource, name, merge_patch, namespace or self.namespace, subresource)
 

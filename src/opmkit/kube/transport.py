@@ -14,7 +14,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import httpx2
 from requests.utils import get_environ_proxies, select_proxy
@@ -26,10 +26,11 @@ from opmkit.kube.connection import ClientCertificate, User
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.kube.connection import ClusterConnection, CredentialPlugin, Server
 
+T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 60.0
@@ -44,6 +45,11 @@ BACKOFF = 0.2
 """Seconds; each retry waits up to twice as long as the one before."""
 _MAX_DELAY = 10.0
 _MAX_MESSAGE = 4096
+_HEADERS = {
+    "User-Agent": f"opm/{__version__}",  # recorded as the manager of the fields that are written
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+}
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 HINTS = {
@@ -53,8 +59,8 @@ HINTS = {
 }
 
 
-class ClusterTransport(httpx2.BaseTransport):
-    """Transport of requests to one API server; responses are complete, and those of watches are streams."""
+class ClusterTransport:
+    """Sends requests to one API server."""
 
     def __init__(self, connection: ClusterConnection) -> None:
         """Create a transport; nothing is sent."""
@@ -71,17 +77,73 @@ class ClusterTransport(httpx2.BaseTransport):
             self._inner.close()
             self._inner = None
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request, again if it fails for a moment, and return the response of a successful one.
+    def send(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str],
+        body: bytes | None = None,
+        media_type: str = "",
+        *,
+        truncate: bool = False,
+    ) -> bytes:
+        """Send a request, again if it fails for a moment, and return the body of the response.
+
+        Args:
+            method: The HTTP method.
+            path: The path below the URL of the server.
+            parameters: The query; with ``limit``, the response is a list and may be larger.
+            body: The content to send.
+            media_type: The media type of ``body``.
+            truncate: Return the beginning of a response that is too large.
 
         Raises:
             ClusterError: The server cannot be reached, rejects the request, or sends too much.
         """
+        request = self._request(method, path, parameters, READ_TIMEOUT, body)
+        if body is not None:
+            request.headers["Content-Type"] = media_type
+        limit = _MAX_LIST if "limit" in parameters else _MAX_OBJECT
+        return self._respond(request, lambda response: self._body(response, limit, truncate=truncate))
+
+    def watch(self, path: str, parameters: Mapping[str, str], seconds: int) -> Iterator[bytearray]:
+        """Yield the lines of a watch that the server ends after ``seconds``, or earlier if the connection breaks.
+
+        Raises:
+            ClusterError: if the server cannot be reached, rejects the request, or sends too long a line.
+        """
+        parameters = {**parameters, "timeoutSeconds": str(seconds)}
+        request = self._request("GET", path, parameters, seconds + _WATCH_GRACE)
+        response = self._respond(request, lambda response: response)
+        pending = bytearray()
+        try:
+            for part in response.iter_raw():
+                pending += part
+                if b"\n" in part:
+                    *lines, pending = pending.split(b"\n")
+                    yield from lines
+                if len(pending) > _MAX_OBJECT:
+                    self.reject(f"event larger than {_MAX_OBJECT} bytes")
+        except httpx2.TransportError:
+            return
+        finally:
+            response.close()
+
+    def _request(
+        self, method: str, path: str, parameters: Mapping[str, str], read_timeout: float, body: bytes | None = None
+    ) -> httpx2.Request:
+        timeout = {"connect": CONNECT_TIMEOUT, "read": read_timeout, "write": READ_TIMEOUT, "pool": CONNECT_TIMEOUT}
+        server_name = {"sni_hostname": self._server.tls_name} if self._server.tls_name else {}
+        url = httpx2.URL(self._server.url.rstrip("/") + path, params=dict(parameters))
+        return httpx2.Request(method, url, content=body, extensions={"timeout": timeout, **server_name})
+
+    def _respond(self, request: httpx2.Request, receive: Callable[[httpx2.Response], T]) -> T:
+        """Return what ``receive`` makes of the response, at the first attempt that succeeds."""
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 response = self._send(request)
                 if response.status_code < 300:
-                    return self._received(request, response)
+                    return receive(self._uncompressed(response))
                 failure, wait = self._rejected(request, response)
             except httpx2.TransportError as error:
                 failure, wait = self._unreachable(error), _wait_after(request, error)
@@ -99,15 +161,11 @@ class ClusterTransport(httpx2.BaseTransport):
         return response
 
     def _send_once(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["User-Agent"] = f"opm/{__version__}"  # recorded as the manager of the fields that are written
-        request.headers["Accept-Encoding"] = "identity"
-        for name in ("Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"):
-            request.headers.pop(name, None)
-        request.headers = httpx2.Headers([*request.headers.multi_items(), *self._credentials.headers()])
-        request.extensions = {**request.extensions, "timeout": _timeout(request)}
-        if self._server.tls_name:
-            request.extensions["sni_hostname"] = self._server.tls_name
-        return self._transport().handle_request(request)
+        headers = [*request.headers.multi_items(), *_HEADERS.items(), *self._credentials.headers()]
+        sent = httpx2.Request(
+            request.method, request.url, headers=headers, content=request.content, extensions=request.extensions
+        )
+        return self._transport().handle_request(sent)
 
     def _transport(self) -> httpx2.BaseTransport:
         """Return the transport with the current client certificate, which a credential plugin may replace."""
@@ -124,16 +182,11 @@ class ClusterTransport(httpx2.BaseTransport):
                 ) from error
         return self._inner
 
-    def _received(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    def _uncompressed(self, response: httpx2.Response) -> httpx2.Response:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()
             self.reject("unexpected content encoding")
-        if _watch_seconds(request) is not None:
-            stream = _WatchStream(response, self)
-            return httpx2.Response(response.status_code, headers=response.headers, stream=stream)
-        limit = _MAX_LIST if "limit" in request.url.params else _MAX_OBJECT
-        body = self._body(response, limit, truncate="tailLines" in request.url.params)
-        return httpx2.Response(response.status_code, headers=response.headers, content=body)
+        return response
 
     def _body(self, response: httpx2.Response, limit: int, *, truncate: bool = False) -> bytes:
         deadline = time.monotonic() + _RESPONSE_DEADLINE
@@ -179,41 +232,6 @@ class ClusterTransport(httpx2.BaseTransport):
             hint = "add the certificate authority of the cluster to the kubeconfig"
         cause = str(error) or type(error).__name__
         return ClusterError(f"cannot reach the API server {self._server.url}{through}: {cause}", hint=hint)
-
-
-class _WatchStream(httpx2.SyncByteStream):
-    """The events of a watch. Its end is an error, so that the client library does not start the watch again."""
-
-    def __init__(self, response: httpx2.Response, transport: ClusterTransport) -> None:
-        self._response = response
-        self._transport = transport
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        try:
-            for part in self._response.iter_raw():
-                size = len(part) - part.rfind(b"\n") - 1 if b"\n" in part else size + len(part)
-                if size > _MAX_OBJECT:
-                    self._transport.reject(f"event larger than {_MAX_OBJECT} bytes")
-                yield part
-        finally:
-            self._response.close()
-        raise httpx2.ReadError("the watch ended")
-
-    def close(self) -> None:
-        self._response.close()
-
-
-def _timeout(request: httpx2.Request) -> dict[str, float]:
-    seconds = _watch_seconds(request)
-    read = READ_TIMEOUT if seconds is None else seconds + _WATCH_GRACE
-    return {"connect": CONNECT_TIMEOUT, "read": read, "write": READ_TIMEOUT, "pool": CONNECT_TIMEOUT}
-
-
-def _watch_seconds(request: httpx2.Request) -> float | None:
-    """Return for how many seconds a request watches, None if it does not."""
-    parameters = request.url.params
-    return float(parameters.get("timeoutSeconds", READ_TIMEOUT)) if parameters.get("watch") == "true" else None
 
 
 def _wait_after(request: httpx2.Request, error: httpx2.TransportError) -> float | None:
