@@ -17,7 +17,6 @@ from tests.kit.opm import FIXTURES
 
 ROOT = Path(__file__).parents[1]
 BLOCKED = '[[registry]]\nprefix = "{0}"\nlocation = "{0}"\nblocked = true\n'
-REGISTRIES = ("quay.io", "registry.example.com")
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 

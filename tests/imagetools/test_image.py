@@ -155,13 +155,13 @@ def test_convert_docker_images_to_oci(tmp_path: Path) -> None:
     docker = [
         small_image(tmp_path, {"a": b"1"}, platform=name, media_type=media_types.DOCKER_MANIFEST) for name in names
     ]
-    image = docker[0].as_oci()
+    image = docker[0].in_format(media_types.OCI_MANIFEST)
     assert image == small_image(tmp_path, {"a": b"1"})
-    assert image.as_oci() is image
-    index = multi_image(docker, media_types.DOCKER_LIST).as_oci()
+    assert image.in_format(media_types.OCI_MANIFEST) is image
+    index = multi_image(docker, media_types.DOCKER_LIST).in_format(media_types.OCI_MANIFEST)
     assert index.index.media_type == media_types.OCI_INDEX
     assert [part.media_type for part in index.index.manifests] == [media_types.OCI_MANIFEST] * 2
-    assert index.as_oci() is index
+    assert index.in_format(media_types.OCI_MANIFEST) is index
     copy_image(docker[0], LayoutRepository(tmp_path / "layout"), "1")
     assert load_image(LayoutRepository(tmp_path / "layout"), "1").digest == docker[0].digest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -181,7 +180,3 @@ class Browser:
         """Return the names that the nodes of a role have for assistive technology, in order."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == role and "name" in node]
-
-    def screenshot(self, path: Path) -> None:
-        """Save the visible part of the page as PNG."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

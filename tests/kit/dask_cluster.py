@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -66,11 +65,6 @@ class DaskCluster:
 
         with Client(scheduler_file=str(self._file), set_as_default=False) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(self._count, timeout=_SECONDS)
-
-    def clear_stores(self) -> None:
-        """Remove the images and results that workers have stored."""
-        for store in self._directory.glob("worker-*-store"):
-            shutil.rmtree(store)
 
     def replace_workers(self) -> None:
         """Kill the workers, and start others."""

@@ -122,10 +122,6 @@ class Image:
         image = self._rebuild(self.config, layers, self.manifest.annotations, self.manifest.media_type)
         return image._with_local_layers(replacements.values())
 
-    def as_oci(self) -> Image:
-        """Convert the image to OCI format, the only one that all tools find by its tag in an image layout."""
-        return self.in_format(media_types.OCI_MANIFEST)
-
     def in_format(self, media_type: str) -> Image:
         """Return the image with a manifest of this type, OCI or Docker, over the same blobs."""
         if self.manifest.media_type == media_type:
@@ -190,10 +186,6 @@ class ImageIndex:
     def without_layers(self, positions: Collection[int]) -> ImageIndex:
         """Apply `Image.without_layers` to every image."""
         return self.with_images([image.without_layers(positions) for image in self.images])
-
-    def as_oci(self) -> ImageIndex:
-        """Convert the index and its images to OCI format."""
-        return self.in_format(media_types.OCI_MANIFEST)
 
     def in_format(self, media_type: str) -> ImageIndex:
         """Return the index with images of this manifest type, OCI or Docker; drop attestations if it changes."""

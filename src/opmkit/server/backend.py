@@ -48,10 +48,3 @@ class QueryBackend(Protocol):
 
     def list_bundles(self) -> Reply[Iterable[bytes]]:
         """Return a Bundle for each entry of each channel."""
-
-
-class ExperimentalBackend(QueryBackend, Protocol):
-    """An index that answers the calls of ``api.ExperimentalRegistry`` as well."""
-
-    def experimental_list_package_custom_schemas(self, schema: str, package: str) -> Reply[Iterable[bytes]]:
-        """Return a Struct for each document of a schema in a package, or without a package if its name is empty."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST", "")
 VERSIONS = ("0.1.0", "0.2.0")
 PACKAGE = "lagoon-operator"
-needs_go = pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST is not set")
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,13 @@ def test_layers_are_compressed_by_a_copy_to_a_layout(image: Image, tmp_path: Pat
     assert loaded.digest == copied.digest
     assert loaded.config == image.config
     assert [layer.digest for layer in loaded.manifest.layers] == [layer.digest for layer in image.manifest.layers]
-    assert loaded.as_oci().digest == image.digest  # the compression is reproducible
+    assert loaded.in_format(media_types.OCI_MANIFEST).digest == image.digest  # the compression is reproducible
 
 
 def test_append_to_an_archived_image(image: Image, tmp_path: Path) -> None:
     write_archive(tmp_path / "a.tar", image)
     layer = write_layer([LayerFile("more", b"more")], tmp_path)
-    appended = docker_image(tmp_path / "a.tar").as_oci().append([layer])
+    appended = docker_image(tmp_path / "a.tar").in_format(media_types.OCI_MANIFEST).append([layer])
     layout = LayoutRepository(tmp_path / "layout")
     copy_image(appended, layout, "1")
     assert content(load_image(layout, "1")) == {**content(image), "more": b"more"}

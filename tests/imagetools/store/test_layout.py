@@ -156,7 +156,8 @@ def test_damaged_blobs(image: Image, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 def test_skopeo_reads_a_layout(media_type: str, tmp_path: Path) -> None:
-    image = small_image(tmp_path, {"a": b"1"}, labels={"a": "b"}, media_type=media_type).as_oci()
+    image = small_image(tmp_path, {"a": b"1"}, labels={"a": "b"}, media_type=media_type)
+    image = image.in_format(media_types.OCI_MANIFEST)
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1.0")
     inspected = json.loads(run("skopeo", "inspect", f"oci:{tmp_path}/layout:1.0"))
     assert inspected["Digest"] == image.digest

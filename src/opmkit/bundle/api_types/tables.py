@@ -23,16 +23,6 @@ OBJECT: Final = "PartialObjectMetadata"
 PACKAGE_MANIFEST: Final = "PackageManifest"
 OTHER_KINDS: Final = ("ClusterRole", "PodDisruptionBudget", "PriorityClass", "Role")
 """Further kinds of bundles with a struct of that name."""
-INPUT_KINDS: Final = (
-    "ClusterRoleBinding",
-    "Deployment",
-    "MutatingWebhookConfiguration",
-    "RoleBinding",
-    "Service",
-    "ServiceAccount",
-    "ValidatingWebhookConfiguration",
-)
-"""Further kinds of objects, from which bundles are generated, with a struct of that name."""
 SCORECARD: Final = "Configuration"
 """The struct of configurations of operator-sdk's scorecard."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_UNREADABLE = "UNREADABLE"
 
 
 class RuleInfo(Protocol):

@@ -35,14 +35,6 @@ class MirrorRule:
     digests: bool = True
     tags: bool = False
 
-    def matches(self, name: str) -> bool:
-        """Return whether the rule applies to a repository, by its name REGISTRY/REPOSITORY."""
-        return name == self.source or name.startswith(f"{self.source}/")
-
-    def redirect(self, name: str) -> str:
-        """Return the repository in the mirror for one that the rule matches."""
-        return f"{self.mirror}{name.removeprefix(self.source)}"
-
 
 def mirror_rules(
     repositories: Iterable[MirrorRule], scope: MirrorScope = MirrorScope.NAMESPACE
