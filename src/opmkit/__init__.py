@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+    from opmkit.imagetools.registry.oras_registry import OrasRegistry
     from opmkit.index.change import AppliedChange
     from opmkit.index.diff.differences import Difference, IndexComparison
     from opmkit.index.errors import CatalogError, IndexMoved
@@ -97,6 +98,7 @@ __all__ = [
     "OnConflict",
     "Opm",
     "OpmkitError",
+    "OrasRegistry",
     "Placement",
     "Progress",
     "PrunePackages",
@@ -155,6 +157,7 @@ _MODULES = {
         "RegistryClient",
         "RegistryOptions",
     ),
+    "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
     "opmkit.index.change": ("AppliedChange",),
     "opmkit.index.diff.differences": (
         "Difference",

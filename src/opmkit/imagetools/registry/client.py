@@ -33,6 +33,7 @@ class RegistryClient:
         *,
         retry: RetryPolicy | None = None,
         settings: RegistrySettings | None = None,
+        keychain: Keychain | None = None,
     ) -> None:
         """Create a client, without sending anything yet.
 
@@ -41,7 +42,7 @@ class RegistryClient:
         """
         options = options or RegistryOptions()
         self._settings = settings or RegistrySettings()
-        self._keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
+        self._keychain = keychain or Keychain(options.authfile, helpers=self._settings.credential_helpers)
         self._transport = RegistryTransport(options, retry or RetryPolicy(), self._keychain, self._settings)
         self._failed_mirrors: dict[str, OpmkitError] = {}
 

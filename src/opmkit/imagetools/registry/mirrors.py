@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opmkit.imagetools.registry.blobs import BlobStream
+    from opmkit.imagetools.registry.messages import Response
     from opmkit.imagetools.registry_config import RepositoryLocation
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
@@ -67,6 +68,10 @@ class MirroredRepository(RegistryRepository):
         """Get a manifest or index, verified against its digest."""
         return self._read_first(identifier, lambda source: source.get_manifest(identifier))
 
+    def fetch_manifest(self, identifier: str, accept: str) -> Response:
+        """Get a manifest of any type, verified as by `get_manifest` but not parsed."""
+        return self._read_first(identifier, lambda source: source.fetch_manifest(identifier, accept))
+
     def get_config(self, descriptor: Descriptor) -> bytes:
         """Read a small blob into memory and verify it."""
         return self._read_first(descriptor.digest, lambda source: source.get_config(descriptor))
@@ -75,6 +80,10 @@ class MirroredRepository(RegistryRepository):
         """Open a blob; reading it to the end verifies it. If a mirror fails, another location continues."""
         stream = _FailoverStream(self._sources[-1], partial(self._open_at, descriptor), self._record_failure)
         return verify_stream(cast("BinaryIO", stream), descriptor, self.name)
+
+    def describe_blob(self, digest: str) -> Descriptor:
+        """Return the digest and size of a blob; raises NotFound."""
+        return self._read_first(digest, lambda source: source.describe_blob(digest))
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Return whether the blob exists at one of the locations."""

@@ -6,7 +6,14 @@ import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage, prefix_errors
+from opmkit.imagetools.errors import (
+    DigestMismatch,
+    InvalidImage,
+    NotFound,
+    RegistryUnavailable,
+    UnsupportedImage,
+    prefix_errors,
+)
 from opmkit.imagetools.referrers import (
     MAX_REFERRERS,
     add_to_fallback_tag,
@@ -44,7 +51,7 @@ _TAGS_PAGE_SIZE = 1000
 _MAX_TAGS_BODY = 4 << 20
 _REFERRERS_OK = (200, 400, 404, 405, 406, 501)
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
-_ACCEPT = {"Accept": ", ".join(media_types.ACCEPT)}
+_ACCEPT = ", ".join(media_types.ACCEPT)
 _log = logging.getLogger(__name__)
 
 
@@ -91,6 +98,10 @@ class RegistryRepository:
         with prefix_errors(self._endpoint.reference(identifier)):
             return parse_manifest(response.body, _media_type(response) or None)
 
+    def fetch_manifest(self, identifier: str, accept: str) -> Response:
+        """Get a manifest of any type, verified as by `get_manifest` but not parsed."""
+        return self._fetch_manifest(identifier, accept)
+
     def get_config(self, descriptor: Descriptor) -> bytes:
         """Read a blob of at most MAX_CONFIG_SIZE bytes and verify it."""
         if descriptor.size > MAX_CONFIG_SIZE:
@@ -110,6 +121,15 @@ class RegistryRepository:
         subject = self._endpoint.reference(descriptor.digest)
         request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull)
         return BlobStream(self._transport, request, descriptor.size, offset)
+
+    def describe_blob(self, digest: str) -> Descriptor:
+        """Return the digest and size of a blob; raises NotFound."""
+        subject = self._endpoint.reference(digest)
+        response = self._transport.send(Request("HEAD", self._endpoint.blob(digest), subject, self._pull))
+        size = content_length(response.headers)
+        if size is None:
+            raise RegistryUnavailable(f"{subject}: the registry does not send the size of the blob")
+        return Descriptor(_media_type(response), digest, size)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Return whether the blob exists."""
@@ -264,12 +284,14 @@ class RegistryRepository:
                 return location.repository
         return ""
 
-    def _manifest_request(self, method: str, identifier: str, ok: tuple[int, ...] = (200,)) -> Request:
+    def _manifest_request(
+        self, method: str, identifier: str, ok: tuple[int, ...] = (200,), accept: str = _ACCEPT
+    ) -> Request:
         url, subject = self._endpoint.manifest(identifier), self._endpoint.reference(identifier)
-        return Request(method, url, subject, self._pull, _ACCEPT, ok=ok, limit=MAX_MANIFEST_SIZE)
+        return Request(method, url, subject, self._pull, {"Accept": accept}, ok=ok, limit=MAX_MANIFEST_SIZE)
 
-    def _fetch_manifest(self, identifier: str) -> Response:
-        response = self._transport.send(self._manifest_request("GET", identifier))
+    def _fetch_manifest(self, identifier: str, accept: str = _ACCEPT) -> Response:
+        response = self._transport.send(self._manifest_request("GET", identifier, accept=accept))
         digest = identifier if is_digest(identifier) else response.headers.get("Docker-Content-Digest", "")
         if is_digest(digest):
             content = new_hash(digest)
