@@ -8,13 +8,13 @@ fix:
     {{bin}}/ruff check --fix .
     {{bin}}/ruff format .
 
-# Check formatting, lint, types, the direction of imports and the language
+# Check formatting, lint, types, the direction of imports and spelling
 check:
     {{bin}}/ruff check .
     {{bin}}/ruff format --check .
     {{bin}}/mypy
     {{bin}}/lint-imports --no-cache
-    {{bin}}/python scripts/check_language.py
+    {{bin}}/codespell
 
 # Run the tests; arguments go to pytest, for example: just test tests/index -k graph
 test *arguments:

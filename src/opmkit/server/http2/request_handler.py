@@ -18,7 +18,7 @@ class RequestHandler(Protocol):
         """Process a part of the content; ``ended`` marks the last part."""
 
     def finished(self) -> None:
-        """Called when the response has been sent."""
+        """Finish the request after its response has been sent."""
 
     def cancelled(self) -> None:
-        """Called when the client no longer waits for the response."""
+        """Stop the request, since the client no longer waits for the response."""
