@@ -156,7 +156,7 @@ def _path(resource: Resource, namespace: str, name: str | None = None, subresour
     """Return the path of an object, or of the objects in a namespace.
 
     Raises:
-        ClusterError: no object can have the name, and the path would be another one.
+        ClusterError: No object can have the name, and the path would be another one.
     """
     parts = ["apis", resource.group, resource.version] if resource.group else ["api", resource.version]
     if resource.namespaced and namespace != ALL_NAMESPACES:

@@ -110,7 +110,7 @@ class ClusterTransport:
         """Yield the lines of a watch that the server ends after ``seconds``, or earlier if the connection breaks.
 
         Raises:
-            ClusterError: if the server cannot be reached, rejects the request, or sends too long a line.
+            ClusterError: The server cannot be reached, rejects the request, or sends too long a line.
         """
         parameters = {**parameters, "timeoutSeconds": str(seconds)}
         request = self._request("GET", path, parameters, seconds + _WATCH_GRACE)
