@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.kit.apiserver import ApiServer
+from tests.kit.reports import NO_REPORTS
 
 from opmkit.author.run import cleanup, waiting
 from opmkit.author.run.cleanup import clean_up
-from opmkit.author.run.waiting import NO_REPORTS, WaitDeadline
+from opmkit.author.run.waiting import WaitDeadline
 from opmkit.kube import Cluster
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kit.apiserver import ApiServer
+from tests.kit.reports import NO_REPORTS
 
 from opmkit.author.run import rollout, waiting
 from opmkit.author.run.errors import InstallationFailed
@@ -13,7 +14,7 @@ from opmkit.author.run.operator_version import OperatorVersion
 from opmkit.author.run.preflight import list_subscriptions
 from opmkit.author.run.rollout import Rollout
 from opmkit.author.run.session import OperatorSession
-from opmkit.author.run.waiting import NO_REPORTS, Pending, TimedOut, WaitDeadline, wait_until
+from opmkit.author.run.waiting import Pending, TimedOut, WaitDeadline, wait_until
 from opmkit.kube import Cluster, ClusterError
 from opmkit.kube.resources import SUBSCRIPTION
 

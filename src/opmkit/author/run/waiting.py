@@ -29,19 +29,6 @@ class Reporter(Protocol):
         """Report the current state; called repeatedly, also if it did not change."""
 
 
-class NullReporter:
-    """A receiver that ignores all reports."""
-
-    def finished(self, text: str) -> None:
-        """Do nothing."""
-
-    def waiting(self, text: str) -> None:
-        """Do nothing."""
-
-
-NO_REPORTS = NullReporter()
-
-
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A state that is not reached yet.
