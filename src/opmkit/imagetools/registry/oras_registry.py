@@ -94,7 +94,7 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
             requests.exceptions.SSLError: The registry does not use TLS, or its certificate is not trusted.
             requests.exceptions.ConnectionError: The registry cannot be reached, or keeps failing.
             ValueError: The registry denies access.
-            ImageToolsError: The content does not match its digest, or another error.
+            OpmkitError: The content does not match its digest or is too large, or another error.
         """
         sent = requests.Request(method, url, dict(headers or {}), data=data, json=json).prepare()
         target = _PATH.fullmatch(urlsplit(url).path)
