@@ -144,7 +144,7 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
         content: BinaryIO = io.BytesIO()
         try:
             if kind == "manifests" and sent.method == "GET":
-                found = source.fetch_manifest(identifier, sent.headers.get("Accept", ""))
+                found = source.fetch_manifest(identifier, sent.headers.get("Accept", "*/*"))
                 return _response(sent, 200, found.headers, io.BytesIO(found.body))
             if kind == "manifests":
                 descriptor = source.resolve(identifier)
