@@ -228,3 +228,36 @@ def test_files_named_in_the_development_guide_exist() -> None:
     named = re.findall(r"`([a-z_]+/[\w/.]+)`", table)
     assert len(named) > 10
     assert [name for name in named if not (SOURCE / name).exists()] == []
+
+
+COMMANDS_OF_OPM: dict[str, set[str]] = {
+    **{f"index{name}": set() for name in ("", "_build", "_copy", "_deprecate", "_filter", "_images")},
+    "index_merge": {"opmkit.index.modes"},
+    "index_diff": {"opmkit.index.diff.report"},
+    "graph": {"opmkit.index.fbc.compat"},
+    "registry": {"opmkit.index.change", "opmkit.index.image.source", "opmkit.server.serve"},
+}
+"""Modules whose commands are calls of `Opm`, and the modules with values and reports that they may import."""
+MAX_IMPORTS_BELOW_THE_API = 534
+"""Of the command line; it only gets lower."""
+
+
+def _imports_below_the_api(path: Path) -> list[str]:
+    above = {"api", "cli", "core"}
+    return [
+        node.module
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("opmkit.")
+        if node.module.split(".")[1] not in above
+    ]
+
+
+@pytest.mark.parametrize("module", COMMANDS_OF_OPM)
+def test_commands_leave_the_work_to_the_api(module: str) -> None:
+    found = _imports_below_the_api(SOURCE / "cli" / "commands" / f"{module}.py")
+    assert set(found) <= COMMANDS_OF_OPM[module]
+
+
+def test_the_command_line_imports_less_below_the_api() -> None:
+    found = [name for path in (SOURCE / "cli").rglob("*.py") for name in _imports_below_the_api(path)]
+    assert len(found) <= MAX_IMPORTS_BELOW_THE_API
