@@ -224,7 +224,7 @@ def test_the_core_works_without_an_annex(annex: str, tmp_path: Path) -> None:
 
 def test_files_named_in_the_development_guide_exist() -> None:
     guide = (ROOT / "docs" / "development.md").read_text()
-    table = guide[guide.index("### Where to change what") : guide.index("## Tests")]
+    table = guide[guide.index("### Where to change what") :].partition("A new command")[0]
     named = re.findall(r"`([a-z_]+/[\w/.]+)`", table)
     assert len(named) > 10
     assert [name for name in named if not (SOURCE / name).exists()] == []
@@ -238,7 +238,7 @@ COMMANDS_OF_OPM: dict[str, set[str]] = {
     "registry": {"opmkit.index.change", "opmkit.index.image.source", "opmkit.server.serve"},
 }
 """Modules whose commands are calls of `Opm`, and the modules with values and reports that they may import."""
-MAX_IMPORTS_BELOW_THE_API = 534
+MAX_IMPORTS_BELOW_THE_API = 467
 """Of the command line; it only gets lower."""
 
 

@@ -25,11 +25,9 @@ from opmkit.cli.policy_file import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from opmkit.bundle.finding import Finding, Severity
+    from opmkit import CatalogResult, Finding, IndexSource, Severity
     from opmkit.bundle.policy import CatalogSettings, Policy
     from opmkit.index.fbc.check.policy import CatalogPolicy
-    from opmkit.index.fbc.check.result import CatalogResult
-    from opmkit.index.image.source import IndexSource
 
 COMMAND = "opm validate"
 MAX_PLACES = 9
@@ -242,7 +240,7 @@ def _print_others(first: Finding, others: Sequence[Finding], directory: str) -> 
 
 def _print_failure(result: CatalogResult, fail_on: Severity) -> None:
     """Print the first finding that makes the command fail, and the totals, as the ``Error:`` line to stderr."""
-    from opmkit.bundle.finding import Severity
+    from opmkit import Severity
 
     failures = [str(finding) for finding in result.findings if finding.fails(fail_on)]
     counts = [format_count(result.count(severity), severity.value) for severity in Severity]

@@ -122,8 +122,8 @@ def _read_in_subprocess(kubeconfig: str, namespace: str, name: str) -> ConfigMap
 
 def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     """Read a ConfigMap of a cluster; raises BundleError."""
+    from opmkit import BundleError
     from opmkit.bundle.config_map_store import read_config_map as read
-    from opmkit.bundle.errors import BundleError
     from opmkit.kube.cluster import Cluster
     from opmkit.kube.errors import ClusterError
 

@@ -26,9 +26,9 @@ def probe(arguments: list[str]) -> int:
         flags = _parser().parse_args(arguments)
     except SystemExit as end:
         return INVALID_FLAGS if end.code else 0
+    from opmkit import CatalogClient, ServerUnreachable
     from opmkit.cli.output.console import print_line
     from opmkit.cli.output.errors import print_to_stderr
-    from opmkit.client import CatalogClient, ServerUnreachable
     from opmkit.core.errors import OpmkitError
 
     try:

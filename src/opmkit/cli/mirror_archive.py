@@ -15,7 +15,7 @@ from opmkit.cli.output.errors import UsageError, print_to_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.imagetools.registry import RegistryClient
+    from opmkit import RegistryClient
     from opmkit.supply.mirror.description import MirroredImage
     from opmkit.supply.mirror.target import MirrorTarget
 

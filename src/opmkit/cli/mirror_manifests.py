@@ -14,7 +14,7 @@ from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.imagetools.reference import Reference
+    from opmkit import Reference
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.supply.mirror.cluster_manifests import ClusterManifests
     from opmkit.supply.mirror.model import PlannedImage

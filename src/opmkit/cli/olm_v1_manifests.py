@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit import ImageToolsError
 from opmkit.cli.flags.olm_v1 import InstallerPermissions, OlmV1Flags
 from opmkit.cli.output.errors import print_warning
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
-from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
@@ -17,7 +17,7 @@ from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterEx
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opmkit.imagetools.reference import Reference
+    from opmkit import Reference
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.operations.manifests.olm_v1.bundle_objects import BundleObjects
     from opmkit.index.operations.manifests.olm_v1.resolve import ResolvedExtension
@@ -61,7 +61,7 @@ class OlmV1Manifests:
         return [*namespaces, *installer, catalog.manifest(), extension.manifest()]
 
     def _extension(self, catalog: str) -> ClusterExtension:
-        from opmkit.index.errors import CatalogError
+        from opmkit import CatalogError
 
         if len(self.target_namespaces) > 1:
             raise CatalogError(
@@ -104,10 +104,9 @@ class OlmV1Manifests:
 
 def _resolve(extension: ClusterExtension, index: str, tool: ContainerTool) -> ResolvedExtension | None:
     """Find the bundle to install; print a warning and return None if the index cannot be read."""
+    from opmkit import CatalogError, IndexSource
     from opmkit.core.hints import Hint
-    from opmkit.index.errors import CatalogError
     from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.manifests.olm_v1.resolve import resolve_extension
 
     try:

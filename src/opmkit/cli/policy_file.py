@@ -12,7 +12,7 @@ from opmkit.cli.output.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from opmkit.bundle.finding import Severity
+    from opmkit import Severity
     from opmkit.bundle.policy import Policy
 
 RULES_PANEL = "Rules"
@@ -70,7 +70,7 @@ def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Poli
 
 def parse_fail_on(text: str, policy: Policy, command: str) -> Severity:
     """Return the lowest severity that makes the command fail; raises UsageError if it is unknown."""
-    from opmkit.bundle.finding import Severity
+    from opmkit import Severity
 
     fail_on = text or policy.fail_on or Severity.ERROR
     if fail_on not in tuple(Severity):

@@ -12,7 +12,7 @@ from opmkit.cli.flags.validation import COMMAND
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.bundle.finding import Severity
+    from opmkit import Severity
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.validation.baseline import Baseline
     from opmkit.bundle.validation.bundle_view import Options

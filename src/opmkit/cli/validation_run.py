@@ -14,9 +14,9 @@ from opmkit.core.hints import Hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from opmkit import ValidationResult
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.platforms import ImagePlatforms
-    from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.shard_report import ReportSettings
     from opmkit.bundle.validation.sources import Source
     from opmkit.cli.flags.executors import CommandExecutor

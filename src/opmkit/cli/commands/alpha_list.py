@@ -17,7 +17,7 @@ from opmkit.index.fbc.compat import CatalogCompat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.fbc.model import Catalog
+    from opmkit import Catalog
 
 Index = Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)]
 Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
@@ -74,7 +74,7 @@ def bundles(
 
 
 def _load_catalog(registry_flags: RegistryFlags, index: str, compat: CatalogCompat) -> Catalog:
-    from opmkit.index.image.source import IndexSource
+    from opmkit import IndexSource
 
     with waiting(f"Loading {index}"):
         return IndexSource.resolve(call_once(registry_flags.tool), index).catalog(compat)

@@ -28,8 +28,8 @@ from opmkit.core.shard import Shard
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from opmkit import ValidationResult
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.shard_report import ReportSettings
     from opmkit.bundle.validation.sources import SkippedTags, Source
     from opmkit.imagetools.tools.registry import RegistryTool

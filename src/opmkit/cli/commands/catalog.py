@@ -19,7 +19,7 @@ from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting
 
 if TYPE_CHECKING:
-    from opmkit.client import CatalogClient
+    from opmkit import CatalogClient
 
 PackageFilter = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
 PackageName = Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package")]
@@ -58,7 +58,7 @@ class ClientFlags:
         """Return a client of the catalog; the block, which shows that it waits, must not print."""
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would also log the errors
         logging.getLogger("grpc").addHandler(logging.NullHandler())
-        from opmkit.client import CatalogClient
+        from opmkit import CatalogClient
 
         tls = self.tls or self.ca_file is not None
         with (
@@ -293,7 +293,7 @@ def health(client_flags: ClientFlags) -> None:
 
     [bold]Example:[/] opm catalog health --address localhost:50051 --timeout 2
     """
-    from opmkit.index.errors import CatalogError
+    from opmkit import CatalogError
 
     with client_flags.connect() as client:
         if not client.is_healthy():

@@ -18,8 +18,8 @@ from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
+    from opmkit import Reference
     from opmkit.imagetools.image import Image, ImageIndex
-    from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.tools.registry import RegistryTool
 
 _MAX_SEARCHED = 64 << 20
@@ -83,8 +83,8 @@ def pull(registry_flags: RegistryFlags, images: Names) -> None:
 
     [bold]Example:[/] opm image pull quay.io/me/catalog:1
     """
+    from opmkit import RegistryClient
     from opmkit.imagetools.image import load_image_or_index
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
 
@@ -101,9 +101,9 @@ def pull(registry_flags: RegistryFlags, images: Names) -> None:
 
 def _parse_registry_image(text: str) -> Reference:
     """Parse the name of an image in a registry; raise OpmkitError with what to do with others."""
+    from opmkit import Reference
     from opmkit.bundle.source import parse_location
     from opmkit.imagetools.errors import InvalidReference
-    from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.store.layout_files import LAYOUT_FILE
 
     location = parse_location(text)
@@ -130,10 +130,11 @@ def push(
 
     [bold]Example:[/] opm image push quay.io/me/lagoon:0.1.0
     """
+    from opmkit import Reference
     from opmkit.core.hints import Hint
     from opmkit.imagetools.errors import NotFound
     from opmkit.imagetools.image import load_image_or_index
-    from opmkit.imagetools.reference import Reference, parse_image_reference
+    from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.transports import pin_reference
 
@@ -207,7 +208,7 @@ def rm(images: Names) -> None:
 
     [bold]Example:[/] opm image rm quay.io/me/catalog:1
     """
-    from opmkit.imagetools.reference import Reference
+    from opmkit import Reference
     from opmkit.imagetools.store import ImageStore
 
     store = ImageStore.open()
@@ -272,7 +273,7 @@ def _describe_platform(image: Image, tool: RegistryTool) -> dict[str, Any]:
 
 def _has_program(image: Image, tool: RegistryTool) -> bool | None:
     """Return whether an image contains the program that it runs, None if that is unknown."""
-    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit import ImageToolsError
     from opmkit.imagetools.layer import Limits
 
     try:

@@ -22,7 +22,7 @@ from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.reference import Reference
+    from opmkit import Reference
     from opmkit.index.operations.manifests.installation import Installation
     from opmkit.index.operations.manifests.pod_config import PodConfig
     from opmkit.index.operations.manifests.resources import CatalogSource
@@ -257,7 +257,7 @@ def _olm_v0_objects(
     container_tool: str,
 ) -> list[dict[str, Any]]:
     """Return the objects for OLM v0, and print warnings."""
-    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit import ImageToolsError
     from opmkit.imagetools.tools import NO_ENGINE
     from opmkit.index.operations.manifests.resources import build_manifests, is_available, with_server
 
@@ -280,9 +280,9 @@ def _olm_v0_objects(
 
 def _parse_image(text: str) -> Reference:
     """Parse the name of an image; raises OpmkitError if clusters cannot pull it."""
+    from opmkit import CatalogError, Reference
     from opmkit.core.hints import Hint
-    from opmkit.imagetools.reference import Reference, parse_image_reference
-    from opmkit.index.errors import CatalogError
+    from opmkit.imagetools.reference import parse_image_reference
 
     reference = None if Path(text).is_file() else parse_image_reference(text)
     if not isinstance(reference, Reference):
@@ -301,8 +301,8 @@ def _resolve(
     source: CatalogSource, installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
 ) -> Installation:
     """Resolve the installation in the index."""
+    from opmkit import IndexSource
     from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
 
     tool = registry_flags.tool_named(container_tool)

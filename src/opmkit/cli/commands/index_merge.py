@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from opmkit import OnConflict
 from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
@@ -15,7 +16,6 @@ from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import print_built
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress
-from opmkit.index.modes import OnConflict
 
 _IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")
 _REBASE_HINT = "pass the index behind the tag as another INDEX, and run the command again if the tag has moved"

@@ -32,8 +32,8 @@ def init(
 
     [bold]Example:[/] opm init lagoon-operator -c stable -d README.md -i lagoon.svg -o yaml > catalog/package.yaml
     """
+    from opmkit import Blobs
     from opmkit.bundle.kubernetes_names import dns1123_label
-    from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.packages import create_package
 
     blob = create_package(package, default_channel, description, icon)

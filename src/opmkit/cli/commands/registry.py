@@ -20,7 +20,8 @@ from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
-    from opmkit.index.change import AppliedChange, DatabaseChange
+    from opmkit import AppliedChange
+    from opmkit.index.change import DatabaseChange
 
 DEFAULT_DATABASE = Path("bundles.db")
 
@@ -177,7 +178,8 @@ def _open_database(index: str, database: Path, registry_flags: RegistryFlags) ->
     if not index:
         yield database
         return
-    from opmkit.index.image.source import IndexSource, SourceKind
+    from opmkit import IndexSource
+    from opmkit.index.image.source import SourceKind
 
     tool = registry_flags.tool()
     source = IndexSource.resolve(lambda: tool, index)

@@ -29,7 +29,7 @@ from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit import Blobs
     from opmkit.index.render import RenderOptions
 
 
@@ -102,7 +102,7 @@ def render(
 
 def _render_by_workers(executor: CommandExecutor, references: Sequence[str], options: RenderOptions) -> Blobs:
     """Return the blobs of all references, and print the warnings; raise the first error."""
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit import Blobs
     from opmkit.index.render import RenderTask
 
     executor.check_paths(reference for reference in references if Path(reference).exists())

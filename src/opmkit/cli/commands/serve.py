@@ -115,7 +115,8 @@ def _open_catalog(source: str, registry_flags: RegistryFlags) -> Iterator[Path]:
     if Path(source).is_dir():
         yield Path(source)
         return
-    from opmkit.index.image.source import CATALOGS, IndexSource
+    from opmkit import IndexSource
+    from opmkit.index.image.source import CATALOGS
 
     catalog = IndexSource.resolve(call_once(registry_flags.tool), source)
     catalog.require(CATALOGS)

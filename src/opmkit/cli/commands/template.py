@@ -211,7 +211,7 @@ def release(
 
 
 def _check_exists(template: Path) -> None:
-    from opmkit.index.errors import CatalogError
+    from opmkit import CatalogError
 
     if not template.is_file():
         kind = "is a directory" if template.is_dir() else "no such file or directory"
@@ -220,8 +220,8 @@ def _check_exists(template: Path) -> None:
 
 def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> TemplateBundle:
     """Read a bundle given as IMAGE or SOURCE=IMAGE."""
+    from opmkit import Reference
     from opmkit.bundle.source import BundleSource
-    from opmkit.imagetools.reference import Reference
     from opmkit.index.fbc.from_bundle import with_image
     from opmkit.index.templates.edit.bundles import TemplateBundle
 

@@ -17,8 +17,8 @@ from opmkit.core.lazy import call_once
 from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
+    from opmkit import RenderedTemplates
     from opmkit.index.templates.repository.images import LockMode
-    from opmkit.index.templates.repository.result import RenderedTemplates
 
 _COMMAND = "opm template render"
 _LOCK_PANEL = "Lock file"

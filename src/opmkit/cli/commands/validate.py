@@ -44,9 +44,8 @@ def validate(
 
       opm validate ./catalog --against quay.io/me/catalog:1 --config policy.yaml --output sarif
     """
-    from opmkit.imagetools.registry import RegistryClient
+    from opmkit import IndexSource, RegistryClient
     from opmkit.index.fbc.check.result import validate
-    from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.gate import with_published
 
     policy = report_flags.policy()

@@ -16,8 +16,8 @@ from opmkit.cli.parser.go_commands import given_flags
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opmkit import AddOptions, Placement
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.operations.add.options import AddOptions, Placement
 
 INDEX_HELP = "Index image, database file or catalog directory"
 
@@ -106,8 +106,7 @@ class AddFlags:
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
-        from opmkit.index.modes import UpdateMode
-        from opmkit.index.operations.add.options import AddOptions
+        from opmkit import AddOptions, UpdateMode
 
         kinds = tuple(filter(None, self.fail_on or ()))
         check_kinds(kinds)
@@ -175,7 +174,7 @@ class PlacementFlags:
 
     def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
         """Return the placement, or None if no flag is given; raises UsageError for edges of several bundles."""
-        from opmkit.index.operations.add.options import Placement
+        from opmkit import Placement
 
         given = given_flags(ctx)
         if len(bundles) > 1 and given & {"replaces", "skips", "skip-range"}:

@@ -12,9 +12,9 @@ from opmkit.cli.flags.progress import ProgressOption
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, transfer_observer
 
 if TYPE_CHECKING:
+    from opmkit import RegistryOptions
     from opmkit.api import Opm
     from opmkit.imagetools.image_format import ImageFormat
-    from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
 
@@ -77,8 +77,8 @@ class RegistryFlags:
 
     def options(self) -> RegistryOptions:
         """Return the options of the registry client; raises UsageError for conflicting flags."""
+        from opmkit import RegistryOptions
         from opmkit.cli.output.errors import UsageError, print_warning
-        from opmkit.imagetools.registry import RegistryOptions
 
         if self.skip_tls:
             print_warning("--skip-tls is deprecated: it means --use-http")
@@ -105,7 +105,7 @@ class RegistryFlags:
 
     def tool(self) -> RegistryTool:
         """Return the container tool ``none`` with the embedded image store."""
-        from opmkit.imagetools.registry import RegistryClient
+        from opmkit import RegistryClient
         from opmkit.imagetools.store import ImageStore
         from opmkit.imagetools.tools.registry import RegistryTool
 

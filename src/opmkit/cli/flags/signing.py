@@ -16,7 +16,7 @@ from opmkit.supply.sign.formats import SignatureFormat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.supply.sign.keyless import KeylessSigner
+    from opmkit import KeylessSigner
     from opmkit.supply.sign.sign import Signer
     from opmkit.supply.sign.verify import SignatureRequirements
 
@@ -97,7 +97,7 @@ class SigningFlags:
     def signer(self) -> Signer | KeylessSigner:
         """Return the signer; raises InvalidKey."""
         if self.keyless:
-            from opmkit.supply.sign.keyless import KeylessSigner
+            from opmkit import KeylessSigner
 
             token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
             interactive = sys.stdin.isatty() and sys.stderr.isatty()
@@ -159,9 +159,9 @@ class SignerFlags:
         self, annotations: Mapping[str, str] | None = None, repositories: Sequence[str] = ()
     ) -> SignatureRequirements:
         """Return the requirements on signatures; raises InvalidKey."""
+        from opmkit import CertificateIdentity
         from opmkit.supply.sign.identity import any_identity, repository_matcher
         from opmkit.supply.sign.key_files import load_public_key
-        from opmkit.supply.sign.keyless import CertificateIdentity
         from opmkit.supply.sign.verify import SignatureRequirements
 
         certificate = None

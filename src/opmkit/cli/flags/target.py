@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit import OnConflict
 from opmkit.cli.flags.container_tools import PUSH_HELP
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
-from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
+    from opmkit import IndexPlan
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.image.build import IndexPlan
 
 RESULT_PANEL = "Result"
 CATALOG_PANEL = "File-based catalogs"
@@ -155,8 +155,9 @@ class TargetFlags:
             UsageError: the flags conflict.
             ImageToolsError: a platform is invalid.
         """
+        from opmkit import IndexPlan
         from opmkit.imagetools.spec import Platform
-        from opmkit.index.image.build import DEFAULT_TAG, IndexPlan
+        from opmkit.index.image.build import DEFAULT_TAG
 
         if self.generate and self.platform:
             raise conflicting_flags("--platform", "--generate")

@@ -18,9 +18,10 @@ from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
+    from opmkit import Blobs
     from opmkit.bundle.validation.openshift import OpenShiftVersion
     from opmkit.core.cache import ResultCache
-    from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.fbc.blobs import Blob
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.pictures.mermaid import MermaidGraph
 
@@ -97,7 +98,7 @@ def unsupported_flag(flag: str, compat: CatalogCompat, hint: str = "omit one of 
 
 def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
     """Return the function that encodes blobs in a format."""
-    from opmkit.index.fbc.write import to_json, to_yaml
+    from opmkit import to_json, to_yaml
 
     return to_json if output_format is CatalogFormat.JSON else to_yaml
 

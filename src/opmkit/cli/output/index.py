@@ -16,12 +16,12 @@ from opmkit.cli.progress.command import progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opmkit import AppliedChange, BuiltIndex, IndexPlan
     from opmkit.api import Opm
     from opmkit.api.session import BuiltImages
     from opmkit.cli.flags.target import OutputFlags
     from opmkit.imagetools.tools.tool import ContainerTool
-    from opmkit.index.change import AppliedChange, Change
-    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.change import Change
 
 _INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
 
@@ -48,7 +48,8 @@ def print_unpushed(references: Sequence[str], place: ContainerTool | BuiltImages
 
     Images in layouts and archives are omitted: their names are their locations.
     """
-    from opmkit.imagetools.reference import Reference, parse_image_reference
+    from opmkit import Reference
+    from opmkit.imagetools.reference import parse_image_reference
 
     names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
     if names:
@@ -60,7 +61,7 @@ def print_unpushed(references: Sequence[str], place: ContainerTool | BuiltImages
 
 def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> None:
     """Print what changed, or would change, in a database."""
-    from opmkit.index.image.build import BuiltIndex
+    from opmkit import BuiltIndex
 
     with nullcontext() if output_flags.dry_run else printing_result("the database was changed"):
         _print_change(BuiltIndex((), "", result), output_flags)

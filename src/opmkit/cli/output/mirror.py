@@ -75,7 +75,7 @@ def _print_failure(failure: MirrorFailure) -> None:
 
 def _as_json(opened: IndexMirror | MirrorLoad) -> dict[str, Any]:
     """Return the result with hints in terms of flags."""
-    from opmkit.supply.mirror.result import MirrorResult
+    from opmkit import MirrorResult
 
     result = MirrorResult.from_mirror(opened)
     failures = [

@@ -14,8 +14,7 @@ from opmkit.cli.output.errors import print_error, print_to_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opmkit.bundle.finding import Severity
-    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit import Severity, ValidationResult
     from opmkit.bundle.validation.shard_report import ReportSettings
     from opmkit.bundle.validation.sources import SkippedTags, Source
 

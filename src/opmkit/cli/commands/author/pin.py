@@ -21,8 +21,8 @@ from opmkit.cli.progress.command import progress
 from opmkit.core.epoch import source_date_epoch
 
 if TYPE_CHECKING:
+    from opmkit import IndexSource
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.image.source import IndexSource
 
 
 class RelatedImagesFlag(StrEnum):
@@ -108,11 +108,11 @@ def pin(
 
       opm bundle pin ./catalog --dry-run --output json
     """
+    from opmkit import IndexSource
     from opmkit.author.pin.pin import pin_files, unlisted_images
     from opmkit.author.pin.related_images_mode import RelatedImagesMode
     from opmkit.author.pin.resolve import resolve_images
     from opmkit.author.pin.sources import read_pin_source
-    from opmkit.index.image.source import IndexSource
 
     tool = registry_flags.tool()
     options = pin_flags.options()
@@ -160,8 +160,8 @@ def _pin_catalog_image(
     destination: DestinationFlags,
     output_flags: OutputFlags,
 ) -> None:
+    from opmkit import IndexPlan
     from opmkit.author.pin.catalog_change import PinImages
-    from opmkit.index.image.build import IndexPlan
 
     plan = IndexPlan(tags=(destination.tag or "",), from_index=target, push=destination.push)
     change = PinImages(pin_flags.options(), registry_flags.tool().registry_digest)

@@ -34,10 +34,11 @@ from opmkit.cli.progress.command import progress
 from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
+    from opmkit import Blobs
     from opmkit.author.run.installation import InstalledOperator
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.blobs import Blobs, BundleBlob
+    from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.kube import Cluster
 
 DEFAULT_INDEX_IMAGE = "quay.io/operator-framework/opm:latest"
@@ -232,8 +233,9 @@ def _serving_image(tool: Callable[[], RegistryTool], index: str) -> str:
 
     A database may be older than the command that serves catalogs, so the image of a database is not used.
     """
+    from opmkit import IndexSource
     from opmkit.author.run.resources import is_empty_index
-    from opmkit.index.image.source import IndexSource, SourceKind
+    from opmkit.index.image.source import SourceKind
 
     if is_empty_index(index):
         return index

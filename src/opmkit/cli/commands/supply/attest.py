@@ -48,8 +48,8 @@ def attest(
 
       opm image attest --key cosign.key --type spdxjson --predicate sbom.json quay.io/me/lagoon:0.1.0
     """
+    from opmkit import RegistryClient
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.supply.sign.attachments import open_for_signing
     from opmkit.supply.sign.documents import PREDICATE_TYPES, Statement, predicate_type, read_predicate
 
@@ -89,8 +89,8 @@ def verify_attestation(
 
     [bold]Example:[/] opm image verify-attestation --key cosign.pub --type slsaprovenance1 quay.io/me/catalog:1
     """
+    from opmkit import RegistryClient
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.supply.sign.attachments import open_for_verification
     from opmkit.supply.sign.documents import predicate_type
     from opmkit.supply.sign.verify import verify_attestations

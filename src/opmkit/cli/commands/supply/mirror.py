@@ -157,8 +157,8 @@ def mirror(
 
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
+    from opmkit import RegistryClient
     from opmkit.core.shard import Shard
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool

@@ -44,8 +44,8 @@ def sign(
 
       opm image sign --keyless --format both quay.io/me/catalog:1
     """
+    from opmkit import RegistryClient
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.supply.sign.attachments import open_for_signing
     from opmkit.supply.sign.sign import images_of
 
@@ -95,8 +95,8 @@ def verify(
 
       opm image verify --certificate-identity me@example.com --certificate-oidc-issuer https://login.example.com IMAGE
     """
+    from opmkit import RegistryClient
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.imagetools.registry import RegistryClient
     from opmkit.supply.sign.attachments import open_for_verification
     from opmkit.supply.sign.verify import verify_signatures
 
