@@ -260,6 +260,13 @@ def test_manifests_are_required(manifests: Path, name: str, message: str) -> Non
     assert file_texts() == {"op/manifests/op.csv.yaml": csv().decode()}
 
 
+def test_control_characters_in_other_annotations_are_rejected(manifests: Path) -> None:
+    path = write_annotations(manifests)
+    path.write_text(path.read_text() + '  other: "a\\nb"\n')
+    with pytest.raises(InvalidBundle, match=f"^{path}: invalid annotation 'other': control characters"):
+        generate(manifests, AnnotationsInput())
+
+
 def test_control_characters_are_rejected(manifests: Path) -> None:
     with pytest.raises(InvalidBundle, match="control characters"):
         generate(manifests, AnnotationsInput("op", "alpha\nRUN x"))

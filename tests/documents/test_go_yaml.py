@@ -254,8 +254,15 @@ def test_nesting_up_to_the_limit() -> None:
 def test_alias_bomb_is_rejected(leaf: bytes) -> None:
     levels = [b"a0: &a0 [%s]" % b",".join([leaf] * 9)]
     levels += [b"a%d: &a%d [%s]" % (n, n, b",".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12)]
-    with pytest.raises(InvalidDocument, match="aliases expanded"):
+    with pytest.raises(InvalidDocument, match="added by aliases"):
         go_yaml.load(b"\n".join(levels))
+
+
+def test_aliases_add_a_limited_amount() -> None:
+    text = b"a: &a " + b"x" * 1000 + b"\nb: [" + b", ".join([b"*a"] * (go_yaml.MAX_ALIASED // 1001 + 1)) + b"]\n"
+    with pytest.raises(InvalidDocument, match="^more than 8388608 values and characters added by aliases$"):
+        go_yaml.load(text)
+    go_yaml.load(text.replace(b"*a, ", b"", 1))
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30))

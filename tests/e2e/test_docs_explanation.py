@@ -42,6 +42,7 @@ LIMITS = {
     "compression of a file in an uploaded zip archive": upload.MAX_RATIO,
     "nesting of YAML": go_yaml.MAX_DEPTH,
     "values and characters of a YAML document, with aliases expanded": go_yaml.MAX_EXPANSION,
+    "values and characters that aliases add to a YAML document": go_yaml.MAX_ALIASED,
     "nesting of the JSON of registries": fields.MAX_DEPTH,
     "constraint of a bundle, nested": document.MAX_CONSTRAINT_DEPTH,
     "value in a database": connect.MAX_VALUE,

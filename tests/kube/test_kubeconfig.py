@@ -134,6 +134,22 @@ def test_invalid_values(changes: dict[str, Any], problem: str, tmp_path: Path) -
         load_kubeconfig(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "config:2:1: did not find expected node content"),
+        ("[" * 100_000, "config:1:201: more than 200 levels of nesting"),
+        ("[1]", "config: not a kubeconfig"),
+        ("\0", "config:1: control characters are not allowed"),
+    ],
+    ids=["syntax", "nesting", "type", "control character"],
+)
+def test_invalid_files(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(ClusterError, match=f"^invalid kubeconfig {tmp_path}/{problem}"):
+        load_kubeconfig(str(tmp_path / "config"))
+
+
 def test_token_of_a_removed_provider_is_used(tmp_path: Path) -> None:
     provider = {"name": "oidc", "config": {"id-token": "t"}}
     assert load_kubeconfig(write(tmp_path / "c", config("one", user={"auth-provider": provider}))).user.token == "t"

@@ -211,7 +211,7 @@ def _complete(
         path, annotations = next(((path, one) for path, one in found if one is not None), (None, {}))
         if path is None:
             raise
-        return _from_annotations(given, path, annotations), _other_annotations(annotations)
+        return _from_annotations(given, path, annotations), _other_annotations(path, annotations)
     completed = AnnotationsInput(
         package=given.package or inferred.package,
         channels=given.channels or ",".join(inferred.channels),
@@ -220,12 +220,12 @@ def _complete(
     return completed, None
 
 
-def _other_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+def _other_annotations(path: Path, annotations: Mapping[str, str]) -> Mapping[str, str]:
     """Return the annotations that are not generated; raise InvalidBundle for those that are invalid as labels."""
     others = {key: value for key, value in annotations.items() if key not in _DOCKERFILE_ORDER}
     for key, value in others.items():
         if not f"{key}{value}".isprintable():
-            raise InvalidBundle(f"invalid annotation {key!r}: control characters", hint="write it on one line")
+            raise InvalidBundle(f"{path}: invalid annotation {key!r}: control characters", hint="write it on one line")
     return others
 
 

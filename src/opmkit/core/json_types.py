@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class JsonResult:
@@ -40,3 +42,17 @@ def to_json_types(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json_types(item) for item in value]
     return str(value)
+
+
+def expect(value: Any, kind: type[T]) -> T:
+    """Return a decoded value; raise TypeError unless its type is exactly ``kind``."""
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def expect_fields(value: T, sample: T) -> T:
+    """Return a decoded dataclass instance; raise TypeError for a field of another type than in ``sample``."""
+    for field in fields(value):  # type: ignore[arg-type]
+        expect(getattr(value, field.name), type(getattr(sample, field.name)))
+    return value

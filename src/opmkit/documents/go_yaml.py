@@ -26,6 +26,8 @@ MAX_DEPTH = 200
 """Maximum nesting of collections, far above that of real manifests."""
 MAX_EXPANSION = 64 * 1024 * 1024
 """Maximum number of characters and values in a document, with aliases expanded."""
+MAX_ALIASED = 8 * 1024 * 1024
+"""Maximum number of characters and values that aliases add to a document."""
 MAX_DUPLICATES = 100
 """Maximum number of duplicate keys that are reported."""
 
@@ -90,6 +92,7 @@ class _Decoder:
         self._anchors: dict[str, tuple[JsonValue, int] | None] = {}
         self._keys: dict[str, str] = {}  # values of plain keys that occurred before
         self._expansion = 0
+        self._aliased = 0
         self._duplicates = duplicates
 
     def document(self) -> JsonValue:
@@ -174,8 +177,12 @@ class _Decoder:
         anchored = self._anchors[event.anchor]
         if anchored is None:
             raise _error(event, f"the value of anchor {event.anchor} contains itself")
-        self._grow(anchored[1], event)
-        return anchored[0]
+        value, size = anchored
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            raise _error(event, f"more than {MAX_ALIASED} values and characters added by aliases")
+        self._grow(size, event)
+        return value
 
     def _grow(self, size: int, event: yaml.NodeEvent) -> None:
         self._expansion += size

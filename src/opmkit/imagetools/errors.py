@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -61,10 +62,10 @@ class EngineUnavailable(EngineError):
 
 @contextmanager
 def prefix_errors(subject: str, alias: str = "") -> Iterator[None]:
-    """Prefix errors about content with ``subject``, unless the message contains ``alias`` (default: the subject)."""
+    """Prefix errors about content with ``subject``, unless the message names ``alias`` (default: the subject)."""
     try:
         yield
     except (InvalidImage, UnsupportedImage, LimitExceeded, DigestMismatch, NotFound) as error:
-        if (alias or subject) in error.message:
+        if re.search(rf"(?<!\w){re.escape(alias or subject)}(?!\w)", error.message):
             raise
         raise type(error)(f"{subject}: {error.message}", hint=error.hint) from error

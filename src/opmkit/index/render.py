@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
-from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
@@ -20,7 +19,6 @@ from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document_stream import Document
-from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.directory import cache_directory
 from opmkit.index.convert.database_blobs import database_to_blobs
@@ -28,7 +26,7 @@ from opmkit.index.convert.releases import bundle_in_release, catalog_in_release,
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
-from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
+from opmkit.index.fbc.from_bundle import move_objects_last, named_bundle_to_blob, sort_related_images, with_image
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
@@ -195,11 +193,7 @@ class _UnparsedBundle:
         image = self.source.image
         if isinstance(self.source.location, Path) and options.image_template:
             image = options.image_template.image(bundle)
-        try:
-            blob = bundle_to_blob(replace(bundle, image=""))
-        except (InvalidBundle, FieldTypeError) as error:
-            raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
-        blob = with_objects(blob, bundle.objects)
+        blob = with_objects(named_bundle_to_blob(replace(bundle, image=""), self.source.text), bundle.objects)
         if options.cache and self.digest:
             entry = {"blob": blob_to_dict(blob), "warnings": warnings}
             options.cache.put(self.digest, orjson.dumps(entry))

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
+from opmkit.documents import yaml_decoder
+from opmkit.documents.errors import InvalidDocument
 from opmkit.kube.connection import ClientCertificate, ClusterConnection, CredentialPlugin, Server, User
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.hint_terms import ClusterSetting
@@ -72,7 +72,7 @@ def _invalid(paths: str, cause: str, hint: Hint | str = "") -> ClusterError:
 def _merge(merged: Mapping, path: Path, *, may_be_empty: bool) -> None:
     """Add the items of a file that are not in ``merged`` yet."""
     try:
-        document = yaml.load(read_limited(path), Loader=yaml.CSafeLoader)
+        document = yaml_decoder.load(read_limited(path))
         if document is None and not may_be_empty:
             raise _InvalidError("the file is empty")
         config = _mapping(document or {}, "")
@@ -82,8 +82,10 @@ def _merge(merged: Mapping, path: Path, *, may_be_empty: bool) -> None:
                 item = _mapping(entry, f"{section}: ")
                 content = _mapping(item.get(key) or {}, f"{section}: ")
                 merged[section].setdefault(_text(item, "name", section), {**content, _DIRECTORY: path.parent})
-    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
-        raise _invalid(str(path), " ".join(str(error).split()) or _NOT_A_KUBECONFIG) from error
+    except InvalidDocument as error:
+        raise ClusterError(f"invalid kubeconfig {error.located(str(path))}", hint="correct the YAML") from error
+    except (OSError, ValueError) as error:
+        raise _invalid(str(path), str(error) or _NOT_A_KUBECONFIG) from error
     except _InvalidError as error:
         raise _invalid(str(path), str(error), error.hint) from error
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.engines.docker import connect
 from opmkit.imagetools.errors import EngineUnavailable, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryOptions
@@ -60,6 +61,37 @@ def test_missing_context(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_CONTEXT", "gone")
     with pytest.raises(EngineUnavailable, match="docker context 'gone' not found"):
         open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('"text"', "wrong types"),
+        ('{"proxies": 1}', "wrong types"),
+        ('{"auths": [1]}', "wrong types"),
+        ('{"auths": {"quay.io": 1}}', "Invalid configuration for registry quay.io"),
+        ('{"auths": {"quay.io": {"auth": "x"}}}', ".*base64"),
+    ],
+)
+def test_invalid_configuration(
+    content: str, problem: str, docker_daemon: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_daemon.settings["DOCKER_HOST"])
+    config = tmp_path / "home" / ".docker" / "config.json"
+    config.parent.mkdir()
+    config.write_text(content)
+    with pytest.raises(EngineUnavailable, match=f"^docker configuration {config}: {problem}"):
+        connect(os.environ)
+
+
+def test_address_of_another_type_in_a_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meta = tmp_path / "home" / ".docker" / "contexts" / "meta" / hashlib.sha256(b"mine").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    meta.write_text(json.dumps({"Name": "mine", "Metadata": {}, "Endpoints": {"docker": {"Host": [1]}}}))
+    (tmp_path / "home" / ".docker" / "config.json").write_text("{}")
+    monkeypatch.setenv("DOCKER_CONTEXT", "mine")
+    with pytest.raises(EngineUnavailable, match=r"^docker context 'mine': cannot be read: Host is not a string"):
+        connect(os.environ)
 
 
 def test_no_daemon_is_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -305,6 +305,7 @@ def test_credential_helpers(machine: Machine) -> None:
         ("credential-helpers = [1]\n", 1, "expected an array of strings"),
         ('[aliases]\n"x" = 1\n', 2, "alias x: expected a string"),
         ("a = " + "[" * 100_000, None, "nested too deeply"),
+        ("a = " + "9" * 5000, None, "invalid TOML: an integer has too many digits"),
     ],
 )
 def test_errors_name_file_and_line(machine: Machine, text: str, line: int | None, reason: str) -> None:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.core.files import write_files
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.load import parse_blobs, stream_blobs
 from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.filter.package_filter import PackageFilter
 from opmkit.index.operations.related_images import ImageKind, ImageUse, group_by_image, images_in_catalog, index_images
+from tests.bundle.samples import files
 from tests.kit.catalogs import write_library
+from tests.kit.opm import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +123,10 @@ def test_database_has_the_images_of_its_catalog(tmp_path: Path) -> None:
     assert {use.image for use in uses} == {use.image for use in images_in_catalog(source.blobs())}
     alpha = {use.bundle for use in index_images(source, [PackageFilter.parse("shelf:beta")])}
     assert alpha == {"shelf.v1.0.0", "shelf.v1.1.0"}
+
+
+def test_errors_of_a_bundle_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dependencies = {"dependencies": [{"type": "olm.gvk", "value": "text"}]}
+    write_files(tmp_path, {**files(), "metadata/dependencies.yaml": json.dumps(dependencies).encode()})
+    assert run(["index", "images", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"Error: {tmp_path}: a value of olm.gvk is a string, not a mapping\n")

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.errors import InvalidReference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Icon
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.templates.basic import to_basic
-from opmkit.index.templates.render import template_type
+from opmkit.index.templates.render import render_template, template_type
 from opmkit.index.templates.substitutes import to_substitutes
 
 from .samples import OTHER, PACKAGE, SVG, catalog, image, render, semver, substitutes, template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opmkit.index.fbc.blobs import BundleBlob
 
 
 def test_only_rendered_bundles_are_migrated() -> None:
@@ -24,6 +31,23 @@ def test_only_rendered_bundles_are_migrated() -> None:
     assert types[-1] == ["olm.package", "olm.csv.metadata"]
     (package,) = render(semver(stable=("1.0.0",)), level=MigrationLevel.ALL).packages
     assert package.icon == Icon(SVG, "image/svg+xml")
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (f"schema: olm.semver\nstable:\n  bundles:\n  - image: {image('1.0.0')}\n  - image: Reef\n", 5),
+        ("schema: olm.template.basic\nentries:\n- schema: olm.bundle\n  image: Reef\n", 3),
+        ("schema: olm.template.substitutes\nentries: []\nsubstitutions:\n- name: Reef\n  base: x\n", 4),
+    ],
+)
+def test_location_of_an_invalid_image(value: str, line: int) -> None:
+    def fail(images: Sequence[str], /) -> Mapping[str, BundleBlob]:
+        raise InvalidReference("invalid image reference", hint="correct it")
+
+    file = template(value)
+    with pytest.raises(InvalidCatalog, match=rf"^t\.yaml:{line}: invalid image reference 'Reef'"):
+        render_template(file, template_type(file), fail)
 
 
 def test_unsupported_schemas_are_rejected() -> None:

@@ -15,6 +15,7 @@ from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import expect, expect_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,19 +70,21 @@ def decode_result(
     """
     findings = tuple(map(_finding, value["findings"]))
     summary = value["summary"] and _summary(value["summary"], target)
-    name, package = value["name"], value["package"]
+    name, package = expect(value["name"], str), expect(value["package"], str)
     return ValidationResult(target, findings, name, error, hint or Hint(), package=package, summary=summary)
 
 
 def _summary(value: Mapping[str, Any], target: str) -> ComparedBundle:
     fields: dict[str, Any] = {
-        name: tuple(member) if isinstance(member, list) else member for name, member in value.items()
+        name: tuple(expect(item, str) for item in member) if isinstance(member, list) else member
+        for name, member in value.items()
     }
-    return ComparedBundle(**{**fields, "target": target})
+    return expect_fields(ComparedBundle(**{**fields, "target": target}), ComparedBundle("", "", ""))
 
 
 def _finding(value: Mapping[str, Any]) -> Finding:
-    return Finding(**{**value, "path": tuple(value["path"]), "severity": Severity(value["severity"])})
+    path = tuple(step if isinstance(step, int) else expect(step, str) for step in value["path"])
+    return expect_fields(Finding(**{**value, "path": path, "severity": Severity(value["severity"])}), Finding(""))
 
 
 def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:

@@ -16,7 +16,9 @@ from opmkit.bundle.policy import Ignore, Policy
 from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import expect, expect_fields
 from opmkit.core.shard import Shard
+from opmkit.imagetools.errors import InvalidReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -81,7 +83,7 @@ class ShardReport:
         """Return the report that `encode` wrote; raise LookupError, TypeError or ValueError if it is damaged."""
         return cls(
             Shard(int(value["index"]), int(value["count"])),
-            Selection(int(value["total"]), value["targets"], SkippedTags(*map(int, value["skipped"]))),
+            Selection(int(value["total"]), expect(value["targets"], str), SkippedTags(*map(int, value["skipped"]))),
             ReportSettings.decode(value["settings"]),
             tuple(map(_decode_placed, value["results"])),
         )
@@ -149,7 +151,7 @@ def decode_reports(encoded: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tup
             )
         try:
             reports.append((name, ShardReport.decode(value)))
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, BundleError, InvalidReference) as error:
             raise InvalidReport(f"{name}: damaged report: {error}", hint="run this shard again") from error
     return reports
 
@@ -170,11 +172,12 @@ def _encode_placed(placed: PlacedResult) -> dict[str, Any]:
 def _decode_placed(value: Mapping[str, Any]) -> PlacedResult:
     from opmkit.bundle.source import parse_location  # slow to import: not needed for directories
 
-    target, directory = value["target"], value["directory"]
+    target, directory = expect(value["target"], str), value["directory"]
     location = parse_location(target) if directory is None else Path(directory)
-    source = Source(target, location, of_operator=value["of_operator"])
-    hint = Hint(value["hint"]) if value["hint"] else Hint()
-    return PlacedResult(value["position"], source, decode_result(value, target, error=value["error"], hint=hint))
+    source = Source(target, location, of_operator=expect(value["of_operator"], bool))
+    error, hint = expect(value["error"], str), expect(value["hint"], str)
+    result = decode_result(value, target, error=error, hint=Hint(hint) if hint else Hint())
+    return PlacedResult(expect(value["position"], int), source, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +214,16 @@ class ReportSettings:
     @classmethod
     def decode(cls, value: Mapping[str, Any]) -> Self:
         """Return the settings that `encode` wrote."""
+        from opmkit.bundle.validation.compat import Compat
+        from opmkit.bundle.validation.profiles import profile_named
+
         known = value["known"]
-        severities = tuple((rule, Severity(name) if name else None) for rule, name in value["severities"])
+        severities = tuple((expect(rule, str), Severity(name) if name else None) for rule, name in value["severities"])
+        ignores = tuple(expect_fields(Ignore(**ignore), Ignore("", "")) for ignore in value["ignores"])
         return cls(
-            value["profile"],
-            value["compat"],
+            profile_named(expect(value["profile"], str)).name,
+            Compat(value["compat"]).value,
             Severity(value["fail_on"]),
-            Policy(severities=severities, ignores=tuple(Ignore(**ignore) for ignore in value["ignores"])),
-            None if known is None else Counter({(a, b, c, d): count for a, b, c, d, count in known}),
+            Policy(severities=severities, ignores=ignores),
+            None if known is None else Counter({(a, b, c, d): expect(count, int) for a, b, c, d, count in known}),
         )

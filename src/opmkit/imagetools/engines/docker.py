@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import requests
 from docker import APIClient
+from docker.constants import MINIMUM_DOCKER_API_VERSION
 from docker.context import ContextAPI
 from docker.errors import APIError, DockerException, TLSParameterError
 from docker.errors import NotFound as DockerNotFound
 from docker.utils import kwargs_from_env
+from docker.utils.config import find_config_file
 
 from opmkit.core.hints import Hint
 from opmkit.imagetools.engines.engine import (
@@ -155,8 +157,10 @@ def connect(environ: Mapping[str, str]) -> APIClient:
     """Connect to the daemon of DOCKER_HOST or the docker context, else to one at the usual sockets.
 
     Raises:
-        EngineUnavailable: No daemon answers; the message lists the addresses tried.
+        EngineUnavailable: The user's docker configuration is invalid, or no daemon answers; then the message lists the
+            addresses tried.
     """
+    _check_config()
     failures = []
     for address in _addresses(environ):
         try:
@@ -174,6 +178,18 @@ def connect(environ: Mapping[str, str]) -> APIClient:
             Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
         ),
     )
+
+
+def _check_config() -> None:
+    """Raise EngineUnavailable for a docker configuration that the SDK cannot use; it does not validate types."""
+    try:
+        APIClient(version=MINIMUM_DOCKER_API_VERSION).close()  # with a version, the client does not connect
+    except Exception as error:
+        is_explained = isinstance(error, DockerException | ValueError)
+        raise EngineUnavailable(
+            f"docker configuration {find_config_file()}: {single_line(str(error)) if is_explained else 'wrong types'}",
+            hint="correct the file, or set DOCKER_CONFIG to another directory",
+        ) from error
 
 
 def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -208,17 +224,28 @@ def _current_context() -> str:
 def _context_address(name: str) -> dict[str, Any]:
     try:
         arguments: dict[str, Any] = ContextAPI.kwargs_from_context(name)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise _invalid_context(name, "missing or invalid fields") from error
     except Exception as error:  # the SDK raises plain Exceptions
-        raise EngineUnavailable(
-            f"docker context {name!r}: cannot be read: {single_line(str(error))}",
-            hint="check `docker context inspect`, or set DOCKER_HOST to the address of the daemon",
-        ) from error
+        raise _invalid_context(name, single_line(str(error.__cause__ or error))) from error
     if not arguments:
         raise EngineUnavailable(
             f"docker context {name!r} not found",
             hint="list the contexts with `docker context ls`, or set DOCKER_HOST to the address of the daemon",
         )
+    if not isinstance(arguments["base_url"], str):
+        raise _invalid_context(name, "Host is not a string")
     return arguments
+
+
+def _invalid_context(name: str, problem: str) -> EngineUnavailable:
+    from docker.context.config import get_meta_file
+
+    file = get_meta_file(name.encode(errors="replace").decode())
+    return EngineUnavailable(
+        f"docker context {name!r}: cannot be read: {file}: {problem}",
+        hint="check `docker context inspect`, or set DOCKER_HOST to the address of the daemon",
+    )
 
 
 def _split_name(name: str) -> tuple[str, str]:

@@ -126,6 +126,8 @@ def _parse(path: Path, text: str) -> RegistriesConf:
         match = re.fullmatch(r"(?P<reason>.*?) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", str(error))
         reason, line = (match["reason"], match["line"] or text.count("\n") + 1) if match else (str(error), None)
         raise _invalid(path, line, f"invalid TOML: {reason}") from None
+    except ValueError:
+        raise _invalid(path, None, "invalid TOML: an integer has too many digits") from None
     except RecursionError:
         raise _invalid(path, None, "nested too deeply") from None
     _reject_version_1(path, text, content)

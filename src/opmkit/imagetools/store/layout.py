@@ -18,7 +18,7 @@ from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.files import FILE_MODE, disk_errors, is_shared, make_directory, restrict, sync_to_disk
 from opmkit.core.hints import Hint
-from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, prefix_errors
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
@@ -41,7 +41,8 @@ _OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
 
 def parse_index(raw: bytes, location: str) -> IndexManifest:
     """Parse the ``index.json`` of a layout; raise InvalidImage, which names ``location``."""
-    index = parse_manifest(raw, max_size=MAX_INDEX_SIZE, max_manifests=MAX_INDEX_IMAGES)
+    with prefix_errors(location):
+        index = parse_manifest(raw, max_size=MAX_INDEX_SIZE, max_manifests=MAX_INDEX_IMAGES)
     if isinstance(index, Manifest):
         raise InvalidImage(f"{location} is not an image index", hint="create the layout again")
     return index
@@ -111,7 +112,7 @@ class Layout:
         if not path.is_file():
             raise NotFound(f"{self.path}: blob {descriptor.digest} not found", hint="copy the image there again")
         with disk_errors(path):
-            return verify_stream(path.open("rb"), descriptor)
+            return verify_stream(path.open("rb"), descriptor, self.location)
 
     def blob_size(self, digest: str) -> int | None:
         """Return the size of a blob in bytes, None if it does not exist."""

@@ -12,6 +12,7 @@ import orjson
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.properties import GVK, PACKAGE
 from opmkit.documents import fields
+from opmkit.documents.errors import FieldTypeError
 from opmkit.documents.json_value import go_float, replace_lone_surrogates
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, BundleBlob, RelatedImage
 
@@ -43,6 +44,14 @@ def bundle_to_blob(bundle: Bundle) -> BundleBlob:
     images += [RelatedImage("", image) for image in bundle.csv.operator_images if image not in listed]
     blob = BundleBlob(bundle.name, bundle.package, "", properties, sort_related_images(images))
     return with_image(blob, bundle.image)
+
+
+def named_bundle_to_blob(bundle: Bundle, name: str) -> BundleBlob:
+    """Return the `olm.bundle` of a bundle as `bundle_to_blob` does, with the bundle's name in errors."""
+    try:
+        return bundle_to_blob(bundle)
+    except (InvalidBundle, FieldTypeError) as error:
+        raise InvalidBundle(f"{name}: {error.message}", hint=error.hint) from error
 
 
 def with_image(blob: BundleBlob, image: str) -> BundleBlob:

@@ -18,7 +18,7 @@ from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
 from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.fbc.from_bundle import bundle_to_blob
+from opmkit.index.fbc.from_bundle import named_bundle_to_blob
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import INDEXES
 from opmkit.index.sqlite import rows
@@ -295,4 +295,5 @@ def _images_of_bundle(tool: ContainerTool, image: str) -> list[ImageUse]:
 
 
 def _read_bundle(tool: ContainerTool, source: BundleSource) -> BundleBlob:
-    return bundle_to_blob(parse_bundle_files(source, fetch_bundle_files(tool, source), strict=False))
+    bundle = parse_bundle_files(source, fetch_bundle_files(tool, source), strict=False)
+    return named_bundle_to_blob(bundle, source.text)

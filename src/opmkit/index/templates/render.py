@@ -5,15 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.source import parse_location
+from opmkit.imagetools.errors import InvalidReference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.fbc.findings import CatalogFinding
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.templates.document import TemplateFile
@@ -65,11 +67,15 @@ def render_template(
         CatalogError: A bundle can't be rendered.
         ImageToolsError: A bundle image can't be read.
     """
-    if type_ is TemplateType.SUBSTITUTES:  # bundles among its entries are not migrated
-        return substitutes.render_substitutes(template, lambda images: _migrate_bundles(render(images), level))
-    if type_ is TemplateType.SEMVER:
-        return migrate(semver.render_semver(template, render, compat), level)
-    return migrate(basic.render_basic(template, render), level)
+    try:
+        if type_ is TemplateType.SUBSTITUTES:  # bundles among its entries are not migrated
+            return substitutes.render_substitutes(template, lambda images: _migrate_bundles(render(images), level))
+        if type_ is TemplateType.SEMVER:
+            return migrate(semver.render_semver(template, render, compat), level)
+        return migrate(basic.render_basic(template, render), level)
+    except InvalidReference as error:
+        raise_findings(_check_references(list_images(template, type_, compat=compat)))
+        raise error
 
 
 def list_images(
@@ -83,6 +89,14 @@ def list_images(
     if type_ is TemplateType.SUBSTITUTES:
         return substitutes.list_images(template)
     return semver.list_images(template, compat) if type_ is TemplateType.SEMVER else basic.list_images(template)
+
+
+def _check_references(images: Iterable[ListedImage]) -> Iterator[CatalogFinding]:
+    for image, location in images:
+        try:
+            parse_location(image)
+        except InvalidReference as error:
+            yield CatalogFinding(error.message, hint=str(error.hint)).at(location)
 
 
 def _migrate_bundles(bundles: Mapping[str, BundleBlob], level: MigrationLevel) -> dict[str, BundleBlob]:

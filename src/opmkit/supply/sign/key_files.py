@@ -114,6 +114,8 @@ def read_key_file(source: str) -> bytes:
         raise InvalidKey(f"{source}: file does not exist", hint="check the path") from error
     except OSError as error:
         raise InvalidKey(f"{source}: {error.strerror or error}", hint="check the path") from error
+    except ValueError as error:  # NUL characters and lone surrogates
+        raise InvalidKey(f"{source!r}: not a valid path", hint="check the path") from error
     if len(content) > _MAX_SIZE:
         raise InvalidKey(f"{source}: not a key: larger than {_MAX_SIZE} bytes", hint="pass a key in PEM format")
     return content

@@ -26,7 +26,7 @@ from opmkit.imagetools.reference import (
 )
 from opmkit.imagetools.spec.fields import Fields
 from opmkit.supply.sign.attachments import open_for_verification
-from opmkit.supply.sign.errors import InvalidSignaturePolicy, VerificationFailed
+from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
 from opmkit.supply.sign.key_files import load_public_key, read_key_file
 from opmkit.supply.sign.keys import PublicKey
@@ -310,7 +310,7 @@ def _keys(requirement: Fields) -> Iterator[PublicKey]:
             raise InvalidSignaturePolicy(
                 f"{requirement.path}: invalid path {path!r} of a key", hint="write the path of a file"
             )
-        yield load_public_key(path)
+        yield _load_key(path, requirement.path)
     data = [requirement.string("keyData")] if "keyData" in requirement.values else []
     for position, text in enumerate([*data, *requirement.strings("keyDatas")]):
         name = f"{requirement.path} (key {position + 1})"
@@ -318,6 +318,14 @@ def _keys(requirement: Fields) -> Iterator[PublicKey]:
             yield PublicKey.parse(base64.b64decode(text, validate=True), name)
         except ValueError as error:
             raise InvalidSignaturePolicy(f"{name}: invalid base64", hint="encode the public key in base64") from error
+
+
+def _load_key(file: str, path: str) -> PublicKey:
+    """Return the key in a file that the requirement at ``path`` names."""
+    try:
+        return load_public_key(file)
+    except InvalidKey as error:
+        raise InvalidKey(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _parse_scope(text: str, transport: str, path: str) -> str:

@@ -78,8 +78,8 @@ def read_pod_config(path: Path) -> dict[str, Any]:
     """Read fields of ``grpcPodConfig`` from a YAML or JSON file.
 
     Raises:
-        CatalogError: The file is invalid, or a field does not exist or has the wrong type.
-        DiskError: The file cannot be read.
+        CatalogError: the file is invalid, or a field does not exist or has an invalid value.
+        DiskError: the file cannot be read.
     """
     with disk_errors(path):
         content = Content.read(read_limited(path))
@@ -90,6 +90,10 @@ def read_pod_config(path: Path) -> dict[str, Any]:
     for problem in _type_problems(content.value):
         line, column = content.locate(problem.path)
         raise CatalogError(f"{path}:{line}:{column}: {problem.text}", hint=problem.hint)
+    try:
+        _check_values(content.value)
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error.message}", hint=error.hint) from error
     return content.value
 
 
@@ -115,6 +119,11 @@ def _check(manifest: dict[str, Any]) -> None:
     """Raise CatalogError for a field that does not exist or has the wrong type, and for invalid values."""
     for problem in _type_problems(manifest):
         raise CatalogError(problem.text, hint=problem.hint)
+    _check_values(manifest)
+
+
+def _check_values(manifest: Mapping[str, Any]) -> None:
+    """Raise CatalogError for values that the cluster would reject, or the pod would fail with."""
     context = manifest.get("securityContextConfig")
     if context is not None and context not in _SECURITY_CONTEXTS:
         raise CatalogError(f"invalid security context {context!r}", hint=f"use {' or '.join(_SECURITY_CONTEXTS)}")
