@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from opmkit.core.errors import DiskError
-from opmkit.core.files import disk_errors
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from opmkit.core.files import disk_errors, read_limited
 
 
 def test_disk_errors(tmp_path: Path) -> None:
@@ -19,3 +16,9 @@ def test_disk_errors(tmp_path: Path) -> None:
     assert "OPM_STORE" in str(caught.value.hint)
     with pytest.raises(OSError, match="no errno"), disk_errors(tmp_path):
         raise OSError("no errno")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_name_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(DiskError, match="invalid path"), disk_errors(Path(name)):
+        read_limited(Path(name))

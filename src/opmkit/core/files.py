@@ -100,10 +100,13 @@ def read_limited(path: Path, limit: int = MAX_SETTINGS_SIZE) -> bytes:
 
     Raises:
         LimitExceeded: The file is larger than ``limit`` bytes; no more are read.
-        OSError: The file cannot be read.
+        OSError: The file cannot be read, or the path contains characters that no path can have.
     """
-    with path.open("rb") as file:
-        content = file.read(limit + 1)
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "invalid path", str(path)) from error
     if len(content) > limit:
         raise LimitExceeded(f"{path}: larger than {limit} bytes", hint="check the path")
     return content

@@ -84,13 +84,23 @@ def test_invalid_configuration(
         connect(os.environ)
 
 
-def test_address_of_another_type_in_a_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"Name": "mine", "Metadata": {}, "Endpoints": {"docker": {"Host": [1]}}}', "Host is not a string"),
+        ('{"Metadata": {}, "Endpoints": {"docker": {"Host": "tcp://x:1"}}}', "missing or invalid fields"),
+        ('{"Name": "mine", "Metadata": {}, "Endpoints": "docker"}', "missing or invalid fields"),
+        ("[]", "missing or invalid fields"),
+        ('{"Name": 1,', "Expecting property name enclosed in double quotes: line 1 column 12"),
+    ],
+)
+def test_invalid_context(content: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meta = tmp_path / "home" / ".docker" / "contexts" / "meta" / hashlib.sha256(b"mine").hexdigest() / "meta.json"
     meta.parent.mkdir(parents=True)
-    meta.write_text(json.dumps({"Name": "mine", "Metadata": {}, "Endpoints": {"docker": {"Host": [1]}}}))
+    meta.write_text(content)
     (tmp_path / "home" / ".docker" / "config.json").write_text("{}")
     monkeypatch.setenv("DOCKER_CONTEXT", "mine")
-    with pytest.raises(EngineUnavailable, match=r"^docker context 'mine': cannot be read: Host is not a string"):
+    with pytest.raises(EngineUnavailable, match=f"^docker context 'mine': cannot be read: {meta}: {problem}"):
         connect(os.environ)
 
 

@@ -123,7 +123,7 @@ def test_invalid_layouts(image: Image, tmp_path: Path) -> None:
         create_layout(tmp_path / "empty", []).resolve("")
     (tmp_path / "empty/index.json").unlink()
     assert list(LayoutRepository(tmp_path / "empty").tags()) == []
-    with pytest.raises(InvalidImage):
+    with pytest.raises(InvalidImage, match=f"^{tmp_path}/a/index.json: manifest.schemaVersion: expected 2"):
         create_layout(tmp_path / "a", b"{}").resolve("1")
     with pytest.raises(InvalidImage, match="not an image index"):
         create_layout(tmp_path / "b", image.manifest.raw).resolve("1")

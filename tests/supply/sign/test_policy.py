@@ -153,6 +153,14 @@ def test_malformed_policies(document: dict[str, Any], problem: str, tmp_path: Pa
     assert caught.value.hint
 
 
-def test_missing_key_of_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InvalidKey, match=r"missing\.pub: file does not exist"):
-        policy(tmp_path, {"default": [{"type": "sigstoreSigned", "keyPath": str(tmp_path / "missing.pub")}]})
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("missing.pub", r"missing\.pub: file does not exist"),
+        ("\0", r"'\\x00': not a valid path"),
+        ("\ud800", r"'\\ud800': not a valid path"),
+    ],
+)
+def test_missing_key_of_a_policy(path: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidKey, match=rf"policy\.json\.default\[0\]: .*{problem}"):
+        policy(tmp_path, {"default": [{"type": "sigstoreSigned", "keyPath": path}]})

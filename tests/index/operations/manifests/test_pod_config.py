@@ -114,6 +114,8 @@ def test_files_of_fields(tmp_path: Path) -> None:
         ("a: [", ":2:1: did not find expected node content"),
         ("affinity:\n  nodeAfinity: {}", ":2:3: grpcPodConfig.affinity.nodeAfinity: unknown field"),
         ("tolerations:\n- key: 1", ":2:3: grpcPodConfig.tolerations[0].key is a number"),
+        ("tolerations:\n- {key: a, operator: In}", ": toleration: invalid operator 'In'"),
+        ("memoryTarget: 0", ": invalid memory target '0'"),
     ],
 )
 def test_invalid_files(content: str, problem: str, tmp_path: Path) -> None:
