@@ -78,8 +78,8 @@ def read_pod_config(path: Path) -> dict[str, Any]:
     """Read fields of ``grpcPodConfig`` from a YAML or JSON file.
 
     Raises:
-        CatalogError: the file is invalid, or a field does not exist or has an invalid value.
-        DiskError: the file cannot be read.
+        CatalogError: The file is invalid, or a field does not exist or has an invalid value.
+        DiskError: The file cannot be read.
     """
     with disk_errors(path):
         content = Content.read(read_limited(path))
