@@ -107,6 +107,8 @@ def test_credential_helpers_and_store(tmp_path: Path, secrets: Path) -> None:
         (b"[" * 100_000, "invalid JSON"),
         (b'{"auths": ["x"]}', '"auths" is not a JSON object'),
         (b'{"auths": {"quay.io": {"auth": "s3cret!"}}}', '"auth" for quay.io is not base64'),
+        (b'{"auths": {"quay.io": {"username": "\\ud800", "password": "s3cret"}}}', "quay.io contains lone surrogates"),
+        (b'{"auths": {"quay.io": {"registrytoken": "s3cret\\n"}}}', '"registrytoken" for quay.io is not a token'),
     ],
 )
 def test_errors_name_the_file_but_quote_none_of_it(tmp_path: Path, content: bytes, reason: str) -> None:

@@ -26,6 +26,7 @@ def test_missing_credentials_are_not_a_warning(secrets: Path, caplog: pytest.Log
         ("echo s3cret", "invalid JSON"),
         ('echo \'{"Username":"u"}\'', "invalid JSON"),
         ("echo '[]'", "invalid JSON"),
+        ('printf \'%s\' \'{"Username":"\\ud800","Secret":"s3cret"}\'', "invalid JSON"),
         ("sleep 20", "timed out after 0.2 s"),
         ("cat; exec 1>&-; sleep 20", "timed out after 0.2 s"),
         ("yes s3cret", "exceeds the limit of 1048576 bytes"),

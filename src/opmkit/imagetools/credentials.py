@@ -128,7 +128,7 @@ def _parse(program: str, server: str, output: bytes) -> Credentials | None:
         username, secret = fields["Username"], fields["Secret"]
     except (ValueError, KeyError, TypeError, RecursionError):
         username = secret = None
-    if not isinstance(username, str) or not isinstance(secret, str):
+    if not isinstance(username, str) or not isinstance(secret, str) or not _is_encodable(username, secret):
         _log.warning("credential helper %s for %s: invalid JSON in its output", program, server)
         return None
     if username == _TOKEN_USERNAME:
@@ -212,6 +212,10 @@ class AuthFile:
                 raise _invalid(self.path, f'"auth" for {key} is not base64') from None
             username, _, password = decoded.partition(":")
         identity_token, registry_token = _string(entry, "identitytoken"), _string(entry, "registrytoken")
+        if not _is_encodable(username, password, identity_token, registry_token):
+            raise _invalid(self.path, f"the entry for {key} contains lone surrogates")
+        if not (registry_token.isascii() and registry_token.isprintable()):
+            raise _invalid(self.path, f'"registrytoken" for {key} is not a token')
         if not identity_token and not registry_token and not password:
             return None
         return Credentials(username, password.rstrip("\0"), identity_token, registry_token, source=str(self.path))
@@ -251,6 +255,15 @@ def _object(path: Path, content: Mapping[str, object], key: str) -> dict[str, ob
 def _string(entry: Mapping[str, object], key: str) -> str:
     value = entry.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _is_encodable(*texts: str) -> bool:
+    """Report whether texts have no lone surrogates, which escapes in JSON can produce."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _invalid(path: Path, reason: str) -> ImageToolsError:

@@ -115,13 +115,28 @@ def _server(cluster: Mapping, where: str) -> Server:
     url = _text(cluster, "server", where)
     if not url:
         raise _InvalidError(f"{where}: server is not set")
+    url, proxy = url if "://" in url else f"https://{url}", _text(cluster, "proxy-url", where)
+    _check_url(url, f"{where}: server")
+    if proxy:
+        _check_url(proxy, f"{where}: proxy-url")
     return Server(
-        url if "://" in url else f"https://{url}",
+        url,
         authorities=_pem(cluster, "certificate-authority", where),
         verify_tls=not _flag(cluster, "insecure-skip-tls-verify", where),
         tls_name=_text(cluster, "tls-server-name", where),
-        proxy=_text(cluster, "proxy-url", where),
+        proxy=proxy,
     )
+
+
+def _check_url(url: str, where: str) -> None:
+    import httpx2  # slow to import
+
+    try:
+        host = httpx2.URL(url).host
+    except httpx2.InvalidURL:
+        host = ""
+    if not host:  # the URL, which can contain a password, is not part of the message
+        raise _InvalidError(f"{where}: invalid URL")
 
 
 def _user(user: Mapping, where: str, cluster: Mapping, server: Server) -> User:
