@@ -1,4 +1,4 @@
-"""Hypothesis strategies for mutated bundles."""
+"""Hypothesis strategies for mutated bundles and other input files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.broken import BASE, files_below
 from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hypothesis.strategies import DrawFn
 
@@ -53,7 +53,13 @@ _BOMBS = ("&{0} [{1}]", "{{&{0} a: {{b: [{1}]}}}}", "&{0} {{a: [{1}]}}")
 @st.composite
 def mutants(draw: DrawFn) -> dict[str, bytes]:
     """Return the files of a bundle with one to four mutations."""
-    files = dict(draw(st.sampled_from(_bundles())))
+    return draw(mutated(draw(st.sampled_from(_bundles()))))
+
+
+@st.composite
+def mutated(draw: DrawFn, originals: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return files, by relative path, with one to four mutations."""
+    files = dict(originals)
     for _ in range(draw(st.integers(1, 4))):
         if files:
             path = draw(st.sampled_from(sorted(files)))
