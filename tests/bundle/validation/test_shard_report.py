@@ -9,6 +9,7 @@ import pytest
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.policy import Ignore, Policy
+from opmkit.bundle.reports.json import extract
 from opmkit.bundle.validation.cross_bundle import ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.shard_report import (
@@ -60,6 +61,7 @@ def test_reports_are_decoded() -> None:
         (("results", 0, "findings", 0, "message"), 1),
         (("results", 0, "findings", 0, "line"), "1"),
         (("results", 0, "findings", 0, "path"), [[]]),
+        (("results", 0, "summary"), [1]),
         (("results", 0, "summary", "version"), 1),
         (("results", 0, "summary", "channels"), [1]),
     ],
@@ -79,3 +81,17 @@ def test_an_image_must_be_valid() -> None:
     encoded["results"][0] |= {"directory": None, "target": "a b"}
     with pytest.raises(InvalidReport, match=r"^1\.json: damaged report: invalid image reference 'a b'"):
         decode_reports([("1.json", encoded)])
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b"<?opmkit-shard e30?>", ("junit", {})),
+        (b"<?opmkit-shard e30=?>", ("junit", {})),
+        (b'{"runs": [{"properties": [1]}]}', None),
+        (b'{"runs": [{"properties": "x"}]}', None),
+        (b'{"runs": [1]}', None),
+    ],
+)
+def test_data_of_damaged_reports(raw: bytes, found: tuple[str, dict[str, Any]] | None) -> None:
+    assert extract(raw) == found

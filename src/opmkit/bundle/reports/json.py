@@ -72,15 +72,23 @@ def extract(raw: bytes) -> tuple[str, dict[str, Any]] | None:
     """Return the format of a report (``json``, ``sarif`` or ``junit``) and the data, None if there is none."""
     if raw.lstrip().startswith(b"<"):
         match = re.search(_JUNIT, raw)
-        return ("junit", _mapping(a2b_base64(match[1]))) if match else None
+        return ("junit", _mapping(_decode_base64(match[1]))) if match else None
     value = _mapping(raw)
     data: Any = value.get(SHARD_KEY)
     if isinstance(data, dict):
         return "json", data
     runs = value.get("runs")
     if isinstance(runs, list) and runs and isinstance(runs[0], dict):
-        data = (runs[0].get("properties") or {}).get(_SARIF_PROPERTY)
+        properties = runs[0].get("properties")
+        data = properties.get(_SARIF_PROPERTY) if isinstance(properties, dict) else None
     return ("sarif", data) if isinstance(data, dict) else None
+
+
+def _decode_base64(text: bytes) -> bytes:
+    try:
+        return a2b_base64(text)
+    except ValueError:
+        return b""
 
 
 def _mapping(raw: bytes) -> dict[str, Any]:

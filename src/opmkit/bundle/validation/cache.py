@@ -77,7 +77,7 @@ def decode_result(
 def _summary(value: Mapping[str, Any], target: str) -> ComparedBundle:
     fields: dict[str, Any] = {
         name: tuple(expect(item, str) for item in member) if isinstance(member, list) else member
-        for name, member in value.items()
+        for name, member in expect(value, dict).items()
     }
     return expect_fields(ComparedBundle(**{**fields, "target": target}), ComparedBundle("", "", ""))
 
