@@ -260,7 +260,7 @@ def test_alias_bomb_is_rejected(leaf: bytes) -> None:
 
 def test_aliases_add_a_limited_amount() -> None:
     text = b"a: &a " + b"x" * 1000 + b"\nb: [" + b", ".join([b"*a"] * (go_yaml.MAX_ALIASED // 1001 + 1)) + b"]\n"
-    with pytest.raises(InvalidDocument, match="^more than 8388608 values and characters added by aliases$"):
+    with pytest.raises(InvalidDocument, match=r"^more than 8388608 values and characters added by aliases$"):
         go_yaml.load(text)
     go_yaml.load(text.replace(b"*a, ", b"", 1))
 
