@@ -27,6 +27,8 @@ from tests.kit.opm import FIXTURES, run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from tests.kit.opm import Opm
+
 MUTANTS = int(os.environ.get("OPMKIT_MUTANTS") or 200)
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]")
 SERVER = "http://127.0.0.1:9"
@@ -199,3 +201,32 @@ def test_commands_read_mutated_files(case: Case) -> None:
         run_command(files, command)
 
     read()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "command", "error"),
+    [
+        ("1.xml", "<?opmkit-shard e30?>", "report merge 1.xml", "1.xml: written by release None"),
+        (
+            "have.json",
+            '{"blobs": {"x": "quay.io/x/y"}}',
+            "mirror missing --to oci-archive:new.tar --have have.json",
+            "have.json: invalid digest 'x'",
+        ),
+        (
+            "policy.json",
+            '{"default": [{"type": "sigstoreSigned", "keyPath": "\\u0000"}]}',
+            "registry add -b ./x --database i.db --require-signature policy.json",
+            "policy.json.default[0]: ",
+        ),
+        ("index.json", "{}", "image inspect oci:.:1", "index.json: manifest.schemaVersion: expected 2"),
+    ],
+)
+def test_errors_name_the_file(opm: Opm, name: str, content: str, command: str, error: str) -> None:
+    (opm.directory / name).write_text(content)
+    (opm.directory / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    done = opm.attempt(*shlex.split(command))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: ")
+    assert error in done.stderr
+    assert "internal error" not in done.stderr

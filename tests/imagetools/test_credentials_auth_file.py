@@ -107,6 +107,7 @@ def test_credential_helpers_and_store(tmp_path: Path, secrets: Path) -> None:
         (b"[" * 100_000, "invalid JSON"),
         (b'{"auths": ["x"]}', '"auths" is not a JSON object'),
         (b'{"auths": {"quay.io": {"auth": "s3cret!"}}}', '"auth" for quay.io is not base64'),
+        ('{"auths": {"quay.io": {"auth": "s3cr\u00e9t"}}}'.encode(), '"auth" for quay.io is not base64'),
         (b'{"auths": {"quay.io": {"username": "\\ud800", "password": "s3cret"}}}', "quay.io contains lone surrogates"),
         (b'{"auths": {"quay.io": {"registrytoken": "s3cret\\n"}}}', '"registrytoken" for quay.io is not a token'),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import logging
 import os
@@ -208,7 +207,7 @@ class AuthFile:
         if encoded := _string(entry, "auth"):
             try:
                 decoded = base64.b64decode(encoded, validate=True).decode()
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:  # of base64, ASCII or UTF-8
                 raise _invalid(self.path, f'"auth" for {key} is not base64') from None
             username, _, password = decoded.partition(":")
         identity_token, registry_token = _string(entry, "identitytoken"), _string(entry, "registrytoken")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.locks import locked_directory
-from opmkit.imagetools.errors import UnsupportedImage
+from opmkit.imagetools.errors import InvalidImage, InvalidReference, UnsupportedImage
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform, check_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json, invalid_field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
@@ -63,15 +64,16 @@ class MirroredImage:
     def from_json(cls, value: object, path: str) -> MirroredImage:
         """Parse and validate a JSON object; raises InvalidImage, and InvalidReference for a name or platform."""
         fields = Fields.from_value(value, path)
-        image = cls(
-            fields.string("name"),
-            check_digest(fields.string("digest")),
-            tuple(map(Platform.parse, fields.strings("platforms"))),
-            fields.boolean("catalog"),
-            fields.strings("neededBy"),
-        )
-        if image.reference.tag is None:
-            raise invalid_field(f"{path}.name", "a name with a tag", image.name)
+        with _located_errors(path):
+            image = cls(
+                fields.string("name"),
+                check_digest(fields.string("digest")),
+                tuple(map(Platform.parse, fields.strings("platforms"))),
+                fields.boolean("catalog"),
+                fields.strings("neededBy"),
+            )
+            if image.reference.tag is None:
+                raise invalid_field(f"{path}.name", "a name with a tag", image.name)
         return image
 
 
@@ -113,9 +115,10 @@ class MirrorDescription:
         parsed = (MirroredImage.from_json(value, path) for path, value in fields.items("images", limit=MAX_IMAGES))
         images = {image.name: image for image in parsed}
         omitted = fields.string_map("omitted")
-        for digest, name in omitted.items():
-            check_digest(digest)
-            Reference.parse(name)
+        with _located_errors(location):
+            for digest, name in omitted.items():
+                check_digest(digest)
+                Reference.parse(name)
         return cls(images, omitted)
 
 
@@ -151,10 +154,11 @@ class CarriedContent:
                 return cls()
         fields = Fields.from_json(raw, str(path), limit=MAX_RECORD_SIZE)
         images, blobs = fields.string_map("images"), fields.string_map("blobs")
-        for digest in (*images.values(), *blobs):
-            check_digest(digest)
-        for name in {*images, *blobs.values()}:
-            Reference.parse(name)
+        with _located_errors(str(path)):
+            for digest in (*images.values(), *blobs):
+                check_digest(digest)
+            for name in {*images, *blobs.values()}:
+                Reference.parse(name)
         return cls(images, blobs)
 
     def add_to(self, path: Path) -> None:
@@ -170,3 +174,14 @@ class CarriedContent:
             before = CarriedContent.read(path)
             record = {"images": {**before.images, **self.images}, "blobs": {**self.blobs, **before.blobs}}
             write_files(path.parent, {path.name: dump_json(record)})
+
+
+@contextmanager
+def _located_errors(path: str) -> Iterator[None]:
+    """Prefix errors about digests and names with ``path``, unless they start with it."""
+    try:
+        yield
+    except (InvalidImage, InvalidReference) as error:
+        if error.message.startswith(path):
+            raise
+        raise type(error)(f"{path}: {error.message}", hint=error.hint) from error
