@@ -64,8 +64,9 @@ class IndexOperations(Session):
         from opmkit.index.operations.add.change import AddBundles
         from opmkit.index.operations.add.options import AddOptions
 
-        verified = verified_bundles(images, require_signature, self._client)
-        change = AddBundles(self._tool, verified, options or AddOptions(), progress)
+        tool = self._tool
+        verified = verified_bundles(images, require_signature, lambda: self._client)
+        change = AddBundles(tool, verified, options or AddOptions(), progress)
         return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
     def update_index(
@@ -83,9 +84,10 @@ class IndexOperations(Session):
             IndexMoved: Another writer has moved the tag.
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
+        tool = self._tool
         if update.add is not None:
-            update = replace(update, add=verified_bundles(update.add, require_signature, self._client))
-        change = update.change(self._tool, progress)
+            update = replace(update, add=verified_bundles(update.add, require_signature, lambda: self._client))
+        change = update.change(tool, progress)
         return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
     def build_index(self, plan: IndexPlan, *, progress: Progress = NO_PROGRESS) -> BuiltIndex:
@@ -147,8 +149,9 @@ class IndexOperations(Session):
         from opmkit.index.operations.add.change import AddBundles
         from opmkit.index.operations.add.options import AddOptions
 
-        verified = verified_bundles(images, require_signature, self._client)
-        change = AddBundles(self._tool, verified, options or AddOptions(), progress)
+        tool = self._tool
+        verified = verified_bundles(images, require_signature, lambda: self._client)
+        change = AddBundles(tool, verified, options or AddOptions(), progress)
         return change_database(database, change, dry_run=dry_run)
 
     def change_database(self, change: DatabaseChange, database: Path, *, dry_run: bool = False) -> AppliedChange:

@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryClient
 
 
-def verified_bundles(bundles: Sequence[str], required: str, client: RegistryClient) -> list[str]:
-    """Verify bundle images with a public key or a policy.json, and return sources that read the verified images."""
+def verified_bundles(bundles: Sequence[str], required: str, client: Callable[[], RegistryClient]) -> list[str]:
+    """Verify bundle images with a public key or a policy.json, and return sources that read the verified images.
+
+    Without a requirement the client is not created.
+    """
     if not required:
         return list(bundles)
     from opmkit.supply.sign.bundle_images import verified_sources
     from opmkit.supply.sign.policy import SignaturePolicy
 
-    return verified_sources(bundles, SignaturePolicy.load(required), client)
+    return verified_sources(bundles, SignaturePolicy.load(required), client())
 
 
 def index_verifier(required: str, client: RegistryClient) -> Callable[[ImageReference], ImageReference] | None:

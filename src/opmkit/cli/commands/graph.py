@@ -45,7 +45,7 @@ def render_graph(
     if not references:
         raise UsageError("requires at least 1 arg(s), only received 0", ctx.command_path)
     opm = registry_flags.opm()
-    with waiting("Drawing graphs"):
+    with waiting(f"Loading {', '.join(references)}"):
         drawing = opm.draw_mermaid(
             references, package_name, minimum_edge, compat=compat, v0_semantics=draw_v0_semantics
         )
@@ -89,7 +89,7 @@ def graph(
     if channel and not package:
         raise UsageError("--channel requires a package", "opm index graph")
     opm = registry_flags.opm()
-    with waiting(f"Drawing {reference}"):
+    with waiting(f"Loading {reference}"):
         drawing = opm.draw_graph(reference, package, channel, form=output.value)
     _print_drawing(drawing)
 
