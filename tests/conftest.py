@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import random
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,9 @@ from tests.kit.tokenserver import TokenServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+sys.dont_write_bytecode = False  # rewriting the assertions of all modules takes longer than their collection
+gc.disable()  # until all tests are collected, because what is collected stays
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # durations depend on the machine
@@ -67,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_pure = REAL_COMPONENTS.isdisjoint(getattr(item, "fixturenames", ()))
         if in_package and is_pure and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.unit)
+
+
+def pytest_collection_finish() -> None:
+    """Enable the garbage collector again, which ignores what has been collected."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

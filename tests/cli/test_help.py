@@ -14,6 +14,7 @@ from typer.core import TyperGroup, TyperOption
 from opmkit.cli.help.content import canonical_path, parse_examples, split_help
 from opmkit.cli.main import build_app
 from opmkit.cli.parser.go_commands import GoGroup
+from tests.kit.opm import all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 @cache
 def commands() -> dict[str, Any]:
     """Return all commands and groups by path."""
-    return dict(walk(build_app(), "opm"))
+    return dict(walk(all_commands(), "opm"))
 
 
 @pytest.mark.parametrize("path", commands())

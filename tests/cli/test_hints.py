@@ -13,9 +13,9 @@ from typer.core import TyperGroup, TyperOption
 
 from opmkit.cli.hint_names import command_names, flag_names
 from opmkit.cli.hints import format_hint, set_command_flags
-from opmkit.cli.main import build_app
 from opmkit.core.hints import Hint, Operation, Setting
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
+from tests.kit.opm import all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def commands(group: TyperGroup, path: str = "opm") -> Iterator[tuple[str, Any]]:
 @cache
 def flags_by_command() -> dict[str, frozenset[str]]:
     """Return the visible flags of each command."""
-    group = build_app()
+    group = all_commands()
     assert isinstance(group, TyperGroup)
     return {
         path: frozenset(

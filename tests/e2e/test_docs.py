@@ -17,9 +17,8 @@ from typer.main import get_command
 from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
 from opmkit.cli.help.content import ALIASES, canonical_path, split_help
-from opmkit.cli.main import build_app
 from tests.kit.command_lines import ROOT, console_script, pages
-from tests.kit.opm import FIXTURES, PROGRAM
+from tests.kit.opm import FIXTURES, PROGRAM, all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,7 +102,7 @@ def site_hook() -> ModuleType:
 
 def documented_commands() -> dict[str, Any]:
     """Return the commands by path, without hidden ones and without second names."""
-    paths = {" ".join(("opm", *path)): command for path, command in commands(build_app())}
+    paths = {" ".join(("opm", *path)): command for path, command in commands(all_commands())}
     return {path: found for path, found in paths.items() if not found.hidden and canonical_path(path) == path}
 
 
@@ -144,14 +143,14 @@ def test_overview_has_each_command_with_its_summary() -> None:
 def test_shared_flags_of_the_overview_are_flags_of_several_commands() -> None:
     section = (ROOT / "docs" / "commands.md").read_text().split("\n## Shared flags\n")[1].split("\n#")[0]
     documented = {flag for cell in re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE) for flag in FLAG.findall(cell)}
-    uses = Counter(flag for _, command in commands(build_app()) for param in command.params for flag in param.opts)
+    uses = Counter(flag for _, command in commands(all_commands()) for param in command.params for flag in param.opts)
     assert len(documented) > 20
     assert {flag: uses[flag] for flag in documented - GLOBAL_FLAGS.keys() if uses[flag] < 3} == {}
     assert [flag for flag in GLOBAL_FLAGS if f"`{flag}" not in section] == []
 
 
 def test_help_names_only_flags_of_the_command() -> None:
-    for path, command in commands(build_app()):
+    for path, command in commands(all_commands()):
         flags = {flag for param in command.params for flag in param.opts} | {"--help", "--help-all"}
         texts = [command.help, *(getattr(param, "help", "") or "" for param in command.params)]
         unknown = {flag for text in texts for flag in FLAG.findall(text)} - flags
@@ -161,7 +160,7 @@ def test_help_names_only_flags_of_the_command() -> None:
 @cache
 def flags_of_programs() -> frozenset[str]:
     """Return the flags of all commands and programs of this project, with second names and ``--no-`` forms."""
-    programs = [build_app(), *(get_command(build_program(name)) for name in PROGRAMS)]
+    programs = [all_commands(), *(get_command(build_program(name)) for name in PROGRAMS)]
     params = [param for program in programs for _, command in commands(program) for param in command.params]
     help_of_build = subprocess.run(
         [sys.executable, ROOT / "scripts" / "build_runtime.py", "--help"],

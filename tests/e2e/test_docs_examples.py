@@ -42,7 +42,7 @@ def examples() -> dict[str, list[Example]]:
 
 
 def runnable(source: str) -> list[Example]:
-    return [example for example in examples()[source] if entry(NOT_RUN, example) is None]
+    return [example for example in examples().get(source, []) if entry(NOT_RUN, example) is None]
 
 
 def problems(site: ExampleSite, lines: list[Example]) -> list[str]:
@@ -61,12 +61,25 @@ def problems(site: ExampleSite, lines: list[Example]) -> list[str]:
     return run.problems
 
 
-@pytest.mark.parametrize("source", [source for source in examples() if runnable(source)])
-def test_examples_run(source: str, example_site: ExampleSite) -> None:
+def sources() -> list[str]:
+    """Return the names of the pages and command groups, without reading their examples."""
+    groups = {" ".join(path.split()[:2]): None for path in commands() if not f"{path} ".startswith(ALIASES)}
+    return [*(str(page.relative_to(ROOT)) for page in pages()), *groups]
+
+
+@pytest.mark.parametrize("source", sources())
+def test_examples_run(source: str, request: pytest.FixtureRequest) -> None:
+    if not runnable(source):
+        return
+    example_site: ExampleSite = request.getfixturevalue("example_site")
     for program in _NOT_EVERYWHERE & {name for example in runnable(source) for name in example.text.split()}:
         require(program)
     found = problems(example_site, runnable(source))
     assert not found, "\n".join(found)
+
+
+def test_sources_are_those_of_the_examples() -> None:
+    assert examples().keys() <= set(sources())
 
 
 def test_each_example_has_one_use_of_the_tables() -> None:

@@ -12,12 +12,11 @@ import tempfile
 import threading
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-pytest.importorskip("distributed")
 
 from tests.kit.bundles import bundle_image, push_image
 from tests.kit.dask_cluster import DaskCluster
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 VERSIONS = 12
+
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the extra dask is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.main import build_app
 from opmkit.cli.output.errors import to_opmkit_error
 from opmkit.core.errors import OpmkitError
-from tests.kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES, all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,7 +197,7 @@ def programs(line: str) -> list[str]:
 @cache
 def tree(program: str) -> Any:
     """Return the command of ``opm`` or of another installed program."""
-    return build_app() if program == "opm" else get_command(build_program(program))
+    return all_commands() if program == "opm" else get_command(build_program(program))
 
 
 def resolve(words: list[str]) -> tuple[Any, str, list[str]]:

@@ -24,15 +24,13 @@ LAGOON = FIXTURES / "lagoon-operator"
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line in this process and return its exit status.
-
-    The commands are built once per test run, since that takes long.
-    """
-    return run_app(_commands(), "opm", arguments)
+    """Run a command line in this process and return its exit status."""
+    return run_app(all_commands(), "opm", arguments)
 
 
 @cache
-def _commands() -> Any:
+def all_commands() -> Any:
+    """Return the root command with all commands imported, built once per test run because that takes long."""
     return build_app()
 
 

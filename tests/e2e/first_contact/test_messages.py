@@ -6,14 +6,12 @@ import json
 import re
 import shutil
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.cli.main import build_app
 from tests.kit.installed import InstalledOpm
-from tests.kit.opm import LAGOON
+from tests.kit.opm import LAGOON, all_commands
 from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
@@ -189,14 +187,9 @@ def test_authentication_error_names_registry_user_and_login_command(newcomer: In
         assert "wr0ng" not in done.stderr
 
 
-@cache
-def _commands() -> Any:
-    return build_app()
-
-
 def _command(words: list[str]) -> Any:
     """Return the innermost command or group that the words name."""
-    command = _commands()
+    command = all_commands()
     for word in words:
         if word not in getattr(command, "commands", {}):
             break
@@ -210,7 +203,7 @@ def assert_hint_exists(words: list[str], hint: str) -> None:
     for command in named:
         path = [word for word in command.split() if not word.startswith("-")]
         found = _command(path)
-        assert found is not _commands() or not path, f"opm {command} does not exist"
+        assert found is not all_commands() or not path, f"opm {command} does not exist"
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"'opm [^']+'", "", hint)))
     known = {flag for param in _command(words).params for flag in param.opts} | {"--help"}
     assert flags <= known, f"{flags - known} do not exist for opm {' '.join(words[:2])}"
