@@ -5,29 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kit.apiserver import ApiServer
 from tests.kit.reports import NO_REPORTS
 
-from opmkit.author.run import cleanup, waiting
+from opmkit.author.run import cleanup
 from opmkit.author.run.cleanup import clean_up
 from opmkit.author.run.waiting import WaitDeadline
-from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.kit.apiserver import ApiServer
 
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    with ApiServer(namespaces=("ns",), olm=True) as started:
-        yield started
-
-
-@pytest.fixture
-def cluster(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr(waiting, "POLL_INTERVAL", 0.01)
-    return Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig")), namespace="ns")
+    from opmkit.kube import Cluster
 
 
 def put_install_plan(server: ApiServer, *, approved: bool = True, **status: Any) -> None:

@@ -6,25 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kit.apiserver import ApiServer
 
 from opmkit.author.run.cleanup_plan import CleanupPlan, plan_cleanup
-from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.kit.apiserver import ApiServer
 
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    with ApiServer(namespaces=("ns",), olm=True) as started:
-        yield started
-
-
-@pytest.fixture
-def cluster(server: ApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig")), namespace="ns")
+    from opmkit.kube import Cluster
 
 
 def put(server: ApiServer, kind: str, name: str, content: dict[str, Any] | None = None, **metadata: Any) -> str:

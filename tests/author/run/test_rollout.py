@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kit.apiserver import ApiServer
 from tests.kit.reports import NO_REPORTS
 
-from opmkit.author.run import rollout, waiting
+from opmkit.author.run import rollout
 from opmkit.author.run.errors import InstallationFailed
 from opmkit.author.run.operator_version import OperatorVersion
 from opmkit.author.run.preflight import list_subscriptions
@@ -19,22 +18,9 @@ from opmkit.kube import Cluster, ClusterError
 from opmkit.kube.resources import SUBSCRIPTION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.kit.apiserver import ApiServer
 
 OPERATOR = OperatorVersion("demo", "demo.v1", "1.0.0", "quay.io/me/demo:1")
-
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    with ApiServer(namespaces=("ns",), olm=True) as started:
-        yield started
-
-
-@pytest.fixture
-def cluster(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr(waiting, "POLL_INTERVAL", 0.01)
-    return Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig")), namespace="ns")
 
 
 class Recorder:
