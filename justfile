@@ -16,13 +16,13 @@ check:
     {{bin}}/lint-imports --no-cache
     {{bin}}/codespell
 
-# Run the tests; arguments go to pytest, for example: just test tests/index -k graph
+# Run the tests, with --all the long ones, too; arguments go to pytest, for example: just test tests/index -k graph
 test *arguments:
     scripts/test {{arguments}}
 
 # Run the unit tests
 unit *arguments:
-    {{bin}}/pytest -q -n auto -m unit tests/bundle tests/cli tests/core tests/documents tests/imagetools tests/index tests/kube tests/olm {{arguments}}
+    {{bin}}/pytest -q -n auto -m unit tests/api tests/author tests/bundle tests/cli tests/client tests/core tests/documents tests/imagetools tests/index tests/kube tests/server tests/supply {{arguments}}
 
 # Run the unit tests with the lowest versions of the dependencies
 lowest *arguments:

@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import sys
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,9 @@ _USER_SETTINGS = (
 )
 
 
-UNIT_DIRECTORIES = ("bundle", "cli", "imagetools", "index", "kube", "olm")
+UNIT_DIRECTORIES = frozenset(
+    {"api", "author", "bundle", "cli", "client", "core", "documents", "imagetools", "index", "kube", "server", "supply"}
+)
 REAL_COMPONENTS = frozenset(
     {
         "basic_registry",
@@ -58,20 +61,42 @@ REAL_COMPONENTS = frozenset(
 """Fixtures that start other programs; tests that use one are not unit tests."""
 
 
+_STORES = count()
+"""Numbers of image stores: each test has its own, which most do not create."""
+ALL = "OPMKIT_TEST_ALL"
+"""Variable that selects the long tests, too."""
 ORDER_SEED = "OPMKIT_ORDER_SEED"
 """Variable with the seed of a random order of the tests."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the unit tests: those of the packages that are not slow and start no other program."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the tests marked long, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the unit tests, and deselect the long ones unless they are asked for."""
     if seed := os.environ.get(ORDER_SEED):
         random.Random(seed).shuffle(items)
-    root = Path(__file__).parent
     for item in items:
-        in_package = item.path.relative_to(root).parts[0] in UNIT_DIRECTORIES
-        is_pure = REAL_COMPONENTS.isdisjoint(getattr(item, "fixturenames", ()))
-        if in_package and is_pure and item.get_closest_marker("slow") is None:
+        if _is_unit_test(item):
             item.add_marker(pytest.mark.unit)
+    if not _selects_long_tests(config):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def _is_unit_test(item: pytest.Item) -> bool:
+    """Return whether a test is one of a package that is neither slow nor long and starts no other program."""
+    in_package = item.path.relative_to(Path(__file__).parent).parts[0] in UNIT_DIRECTORIES
+    is_pure = REAL_COMPONENTS.isdisjoint(getattr(item, "fixturenames", ()))
+    return in_package and is_pure and not any(map(item.get_closest_marker, ("slow", "long")))
+
+
+def _selects_long_tests(config: pytest.Config) -> bool:
+    """Return whether all tests are to run, long ones in particular, or single tests by name."""
+    by_name = any("::" in argument for argument in config.args)
+    return bool(config.getoption("--all") or os.environ.get(ALL)) or by_name or "long" in config.option.markexpr
 
 
 def pytest_collection_finish() -> None:
@@ -81,7 +106,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _isolated_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Isolate tests from the settings, credentials and image store of the user."""
     for name in _USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
@@ -89,7 +114,7 @@ def _isolated_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, mon
     home.mkdir(exist_ok=True)
     for name in ("HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(home))
-    monkeypatch.setenv("OPM_STORE", str(tmp_path / "opm-store"))
+    monkeypatch.setenv("OPM_STORE", str(home / f"store-{next(_STORES)}"))
 
 
 @pytest.fixture(autouse=True)

@@ -181,6 +181,6 @@ def test_the_state_of_the_process_is_left_alone(tls_registry: Registry, tmp_path
     )
     changes, handlers = done.stdout.splitlines()
     assert json.loads(changes) == {}
-    assert [path.name for path in tmp_path.iterdir() if path.name != "opm-store"] == ["bundle"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
     assert handlers == "[<NullHandler (NOTSET)>]"
     assert done.stderr == ""

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.archive import growing
 from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
 from opmkit.supply.mirror.model import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle
+from tests.kit.opm import run
 from tests.kit.registry import Registry
 from tests.kit.requirements import require
 
@@ -174,13 +176,17 @@ def test_killed_command_leaves_no_archive_and_the_next_one_continues(network: Ne
     assert {image["status"] for image in done["images"]} == {"copied"}
 
 
-def test_two_commands_do_not_write_the_same_archive(network: Network) -> None:
+def test_two_commands_do_not_write_the_same_archive(
+    network: Network, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import fcntl
 
+    monkeypatch.chdir(network.directory)
+    monkeypatch.setattr(growing, "LOCK_TIMEOUT_SECONDS", 0.1)
     with (network.directory / "mirror.tar.partial").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        done = network.opm.attempt("mirror", network.catalog, "--to", ARCHIVE)
-    assert (done.returncode, "another process is writing this archive" in done.stderr) == (1, True)
+        status = run(["mirror", network.catalog, "--to", ARCHIVE, *network.opm.flags])
+    assert (status, "another process is writing this archive" in capsys.readouterr().err) == (1, True)
 
 
 def run_together(network: Network, *commands: tuple[str, ...]) -> list[tuple[int, str]]:

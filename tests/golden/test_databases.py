@@ -31,19 +31,23 @@ GROUPS = (
 )
 REMOVING_COMMANDS = ("deprecatetruncate", "prune", "prune-stranded", "rm")
 COMPLETE_GROUP = "add-replaces"
-"""This group is replayed completely, so that every bundle of the corpus is pulled from a registry."""
+"""Long rounds replay this group completely, so that every bundle of the corpus is pulled from a registry."""
 SAMPLING_INTERVAL = 5
-"""One in so many of the cases without a new command form is replayed, and as many with layouts."""
+"""One in so many of the cases without a new command form is replayed in long rounds, and as many with layouts."""
 
 
-def sample_cases(group: str) -> Iterator[Case]:
-    """Yield the cases of a group with a command, mode, flag or exit code that no previous case has, and a sample."""
+def sample_cases(group: str) -> Iterator[tuple[Case, bool]]:
+    """Yield the cases of a group, with whether a command, mode, flag or exit code is new in them, and a sample."""
     seen_forms: set[tuple[object, ...]] = set()
     for number, case in enumerate(cases(group)):
         forms = {step_form(step) for step in case.record["steps"]}
         if group == COMPLETE_GROUP or not forms <= seen_forms or number % SAMPLING_INTERVAL == 0:
-            yield case
+            yield case, not forms <= seen_forms
         seen_forms |= forms
+
+
+def replay(source: str, case: Case, *, is_long: bool) -> Any:
+    return pytest.param(source, case, marks=[pytest.mark.long] if is_long else [])
 
 
 def step_form(step: dict[str, Any]) -> tuple[object, ...]:
@@ -55,11 +59,13 @@ def step_form(step: dict[str, Any]) -> tuple[object, ...]:
 
 
 RUNS = [
-    *(("registry", case) for group in GROUPS for case in sample_cases(group) if str(case) not in INCOMPLETE),
-    *(
-        ("layouts", case) for case in cases(COMPLETE_GROUP)[::SAMPLING_INTERVAL]
-    ),  # other commands do not depend on the source of images
+    replay("registry", case, is_long=not is_new)
+    for group in GROUPS
+    for case, is_new in sample_cases(group)
+    if str(case) not in INCOMPLETE
 ]
+LAYOUTS = cases(COMPLETE_GROUP)[::SAMPLING_INTERVAL]  # other commands do not depend on the source of images
+RUNS += [replay("layouts", case, is_long=case is not LAYOUTS[0]) for case in LAYOUTS]
 
 
 def run_step(argv: list[str]) -> int:

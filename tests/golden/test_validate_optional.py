@@ -60,9 +60,17 @@ def expected(bundle: RecordedBundle, recorded: str) -> Counter[tuple[str, str, s
     return bundle.expected(recorded, "value")
 
 
+def long_unless_versions(validator: str) -> list[pytest.MarkDecorator]:
+    """Mark the older records as long where the rules are those of the newest ones."""
+    return [] if validator == "alpha-deprecated-apis" else [pytest.mark.long]
+
+
 @pytest.mark.parametrize(
     ("compat", "validator", "options", "recorded", "corpora"),
-    [(compat, *case) for compat in RECORDS for case in CASES] + [(Compat.NEWEST, *case) for case in NEWEST_CASES],
+    [
+        *((Compat.NEWEST, *case) for case in (*CASES, *NEWEST_CASES)),
+        *(pytest.param(Compat.OPM_1_26, *case, marks=long_unless_versions(case[0])) for case in CASES),
+    ],
     ids=lambda value: value if isinstance(value, str) else getattr(value, "value", ""),
 )
 def test_findings_equal_the_recorded_ones(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = needs_shared
 
 
-@pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])  # the newest is that of --tag
+@pytest.mark.parametrize("compat", [pytest.param(Compat.OPM_1_26, marks=pytest.mark.long), Compat.NEWEST])
 @pytest.mark.parametrize("case", cases("bundle-validate"), ids=str)
 def test_results_equal_the_record(case: Case, compat: Compat) -> None:
     record = case.record

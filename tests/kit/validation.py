@@ -31,6 +31,7 @@ RECORDS = {Compat.OPM_1_26: "v1.26.5", Compat.NEWEST: "newest"}
 DOCKERFILES = SHARED / "corpus" / "invalid-api" / "dockerfiles"
 
 
+@cache
 def view_of_directory(
     directory: Path,
     layout: str = "bundle",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.kit.installed import InstalledOpm
     from tests.kit.registry import Registry
 
+LONG_TOOLS = tuple(pytest.param(name, marks=pytest.mark.long) for name in ("buildah", "docker"))
 BUNDLE = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-p", "lagoon-operator", "-c", "alpha")
 
 
@@ -72,12 +73,15 @@ def test_images_in_the_embedded_store_are_reported_with_the_command_that_pushes_
     "arguments",
     [
         ("index", "rm", "-o", "lagoon-operator"),
-        ("index", "prune", "-p", "lagoon-operator"),
-        ("index", "prune-stranded"),
-        ("index", "deprecatetruncate", "-b", "", "--permissive"),
         ("index", "update", "--rm", "lagoon-operator", "--also-tag", "quay.io/me/more:1"),
         ("index", "filter", "lagoon-operator", "--to-fbc"),
-        ("index", "deprecate", "--package", "lagoon-operator", "-m", "Use another.", "--to-fbc"),
+        pytest.param(("index", "prune", "-p", "lagoon-operator"), marks=pytest.mark.long),
+        pytest.param(("index", "prune-stranded"), marks=pytest.mark.long),
+        pytest.param(("index", "deprecatetruncate", "-b", "", "--permissive"), marks=pytest.mark.long),
+        pytest.param(
+            ("index", "deprecate", "--package", "lagoon-operator", "-m", "Use another.", "--to-fbc"),
+            marks=pytest.mark.long,
+        ),
     ],
     ids=lambda arguments: arguments[1],
 )
@@ -110,7 +114,7 @@ def engine_user(user: InstalledOpm, tool: str, request: pytest.FixtureRequest) -
     return user.with_env(**settings)
 
 
-@pytest.mark.parametrize("tool", ["podman", "buildah", "docker"])
+@pytest.mark.parametrize("tool", ["podman", *LONG_TOOLS])
 def test_the_makefile_of_operator_sdk_works_with_an_insecure_registry_of_the_settings(
     user: InstalledOpm, namespace: str, tool: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

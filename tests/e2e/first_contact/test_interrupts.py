@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SAMPLED_SIGNALS = [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.long) for each in SIGNALS[::2])]
 MAX_SECONDS = 5
 """Seconds within which a command must end; it takes less than 1 on an idle machine."""
 LONG = 120
@@ -118,7 +119,7 @@ def test_signal_ends_a_command_that_waits_for_a_registry(
         resolve_digest(f"{images.host}/interrupts/catalog:new")
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", SAMPLED_SIGNALS, ids=lambda number: number.name)
 def test_a_signal_at_any_moment_prints_one_line(newcomer: InstalledOpm, number: signal.Signals) -> None:
     for wait in (0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5):
         process = newcomer.start("render", "192.0.2.1:5000/no/such:host", preexec_fn=default_handlers)

@@ -100,6 +100,7 @@ def checkout(newcomer: InstalledOpm) -> Iterator[InstalledOpm]:
         yield user
 
 
+@pytest.mark.long
 def test_all_pages_run_in_one_checkout(checkout: InstalledOpm) -> None:
     script = "\n".join(["set -euo pipefail", *(line for page in tutorials() for line in script_of(page))])
     assert script.count("opm ") > 80

@@ -144,7 +144,7 @@ def without_opm(newcomer: InstalledOpm, runner: Runner) -> Runner:
     return replace(runner, bin=tools, env={**runner.env, "PYTHONPATH": str(site_packages), **offline})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gitlab_components_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
     registry = f"{basic_registry.host}/me"
     guide = begin(with_opm(runner), registry, "gitlab.md", "registry.gitlab.com/ACCOUNT/lagoon-operator")
@@ -179,7 +179,7 @@ def test_gitlab_components_validate_release_and_publish(runner: Runner, basic_re
         assert runner.run(line).returncode == 1, line
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tekton_pipelines_validate_release_and_publish(runner: Runner, basic_registry: Registry) -> None:
     registry = f"{basic_registry.host}/me"
     platform = PipelinesAsCode(runner)
