@@ -17,15 +17,22 @@ if TYPE_CHECKING:
     from opmkit.api.graphs import ComparisonPage, Drawing
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
+    from opmkit.bundle.policy import Policy
+    from opmkit.bundle.rule_description import RuleDescription
+    from opmkit.bundle.validation.compat import Compat
+    from opmkit.bundle.validation.options import ValidationOptions
+    from opmkit.bundle.validation.report import ValidationReport
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
     from opmkit.core.progress import Progress
+    from opmkit.core.shard import Shard
     from opmkit.documents.errors import DocumentError
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.registry.oras_registry import OrasRegistry
+    from opmkit.imagetools.worker_options import WorkerExecutor
     from opmkit.index.change import AppliedChange
     from opmkit.index.diff.differences import Difference, IndexComparison
     from opmkit.index.errors import CatalogError, IndexMoved
@@ -75,6 +82,7 @@ __all__ = [
     "CatalogResult",
     "CertificateIdentity",
     "ComparisonPage",
+    "Compat",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -100,6 +108,7 @@ __all__ = [
     "OpmkitError",
     "OrasRegistry",
     "Placement",
+    "Policy",
     "Progress",
     "PrunePackages",
     "PruneStranded",
@@ -109,8 +118,10 @@ __all__ = [
     "RemovePackages",
     "RenderedCatalog",
     "RenderedTemplates",
+    "RuleDescription",
     "ServerUnreachable",
     "Severity",
+    "Shard",
     "Signature",
     "SignedImage",
     "SigningKey",
@@ -118,9 +129,12 @@ __all__ = [
     "TruncateBundles",
     "UpdateMode",
     "UsedImage",
+    "ValidationOptions",
+    "ValidationReport",
     "ValidationResult",
     "VerifiedAttestations",
     "VerifiedImage",
+    "WorkerExecutor",
     "to_json",
     "to_yaml",
 ]
@@ -137,6 +151,11 @@ _MODULES = {
         "Finding",
         "Severity",
     ),
+    "opmkit.bundle.policy": ("Policy",),
+    "opmkit.bundle.rule_description": ("RuleDescription",),
+    "opmkit.bundle.validation.compat": ("Compat",),
+    "opmkit.bundle.validation.options": ("ValidationOptions",),
+    "opmkit.bundle.validation.report": ("ValidationReport",),
     "opmkit.bundle.validation.result": ("ValidationResult",),
     "opmkit.client": (
         "CallFailed",
@@ -150,6 +169,7 @@ _MODULES = {
         "OpmkitError",
     ),
     "opmkit.core.progress": ("Progress",),
+    "opmkit.core.shard": ("Shard",),
     "opmkit.documents.errors": ("DocumentError",),
     "opmkit.imagetools.errors": ("ImageToolsError",),
     "opmkit.imagetools.reference": ("Reference",),
@@ -158,6 +178,7 @@ _MODULES = {
         "RegistryOptions",
     ),
     "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
+    "opmkit.imagetools.worker_options": ("WorkerExecutor",),
     "opmkit.index.change": ("AppliedChange",),
     "opmkit.index.diff.differences": (
         "Difference",

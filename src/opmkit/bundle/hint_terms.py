@@ -15,6 +15,7 @@ class BundleSetting(Setting):
     EXCLUDE_TAGS = "exclude_tags"
     GZIP = "gzip"
     OVERWRITE = "overwrite"
+    OUTPUT = "output"
     PACKAGE = "package"
     TAGS = "tags"
     VERSION = "version"
@@ -26,4 +27,5 @@ class BundleOperation(Operation):
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"
     LIST_RULES = "list_rules"
+    VALIDATE_SHARD = "validate_shard"
     WRITE_BASELINE = "write_baseline"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +42,10 @@ _Result = TypeVar("_Result", bound=TargetResult)
 
 class InvalidPolicy(BundleError):
     """The policy or baseline is invalid."""
+
+
+class UnknownRule(InvalidPolicy):
+    """A rule to ignore does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,25 @@ class Policy:
     optional: tuple[str, ...] = ()
     optional_values: tuple[tuple[str, str], ...] = ()
     catalog: CatalogSettings = CatalogSettings()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy in JSON types."""
+        return asdict(self)
+
+    def with_ignored(self, ignored: Sequence[str], rules: Collection[str]) -> Policy:
+        """Return a policy that allows all findings of further rules as well; ``rules`` are the known ids.
+
+        Raises:
+            UnknownRule: A rule to ignore does not exist.
+        """
+        unknown = [rule for rule in ignored if rule not in rules]
+        if unknown:
+            raise UnknownRule(
+                f"unknown rule {unknown[0]!r}", hint=Hint("list the rules with {}", BundleOperation.LIST_RULES)
+            )
+        return replace(
+            self, ignores=(*self.ignores, *(Ignore(rule, "ignored on the command line") for rule in ignored))
+        )
 
     def apply(self, result: _Result) -> _Result:
         """Return the result with the severities of the policy, and with the findings that it allows apart."""

@@ -52,6 +52,7 @@ _COMMANDS: Mapping[Operation, str] = MappingProxyType(
         ImageOperation.SIGN_IMAGE: "opm image sign",
         IndexOperation.VALIDATE_BUNDLE: "opm bundle validate",
         IndexOperation.VALIDATE_CATALOG: "opm validate",
+        BundleOperation.VALIDATE_SHARD: "opm bundle validate --shard",
         BundleOperation.WRITE_BASELINE: "opm bundle validate --write-baseline",
     }
 )

@@ -10,11 +10,11 @@ import typer
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from opmkit import Severity
-    from opmkit.bundle.policy import Policy
+    from opmkit import Policy, Severity
 
+_DEFAULT = Path(".opm-validate.yaml")
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
 
@@ -41,9 +41,7 @@ FailOnOption = Annotated[
 
 def find_policy_file(config: Path | None) -> Path | None:
     """Return the path of the policy file, or None if none is given and the default does not exist."""
-    from opmkit.bundle.policy import FILE_NAME
-
-    return config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
+    return config or (_DEFAULT if _DEFAULT.is_file() else None)
 
 
 def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Policy:
@@ -53,19 +51,13 @@ def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Poli
         UsageError: an ignored rule is unknown.
         InvalidPolicy, DiskError: the file is invalid or cannot be read.
     """
-    from dataclasses import replace
+    from opmkit.api import Opm
+    from opmkit.bundle.policy import UnknownRule
 
-    from opmkit.bundle.policy import Ignore, Policy, read_policy
-
-    rules = _rule_ids() if path or ignored else ()
-    policy = read_policy(path, rules) if path else Policy()
-    unknown = [rule for rule in ignored if rule not in rules]
-    if unknown:
-        raise UsageError(
-            f"unknown rule {unknown[0]!r} of --ignore", command, hint="list the rules with 'opm bundle rules'"
-        )
-    ignores = tuple(Ignore(rule, "ignored on the command line") for rule in ignored)
-    return replace(policy, ignores=policy.ignores + ignores)
+    try:
+        return Opm().read_policy(path, ignore=ignored)
+    except UnknownRule as error:
+        raise UsageError(f"{error.message} of --ignore", command, hint=error.hint) from None
 
 
 def parse_fail_on(text: str, policy: Policy, command: str) -> Severity:
@@ -76,12 +68,3 @@ def parse_fail_on(text: str, policy: Policy, command: str) -> Severity:
     if fail_on not in tuple(Severity):
         raise UsageError(f"unknown severity {fail_on!r} of --fail-on: error or warning", command)
     return Severity(fail_on)
-
-
-def _rule_ids() -> Collection[str]:
-    """Return the rules of bundles and of catalogs, since both share policies."""
-    from opmkit.bundle.validation.external import RULE
-    from opmkit.bundle.validation.rule_registry import rules
-    from opmkit.index.fbc.check.rules import CATALOG_RULES
-
-    return {*rules(), *CATALOG_RULES, RULE}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
+GC_THRESHOLD = 20_000
+"""Allocations between garbage collections: decoded manifests are many objects, and hardly any of them are in cycles."""
 P = ParamSpec("P")
 T = TypeVar("T")
 

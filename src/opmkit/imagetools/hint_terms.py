@@ -13,6 +13,7 @@ class ImageSetting(Setting):
     CERT_DIR = "cert_dir"
     CONTAINER_TOOL = "container_tool"
     CONTINUE = "continue"
+    EXECUTOR = "executor"
     IDENTITY_TOKEN = "identity_token"  # noqa: S105 - the name of a setting
     IMAGE_FORMAT = "image_format"
     PLAIN_HTTP = "plain_http"

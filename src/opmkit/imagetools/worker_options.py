@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from opmkit._version import __version__
-from opmkit.core.executors import ExecutorError
-from opmkit.core.progress import NO_TRANSFERS
+from opmkit.core.executors import ExecutorError, ExecutorLocation
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.core.hints import Hint
+from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.tools.registry import RegistryTool
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,71 @@ class WorkerOptions:
                 f"a worker has release {__version__} of opmkit, but the command is {self.release}",
                 hint="install the same release on all workers",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerExecutor:
+    """Workers that process images: local processes, or those of a scheduler.
+
+    Attributes:
+        location: Where the workers run.
+        worker: How they access registries.
+    """
+
+    location: ExecutorLocation
+    worker: WorkerOptions
+
+    @classmethod
+    def parse(cls, text: str, registry: RegistryOptions, credentials: Path | None = None) -> Self:
+        """Parse the name of an executor.
+
+        Args:
+            text: ``processes``, ``processes:N``, ``dask://HOST:PORT`` or ``dask+tls://HOST:PORT``.
+            registry: Options of the registry clients of the workers.
+            credentials: Credentials file to send to the workers; by default, workers use their own.
+
+        Raises:
+            ExecutorError: The name of the executor is invalid.
+            DiskError: The credentials file cannot be read.
+        """
+        location, content = ExecutorLocation.parse(text), b""
+        if credentials:
+            with disk_errors(credentials):
+                content = read_limited(credentials)
+        return cls(location, WorkerOptions.create(registry, content, is_remote=location.is_remote))
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether credentials are sent to remote workers without encryption."""
+        return bool(self.worker.credentials) and self.location.is_remote and not self.location.is_encrypted
+
+    def check_paths(self, paths: Iterable[str]) -> None:
+        """Raise ExecutorError for a path if workers may have other files."""
+        first = next(iter(paths), None)
+        if self.location.is_remote and first is not None:
+            raise ExecutorError(
+                f"{first}: files on this machine cannot be sent to {self.location.text}",
+                hint=Hint("pass images, or use {}", ImageSetting.EXECUTOR.with_value("processes")),
+            )
+
+    def map(
+        self,
+        title: str,
+        task: Callable[[Sequence[T]], Sequence[R]],
+        items: Sequence[T],
+        unit: str,
+        progress: Progress = NO_PROGRESS,
+    ) -> Generator[R, None, None]:
+        """Yield the result of each item in order, and report the progress; see `TaskPool.map`."""
+        with self.location.open() as pool:
+            progress.begin(title, len(items), unit=unit)
+            try:
+                with closing(pool.map(task, items)) as results:
+                    for result in results:
+                        yield result
+                        progress.advance(1)
+            finally:
+                progress.end()
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.cross_bundle import ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.core.workers import WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.core.workers import GC_THRESHOLD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.documents.content import ContentCache
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 MIN_BUNDLES = 8
 """Number of bundles that are validated in less time than a process takes to start."""
-GC_THRESHOLD = 20_000
-"""Allocations between garbage collections: decoded manifests are many objects, and hardly any of them are in cycles."""
 _BATCH_SIZE = 8
 _MAX_PROCESSES = 8
 

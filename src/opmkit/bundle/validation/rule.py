@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.bundle.rule_description import RuleDescription
 from opmkit.bundle.validation.compat import ALL, Compat
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Rule:
     good: str = ""
     compat: frozenset[Compat] = ALL
     variable_severity: bool = False
+
+    def describe(self) -> RuleDescription:
+        """Return the metadata."""
+        return RuleDescription(
+            self.id, self.validator, self.summary, self.severity, self.explanation, self.hint, self.bad, self.good
+        )
 
     def run(self, bundle: BundleView) -> Iterator[Finding]:
         """Yield the findings of the check, with the rule's id, validator, severity and hint."""

@@ -13,6 +13,7 @@ from opmkit._version import __version__
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.policy import Ignore, Policy
+from opmkit.bundle.validation.baseline import exclude_known
 from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
@@ -197,6 +198,11 @@ class ReportSettings:
     fail_on: Severity
     policy: Policy
     known: Baseline | None = None
+
+    def apply(self, result: ValidationResult) -> ValidationResult:
+        """Return the result without ignored and known findings."""
+        applied = self.policy.apply(result)
+        return applied if self.known is None else exclude_known(applied, self.known)
 
     def encode(self) -> dict[str, Any]:
         """Return the settings in JSON types."""

@@ -380,3 +380,20 @@ class TagSelector:
 
 def _matching(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
     return [tag for tag in tags if any(fnmatchcase(tag, pattern) for pattern in patterns)]
+
+
+def select_sources(
+    targets: Iterable[str],
+    list_tags: Callable[[Reference], Iterable[str]],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> tuple[tuple[Source, ...], SkippedTags]:
+    """Return the bundles that targets name, and the counts of skipped tags, see `expand_targets` and `TagSelector`.
+
+    Raises:
+        NoMatchingTag: A pattern matches no tag.
+    """
+    selector = TagSelector(list_tags, include, exclude)
+    sources = tuple(expand_targets(targets, selector))
+    selector.check_patterns()
+    return sources, selector.skipped

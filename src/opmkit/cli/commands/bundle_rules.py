@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,7 @@ from opmkit.cli.output.console import Output, OutputFormat, print_json, print_ta
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.rule import Rule
-    from opmkit.index.fbc.check.rules import CatalogRule
+    from opmkit import RuleDescription
 
 
 def list_rules(
@@ -26,15 +26,14 @@ def list_rules(
 
       opm bundle rules CSV-REPLACES-FORMAT
     """
-    from opmkit.bundle.validation.rule_registry import rules
-    from opmkit.index.fbc.check.rules import CATALOG_RULES
+    from opmkit.api import Opm
 
-    known: dict[str, Rule | CatalogRule] = {**rules(), **CATALOG_RULES}
-    if rule is not None and rule.upper() not in known:
+    known = Opm().list_rules()
+    chosen = [each for each in known if rule is None or each.id == rule.upper()]
+    if not chosen:
         raise UsageError(f"unknown rule {rule!r}", hint="list the rules with 'opm bundle rules'")
-    chosen = [known[rule.upper()]] if rule else [known[name] for name in sorted(known)]
     if output is OutputFormat.JSON:
-        print_json([_rule_as_json(each) for each in chosen])
+        print_json([each.to_dict() for each in chosen])
     elif rule:
         _print_rule(chosen[0])
     else:
@@ -42,22 +41,7 @@ def list_rules(
         print_table(("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows, optional=("VALIDATOR",))
 
 
-def _rule_as_json(rule: Rule | CatalogRule) -> dict[str, str]:
-    return {
-        "id": rule.id,
-        "validator": rule.validator,
-        "severity": rule.severity.value,
-        "summary": rule.summary,
-        "explanation": rule.explanation,
-        "hint": rule.hint,
-        "bad": rule.bad,
-        "good": rule.good,
-    }
-
-
-def _print_rule(rule: Rule | CatalogRule) -> None:
-    from inspect import cleandoc
-
+def _print_rule(rule: RuleDescription) -> None:
     print_text(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
     if rule.explanation:
         print_text(f"{cleandoc(rule.explanation)}\n")

@@ -16,6 +16,7 @@ from opmkit.cli.progress.command import progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
+    from opmkit import WorkerExecutor
     from opmkit.cli.flags.registry import RegistryFlags
     from opmkit.core.executors import ExecutorLocation
     from opmkit.imagetools.worker_options import WorkerOptions
@@ -26,33 +27,30 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CommandExecutor:
-    """The executor of one command."""
+    """The executor of a command that distributes its work itself, with the progress of the command."""
 
-    location: ExecutorLocation
-    worker: WorkerOptions
+    workers: WorkerExecutor
+
+    @property
+    def location(self) -> ExecutorLocation:
+        """The place where the workers run."""
+        return self.workers.location
+
+    @property
+    def worker(self) -> WorkerOptions:
+        """The access of the workers to registries."""
+        return self.workers.worker
 
     def check_paths(self, paths: Iterable[str]) -> None:
-        """Raise UsageError for a path if workers may have other files."""
-        first = next(iter(paths), None)
-        if self.location.is_remote and first is not None:
-            raise UsageError(
-                f"{first}: files on this machine cannot be sent to {self.location.text}",
-                hint="pass images, or use --executor processes",
-            )
+        """Raise ExecutorError for a path if workers may have other files."""
+        self.workers.check_paths(paths)
 
     def map(
         self, title: str, task: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T], unit: str
     ) -> Generator[R, None, None]:
         """Yield the result of each item in order, and report the progress; see `TaskPool.map`."""
-        with progress() as bars, self.location.open() as pool:
-            bars.begin(title, len(items), unit=unit)
-            try:
-                with closing(pool.map(task, items)) as results:
-                    for result in results:
-                        yield result
-                        bars.advance(1)
-            finally:
-                bars.end()
+        with progress() as bars, closing(self.workers.map(title, task, items, unit, bars)) as results:
+            yield from results
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +87,11 @@ class ExecutorFlags:
             if self.executor_credentials:
                 raise UsageError("--executor-credentials requires --executor")
             return None
-        from opmkit.core.executors import ExecutorLocation
-        from opmkit.core.files import disk_errors, read_limited
-        from opmkit.imagetools.worker_options import WorkerOptions
+        from opmkit import WorkerExecutor
 
-        location = ExecutorLocation.parse(self.executor)
-        credentials = b""
-        if self.executor_credentials:
-            with disk_errors(self.executor_credentials):
-                credentials = read_limited(self.executor_credentials)
-            if location.is_remote and not location.is_encrypted:
-                print_warning(
-                    f"--executor-credentials: sent to {location.text} without encryption; use dask+tls://HOST:PORT"
-                )
-        options = registry_flags.options()
-        return CommandExecutor(location, WorkerOptions.create(options, credentials, is_remote=location.is_remote))
+        executor = WorkerExecutor.parse(self.executor, registry_flags.options(), self.executor_credentials)
+        if executor.is_exposed:
+            print_warning(
+                f"--executor-credentials: sent to {self.executor} without encryption; use dask+tls://HOST:PORT"
+            )
+        return CommandExecutor(executor)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import COMPAT_HELP
-from opmkit.cli.policy_file import REPORT_PANEL, RULES_PANEL, ConfigOption, FailOnOption, IgnoreOption
+from opmkit.cli.policy_file import (
+    REPORT_PANEL,
+    RULES_PANEL,
+    ConfigOption,
+    FailOnOption,
+    IgnoreOption,
+    find_policy_file,
+    load_policy,
+    parse_fail_on,
+)
+from opmkit.core.shard import Shard
+
+if TYPE_CHECKING:
+    from opmkit import Compat, ValidationOptions
 
 COMMAND = "opm bundle validate"
 OPTIONAL_PANEL = "Optional validators"
@@ -86,6 +100,21 @@ class RuleFlags:
         ),
     ] = False
 
+    def compat_mode(self) -> Compat | None:
+        """Return the compatibility mode, None for the default; raises UsageError if it is unknown."""
+        from opmkit import Compat
+        from opmkit.index.fbc.compat import CatalogCompat
+
+        if not self.compat:
+            return None
+        if self.compat == "opmkit":
+            return Compat.OPMKIT
+        release = CatalogCompat.parse(self.compat)
+        modes = {CatalogCompat.OPM_1_26: Compat.OPM_1_26, CatalogCompat.NEWEST: Compat.NEWEST}
+        if release not in modes:
+            raise UsageError(f"--compat {self.compat}: unsupported for bundles: newest or 1.26", COMMAND)
+        return modes[release]
+
 
 @dataclass(frozen=True, slots=True)
 class TagFlags:
@@ -158,3 +187,42 @@ class ReportFlags:
         if unknown:
             raise UsageError(f"unknown optional validator {unknown[0]!r}: one of {', '.join(known)}", COMMAND)
         return [known[name] for name in names if name]
+
+
+def validation_options(
+    rule_flags: RuleFlags, tag_flags: TagFlags, report_flags: ReportFlags, program: str, shard: str
+) -> ValidationOptions:
+    """Return the options of a validation.
+
+    Args:
+        rule_flags: The rules to run.
+        tag_flags: The tags of repositories.
+        report_flags: The report, and the findings that make the command fail.
+        program: Program whose rules and results are the default, as the name of a profile; "" for opmkit's own.
+        shard: Part of the bundles, "" for all.
+
+    Raises:
+        UsageError, InvalidShard: A flag has an invalid value.
+        InvalidPolicy, DiskError: The policy file is invalid or cannot be read.
+    """
+    from opmkit import ValidationOptions
+
+    policy = load_policy(find_policy_file(rule_flags.config), rule_flags.ignore or (), COMMAND)
+    return ValidationOptions(
+        profile=rule_flags.profile,
+        program=program,
+        compat=rule_flags.compat_mode(),
+        selectors=rule_flags.select_optional or (),
+        optional=report_flags.validators(),
+        optional_values=rule_flags.optional_values or (),
+        external=tuple(filter(None, rule_flags.alpha_select_external.strip().split(os.pathsep))),
+        policy=policy,
+        fail_on=parse_fail_on(report_flags.fail_on, policy, COMMAND),
+        baseline=report_flags.baseline,
+        ignore_baseline=report_flags.write_baseline is not None,
+        labels_only=rule_flags.labels_only,
+        tags=tag_flags.tags or (),
+        exclude_tags=tag_flags.exclude_tags or (),
+        shard=Shard.parse(shard) if shard else None,
+        use_cache=not report_flags.no_cache,
+    )

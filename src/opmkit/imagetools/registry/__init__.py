@@ -19,10 +19,10 @@ __all__ = ["RegistryClient", "RegistryOptions", "RegistryRepository", "RetryPoli
 __getattr__ = lazy_exports(
     __name__,
     {
-        "client": ("RegistryClient",),
-        "options": ("RegistryOptions",),
-        "repository": ("RegistryRepository",),
-        "retry": ("RetryPolicy",),
-        "transfer_stats": ("TransferStats",),
+        "client": ("RegistryClient", ),
+        "options": ("RegistryOptions", ),
+        "repository": ("RegistryRepository", ),
+        "retry": ("RetryPolicy", ),
+        "transfer_stats": ("TransferStats", ),
     },
 )

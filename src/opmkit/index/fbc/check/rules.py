@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.rule_description import RuleDescription
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CATALOG, SUSPICIOUS, REQUIREMENTS, PUBLISHED = "catalog", "suspicious", "requirements", "published"
 """Groups of rules: validity, probably unintended content, settings of pipelines, and the published index."""
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogRule:
-    """A rule of catalog validation.
-
-    Attributes:
-        id: Unique among the rules of catalogs and bundles, such as ``FBC-GRAPH``.
-        validator: The group of rules that it belongs to.
-        summary: The problem that it finds, in one line.
-        severity: Severity of its findings.
-        explanation: Why this is a problem.
-        hint: How to solve it; "" because each finding has its own.
-        bad: Example that breaks the rule.
-        good: The same example, corrected.
-    """
-
-    id: str
-    validator: str
-    summary: str
-    severity: Severity = Severity.ERROR
-    explanation: str = ""
-    hint: str = ""
-    bad: str = ""
-    good: str = ""
 
 
 _SUMMARIES: Mapping[str, Mapping[str, str]] = {
@@ -114,8 +89,8 @@ _EXPLANATIONS: Mapping[str, str] = {
 }
 _WARNINGS = frozenset({*_SUMMARIES[SUSPICIOUS], "GATE-MAX-VERSION"})
 
-CATALOG_RULES: Mapping[str, CatalogRule] = {
-    rule: CatalogRule(
+CATALOG_RULES: Mapping[str, RuleDescription] = {
+    rule: RuleDescription(
         rule, group, summary, Severity.WARNING if rule in _WARNINGS else Severity.ERROR, _EXPLANATIONS[group]
     )
     for group, summaries in _SUMMARIES.items()
