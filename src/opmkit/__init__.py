@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from opmkit.api import Opm
     from opmkit.api.graphs import ComparisonPage, Drawing
+    from opmkit.author.install.operations import OlmOptions, OlmState
+    from opmkit.author.run.cleanup import RemovedOperator
+    from opmkit.author.run.installation import InstalledOperator
+    from opmkit.author.run.options import CleanupOptions, OperatorRunOptions
+    from opmkit.author.run.registry_pod import PodOptions
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.policy import Policy
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
     from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
-    from opmkit.core.progress import Progress
+    from opmkit.core.progress import OperationReporter, Progress
     from opmkit.core.shard import Shard
     from opmkit.documents.errors import DocumentError
     from opmkit.imagetools.errors import ImageToolsError
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
+    from opmkit.kube.access import ClusterAccess
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
@@ -81,6 +87,8 @@ __all__ = [
     "CatalogError",
     "CatalogResult",
     "CertificateIdentity",
+    "CleanupOptions",
+    "ClusterAccess",
     "ComparisonPage",
     "Compat",
     "Difference",
@@ -98,16 +106,22 @@ __all__ = [
     "IndexRequirements",
     "IndexSource",
     "IndexUpdate",
+    "InstalledOperator",
     "KeyPair",
     "KeylessSigner",
     "LimitExceeded",
     "MirrorOptions",
     "MirrorResult",
+    "OlmOptions",
+    "OlmState",
     "OnConflict",
+    "OperationReporter",
+    "OperatorRunOptions",
     "Opm",
     "OpmkitError",
     "OrasRegistry",
     "Placement",
+    "PodOptions",
     "Policy",
     "Progress",
     "PrunePackages",
@@ -116,6 +130,7 @@ __all__ = [
     "RegistryClient",
     "RegistryOptions",
     "RemovePackages",
+    "RemovedOperator",
     "RenderedCatalog",
     "RenderedTemplates",
     "RuleDescription",
@@ -146,6 +161,17 @@ _MODULES = {
         "ComparisonPage",
         "Drawing",
     ),
+    "opmkit.author.install.operations": (
+        "OlmOptions",
+        "OlmState",
+    ),
+    "opmkit.author.run.cleanup": ("RemovedOperator",),
+    "opmkit.author.run.installation": ("InstalledOperator",),
+    "opmkit.author.run.options": (
+        "CleanupOptions",
+        "OperatorRunOptions",
+    ),
+    "opmkit.author.run.registry_pod": ("PodOptions",),
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": (
         "Finding",
@@ -168,7 +194,10 @@ _MODULES = {
         "LimitExceeded",
         "OpmkitError",
     ),
-    "opmkit.core.progress": ("Progress",),
+    "opmkit.core.progress": (
+        "OperationReporter",
+        "Progress",
+    ),
     "opmkit.core.shard": ("Shard",),
     "opmkit.documents.errors": ("DocumentError",),
     "opmkit.imagetools.errors": ("ImageToolsError",),
@@ -224,6 +253,7 @@ _MODULES = {
         "RenderedCatalog",
         "RenderedTemplates",
     ),
+    "opmkit.kube.access": ("ClusterAccess",),
     "opmkit.supply.mirror.result": (
         "ImageTransfer",
         "MirrorOptions",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opmkit.api.bundles import BundleOperations
+from opmkit.api.clusters import ClusterOperations
 from opmkit.api.contents import ContentOperations
 from opmkit.api.graphs import GraphOperations
 from opmkit.api.indexes import IndexOperations
@@ -24,8 +25,9 @@ class Opm(
     MirrorOperations,
     SigningOperations,
     TemplateOperations,
+    ClusterOperations,
 ):
-    """Operations on bundles, indexes and images.
+    """Operations on bundles, indexes, images, and operators in clusters.
 
     Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
     archives; no container engine is required, unless one is chosen. Threads can share an instance. Instances share

@@ -35,6 +35,48 @@ class NullProgress:
 NO_PROGRESS = NullProgress()
 
 
+class OperationReporter(Protocol):
+    """A receiver of reports about a long operation of several steps, such as one in a cluster."""
+
+    def step(self, label: str = "") -> AbstractContextManager[Progress]:
+        """Enclose a step that has tasks, such as pulling images; ``label`` describes it between them."""
+
+    def started(self, package: str, namespace: str) -> None:
+        """Report that objects of a package are created from now on."""
+
+    def finished(self, text: str) -> None:
+        """Report a finished step."""
+
+    def waiting(self, text: str) -> None:
+        """Report the current state; called repeatedly, also if it did not change."""
+
+    def warn(self, text: str) -> None:
+        """Report a warning."""
+
+
+class NullOperationReporter:
+    """A receiver that ignores all reports."""
+
+    def step(self, label: str = "") -> AbstractContextManager[Progress]:
+        """Return a receiver that ignores all reports."""
+        return nullcontext(NO_PROGRESS)
+
+    def started(self, package: str, namespace: str) -> None:
+        """Do nothing."""
+
+    def finished(self, text: str) -> None:
+        """Do nothing."""
+
+    def waiting(self, text: str) -> None:
+        """Do nothing."""
+
+    def warn(self, text: str) -> None:
+        """Do nothing."""
+
+
+NO_OPERATION_REPORTS = NullOperationReporter()
+
+
 class TransferObserver(Protocol):
     """An observer of the reads of images, which several threads call."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.author.run.cleanup_plan import CleanupTarget, is_in_progress, plan_cleanup
 from opmkit.author.run.errors import CleanupFailed
@@ -45,6 +45,19 @@ class Removal:
     namespace: str
     result: RemovalResult
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedOperator:
+    """A package that was removed from a namespace, with its removed and retained objects."""
+
+    package: str
+    namespace: str
+    objects: tuple[Removal, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the package in JSON types."""
+        return asdict(self)
 
 
 def clean_up(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from opmkit.author.run.install_mode import check_operator_groups, choose_install_mode, group_targets
 from opmkit.author.run.objects import name_of
@@ -60,6 +60,10 @@ class InstalledOperator:
     operator_group: str
     watched_namespaces: tuple[str, ...]
     replaced: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the operator in JSON types."""
+        return asdict(self)
 
 
 def install_operator(

@@ -50,18 +50,18 @@ class PodOptions:
     """Options of the pod.
 
     Attributes:
-        image: Image with ``opm``.
-        decompression_image: Image with ``sh`` and ``gzip``, for catalogs that do not fit into one ConfigMap.
-        pull_policy: Image pull policy.
-        security_context: Security context.
-        service_account: Name of the service account, or "" for the default one.
-        pull_secret: Name of an image pull secret, or "" for those of the service account.
+        image: image with ``opm``.
+        decompression_image: image with ``sh`` and ``gzip``, for catalogs that do not fit into one ConfigMap.
+        pull_policy: image pull policy.
+        security_context: ``legacy`` for none, or ``restricted``, a `SecurityContext`.
+        service_account: name of the service account, "" for the default one.
+        pull_secret: name of an image pull secret, "" for those of the service account.
     """
 
     image: str = DEFAULT_IMAGE
     decompression_image: str = DEFAULT_DECOMPRESSION_IMAGE
     pull_policy: str = "Always"
-    security_context: SecurityContext = SecurityContext.LEGACY
+    security_context: str = SecurityContext.LEGACY
     service_account: str = ""
     pull_secret: str = ""
 
@@ -125,7 +125,7 @@ def build_pod(
         spec["serviceAccountName"] = options.service_account
     if options.pull_secret:
         spec["imagePullSecrets"] = [{"name": options.pull_secret}]
-    if options.security_context is SecurityContext.RESTRICTED:
+    if options.security_context == SecurityContext.RESTRICTED:
         _restrict(spec)
     metadata = _metadata(catalog_source, "")
     metadata["generateName"] = f"{name_of(catalog_source)}-"

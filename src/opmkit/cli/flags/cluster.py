@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from opmkit.kube.cluster import Cluster
+    from opmkit import ClusterAccess
 
 CLUSTER_PANEL = "Cluster access"
 
@@ -36,11 +36,11 @@ class ConnectionFlags:
         ),
     ] = ""
 
-    def connect(self, namespace: str = "") -> Cluster:
-        """Return a client for the cluster, without sending a request; raises ClusterError."""
-        from opmkit.kube.cluster import Cluster
+    def access(self) -> ClusterAccess:
+        """Return the cluster."""
+        from opmkit import ClusterAccess
 
-        return Cluster.connect(self.kubeconfig, context=self.context, namespace=namespace)
+        return ClusterAccess(self.kubeconfig, self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class ClusterFlags(ConnectionFlags):
         ),
     ] = ""
 
-    def connect(self, namespace: str = "") -> Cluster:
-        """Return a client for the cluster, without sending a request; raises ClusterError."""
-        return ConnectionFlags.connect(self, namespace or self.namespace)
+    def access(self) -> ClusterAccess:
+        """Return the cluster and the namespace."""
+        from opmkit import ClusterAccess
+
+        return ClusterAccess(self.kubeconfig, self.context, self.namespace)

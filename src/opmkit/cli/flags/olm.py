@@ -14,9 +14,7 @@ from opmkit.cli.flags.registry import REGISTRY_PANEL
 from opmkit.cli.output.errors import UsageError, print_warning
 
 if TYPE_CHECKING:
-    from opmkit.author.run.install_mode import InstallMode
-    from opmkit.author.run.registry_pod import PodOptions
-    from opmkit.author.run.waiting import WaitDeadline
+    from opmkit import PodOptions
 
 
 POD_PANEL = "Catalog pod"
@@ -100,32 +98,18 @@ class RegistryPodFlags:
         ),
     ] = ""
 
-    def options(self, image: str) -> PodOptions:
-        """Return the options of the pod, which by default serves the catalog with ``image``."""
-        from opmkit.author.run.registry_pod import PodOptions, SecurityContext
+    def options(self) -> PodOptions:
+        """Return the options of the pod."""
+        from opmkit import PodOptions
 
         return PodOptions(
-            image=self.serving_image or image,
+            image=self.serving_image,
             decompression_image=self.decompression_image,
             pull_policy=self.image_pull_policy.value,
-            security_context=SecurityContext(self.security_context_config.value),
+            security_context=self.security_context_config.value,
             service_account=self.service_account,
             pull_secret=self.pull_secret_name,
         )
-
-
-def start_deadline(timeout: str) -> WaitDeadline:
-    """Return the deadline of a command that starts now; raises UsageError."""
-    from opmkit.author.run.waiting import WaitDeadline
-
-    return WaitDeadline(parse_duration(timeout, "--timeout"))
-
-
-def parse_install_mode(text: str) -> InstallMode | None:
-    """Return the requested install mode, None for ""; raises InvalidInstallMode."""
-    from opmkit.author.run.install_mode import InstallMode
-
-    return InstallMode.parse(text) if text else None
 
 
 def warn_of_add_mode(mode: str) -> None:
@@ -138,6 +122,11 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0
 _PART = r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+", re.ASCII)
 _PARTS = re.compile(_PART, re.ASCII)
+
+
+def parse_timeout(text: str) -> float:
+    """Return the seconds until a command fails; raises UsageError."""
+    return parse_duration(text, "--timeout")
 
 
 def parse_duration(text: str, flag: str) -> float:

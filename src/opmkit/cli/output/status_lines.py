@@ -5,23 +5,50 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.errors import print_to_stderr
-from opmkit.cli.progress.command import ProgressFormat, progress_format
+from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.progress.command import ProgressFormat, progress, progress_format
 from opmkit.cli.progress.events import print_event
+from opmkit.core import interrupts
 from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from opmkit.core.progress import OperationReporter, Progress
 
-class StatusLines:
+
+class _CommandReporter:
+    """Base class of reporters, which shows the progress of steps and remembers the package."""
+
+    def __init__(self) -> None:
+        """Start before the first object is created."""
+        self.started_in: tuple[str, str] | None = None
+
+    def step(self, label: str = "") -> AbstractContextManager[Progress]:
+        """Show the progress of a step."""
+        return progress(label)
+
+    def started(self, package: str, namespace: str) -> None:
+        """Remember the package, which an interrupted command leaves behind."""
+        self.started_in = (package, namespace)
+
+    def warn(self, text: str) -> None:
+        """Print a warning."""
+        print_warning(text)
+
+    def close(self) -> None:
+        """Hide the state."""
+
+
+class StatusLines(_CommandReporter):
     """A reporter that prints lines: each step, and each state the first time."""
 
     def __init__(self) -> None:
         """Start without states."""
+        super().__init__()
         self._printed: set[str] = set()
 
     def finished(self, text: str) -> None:
@@ -35,11 +62,12 @@ class StatusLines:
             print_to_stderr(f"waiting for {text}")
 
 
-class StatusEvents:
+class StatusEvents(_CommandReporter):
     """A reporter that writes JSON lines: an event for each step, and for each state when it changes."""
 
     def __init__(self) -> None:
         """Start the clock."""
+        super().__init__()
         self._started = time.monotonic()
         self._state = ""
 
@@ -59,35 +87,63 @@ class StatusEvents:
         print_event({"event": event, "task": text, "seconds": seconds})
 
 
-class LiveStatus:
+class LiveStatus(_CommandReporter):
     """A reporter for a terminal: it prints each step, and shows the state in the line below."""
 
-    def __init__(self, status: Status) -> None:
-        """Show the state in ``status``, which is on stderr."""
-        self._status = status
+    def __init__(self) -> None:
+        """Show nothing before the first report: steps show their own progress."""
+        super().__init__()
+        self._status: Status | None = None
 
     def finished(self, text: str) -> None:
         """Print a finished step above the state."""
-        self._status.console.print(escape_controls(text), markup=False, highlight=False, soft_wrap=True)
+        self._shown().console.print(escape_controls(text), markup=False, highlight=False, soft_wrap=True)
 
     def waiting(self, text: str) -> None:
         """Replace the state."""
         from rich.text import Text
 
-        self._status.update(Text(f"waiting for {escape_controls(text)}", overflow="ellipsis"))
+        self._shown().update(Text(f"waiting for {escape_controls(text)}", overflow="ellipsis"))
+
+    def started(self, package: str, namespace: str) -> None:
+        """Show the state from now on."""
+        super().started(package, namespace)
+        self._shown()
+
+    def close(self) -> None:
+        """Hide the state."""
+        if self._status is not None:
+            self._status.stop()
+
+    def _shown(self) -> Status:
+        if self._status is None:
+            from opmkit.cli.progress.bars import StatusConsole
+
+            self._status = StatusConsole().status("starting")
+            self._status.start()
+        return self._status
 
 
 @contextmanager
-def report_status() -> Iterator[StatusLines | StatusEvents | LiveStatus]:
-    """Report an operation on stderr: as events if the command line asks for them, live if stderr is a terminal."""
+def report_status() -> Iterator[OperationReporter]:
+    """Report an operation on stderr: as events if the command line asks for them, live if stderr is a terminal.
+
+    After an interruption, it prints how to remove the objects that the command leaves behind.
+    """
+    reporter = _reporter()
+    try:
+        with closing(reporter):
+            yield reporter
+    except BaseException:  # libraries can turn an interruption into another error
+        if reporter.started_in and (number := interrupts.received_signal()):
+            package, namespace = reporter.started_in
+            interrupts.report(number)
+            print_hint(f"run 'opm cleanup {package} --namespace {namespace}' to remove the objects")
+        raise
+
+
+def _reporter() -> StatusLines | StatusEvents | LiveStatus:
     chosen = progress_format()
     if chosen is ProgressFormat.JSON:
-        yield StatusEvents()
-        return
-    if chosen is ProgressFormat.NONE or not sys.stderr.isatty():
-        yield StatusLines()
-        return
-    from opmkit.cli.progress.bars import StatusConsole
-
-    with StatusConsole().status("starting") as status:
-        yield LiveStatus(status)
+        return StatusEvents()
+    return StatusLines() if chosen is ProgressFormat.NONE or not sys.stderr.isatty() else LiveStatus()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.flags.cluster import ClusterFlags
-from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, start_deadline
+from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, parse_timeout
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table
 from opmkit.cli.output.errors import print_warning
@@ -46,24 +46,17 @@ def cleanup(
 
       opm cleanup lagoon-operator -n lagoon --delete-all=false
     """
-    from opmkit.author.run.cleanup import clean_up
+    from opmkit import CleanupOptions
+    from opmkit.api import Opm
 
-    deadline, cluster = start_deadline(timeout), cluster_flags.connect()
+    options = CleanupOptions(delete_all or delete_crds, delete_all or delete_operator_groups, parse_timeout(timeout))
     with report_status() as reporter:
-        removals = clean_up(
-            cluster,
-            package,
-            cluster.namespace,
-            deadline,
-            reporter,
-            delete_crds=delete_all or delete_crds,
-            delete_groups=delete_all or delete_operator_groups,
-        )
-    if not removals:  # exit code 0, as with operator-sdk: scripts clean up before they install
-        print_warning(f"package {package}: not found in namespace {cluster.namespace}")
+        removed = Opm().clean_up(package, cluster_flags.access(), options, reporter=reporter)
+    if not removed.objects:  # exit code 0, as with operator-sdk: scripts clean up before they install
+        print_warning(f"package {package}: not found in namespace {removed.namespace}")
     with printing_result(f"package {package} removed"):
         if output is OutputFormat.JSON:
-            print_json({"package": package, "namespace": cluster.namespace, "objects": removals})
-        elif removals:
-            rows = [(each.kind, each.namespace or "-", each.name, each.result, each.reason) for each in removals]
+            print_json(removed.to_dict())
+        elif removed.objects:
+            rows = [(each.kind, each.namespace or "-", each.name, each.result, each.reason) for each in removed.objects]
             print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows, optional=("NAMESPACE",))
