@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from opmkit.api import Opm
     from opmkit.api.graphs import ComparisonPage, Drawing
+    from opmkit.author.generate.operation import GeneratedBundle, GenerationOptions
     from opmkit.author.install.operations import OlmOptions, OlmState
+    from opmkit.author.project.base import Maintainer, UserInterfaceMetadata
+    from opmkit.author.project.kustomize import GeneratedKustomization, KustomizeOptions
+    from opmkit.author.project.project_file import Project
     from opmkit.author.run.cleanup import RemovedOperator
     from opmkit.author.run.installation import InstalledOperator
     from opmkit.author.run.options import CleanupOptions, OperatorRunOptions
@@ -98,6 +102,9 @@ __all__ = [
     "EditDeprecations",
     "FilterPackages",
     "Finding",
+    "GeneratedBundle",
+    "GeneratedKustomization",
+    "GenerationOptions",
     "ImageToolsError",
     "ImageTransfer",
     "IndexComparison",
@@ -109,7 +116,9 @@ __all__ = [
     "InstalledOperator",
     "KeyPair",
     "KeylessSigner",
+    "KustomizeOptions",
     "LimitExceeded",
+    "Maintainer",
     "MirrorOptions",
     "MirrorResult",
     "OlmOptions",
@@ -124,6 +133,7 @@ __all__ = [
     "PodOptions",
     "Policy",
     "Progress",
+    "Project",
     "PrunePackages",
     "PruneStranded",
     "Reference",
@@ -144,6 +154,7 @@ __all__ = [
     "TruncateBundles",
     "UpdateMode",
     "UsedImage",
+    "UserInterfaceMetadata",
     "ValidationOptions",
     "ValidationReport",
     "ValidationResult",
@@ -161,10 +172,23 @@ _MODULES = {
         "ComparisonPage",
         "Drawing",
     ),
+    "opmkit.author.generate.operation": (
+        "GeneratedBundle",
+        "GenerationOptions",
+    ),
     "opmkit.author.install.operations": (
         "OlmOptions",
         "OlmState",
     ),
+    "opmkit.author.project.base": (
+        "Maintainer",
+        "UserInterfaceMetadata",
+    ),
+    "opmkit.author.project.kustomize": (
+        "GeneratedKustomization",
+        "KustomizeOptions",
+    ),
+    "opmkit.author.project.project_file": ("Project",),
     "opmkit.author.run.cleanup": ("RemovedOperator",),
     "opmkit.author.run.installation": ("InstalledOperator",),
     "opmkit.author.run.options": (

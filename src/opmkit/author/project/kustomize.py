@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.author.project.base import (
     apply_metadata,
@@ -25,8 +25,6 @@ from opmkit.core.files import disk_errors, write_file
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from opmkit.author.project.base import UserInterfaceMetadata
     from opmkit.author.project.project_file import Project
 
@@ -65,6 +63,14 @@ class KustomizeOptions:
     output_directory: Path = Path("config/manifests")
     apis_directory: Path = Path("api")
 
+    def base_file(self, project: Project) -> Path:
+        """Return the path of the existing base, or where it would be.
+
+        Raises:
+            InvalidProject: if neither the options nor the project have a valid name.
+        """
+        return self.input_directory / _base_name(_operator_name(self, project))
+
 
 @dataclass(frozen=True, slots=True)
 class GeneratedKustomization:
@@ -74,14 +80,9 @@ class GeneratedKustomization:
     unchanged: tuple[Path, ...]
     warnings: tuple[str, ...]
 
-
-def base_file(options: KustomizeOptions, project: Project) -> Path:
-    """Return the path of the existing base, or where it would be.
-
-    Raises:
-        InvalidProject: Neither the options nor the project have a valid name.
-    """
-    return options.input_directory / _base_name(_operator_name(options, project))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the files and warnings in JSON types."""
+        return {name: list(map(str, values)) for name, values in asdict(self).items()}
 
 
 def generate_kustomize_manifests(
@@ -100,7 +101,7 @@ def generate_kustomize_manifests(
         InvalidProject: A file of the project is missing or invalid; the message contains the line.
         DiskError: A file cannot be read or written.
     """
-    source, name = base_file(options, project), _operator_name(options, project)
+    source, name = options.base_file(project), _operator_name(options, project)
     raw = read_file(source) if source.exists() else b""
     csv = parse_base(source, raw) if source.exists() else new_base(name)
     replace_placeholder(csv, name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.errors import InvalidProject
 from opmkit.core.files import disk_errors
@@ -62,6 +62,10 @@ class Project:
     multigroup: bool = False
     resources: tuple[GroupVersionKind, ...] = ()
     plugins: frozenset[str] = frozenset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content in JSON types."""
+        return {**asdict(self), "plugins": sorted(self.plugins)}
 
     @property
     def operator_type(self) -> OperatorType:

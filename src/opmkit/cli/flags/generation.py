@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.bundle_generation import (
-    BUNDLE_DIRECTORY,
-    STDIN,
-    BundleWriter,
-    find_project,
-    has_piped_input,
-    package_name,
-    read_base,
-    read_objects,
-)
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.generation import print_generated
 
 if TYPE_CHECKING:
+    from opmkit import Project
     from opmkit.cli.flags.bundle import BundleFlags
 
 ACCOUNTS_HELP = "Service accounts of the operator that none of its Deployments use"
-_CHANNELS = "alpha"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +50,8 @@ class GenerationFlags:
 
     def generate(self, ctx: typer.Context, bundle_flags: BundleFlags) -> None:
         """Generate a bundle; raises UsageError if there is no input."""
-        from opmkit.author.generate.bundle import BundleSettings
-        from opmkit.author.generate.metadata import BundleLabels
-        from opmkit.author.generate.write import existing_channels
+        from opmkit import GenerationOptions
+        from opmkit.api import Opm
 
         if self.manifest_input is None and not has_piped_input():
             raise UsageError(
@@ -67,17 +60,41 @@ class GenerationFlags:
                 hint="pass --directory for the manifests of a bundle, or --input for those that install an operator, "
                 "for example 'kustomize build config/default | opm bundle generate --package NAME --version 0.1.0'",
             )
-        directory = bundle_flags.output_dir or BUNDLE_DIRECTORY
         project = find_project()
-        name = package_name(bundle_flags.package, project, ctx.command_path)
-        layout = ",".join(project.layout) if project else ""
-        objects = read_objects(self.manifest_input or STDIN)
-        base = read_base(self.base_csv) if self.base_csv else []
-        settings = BundleSettings(name, self.version, layout, tuple(self.extra_service_accounts or ()))
-        channels, default = bundle_flags.channels, bundle_flags.default
-        if not channels:
-            channels, existing_default = existing_channels(directory)
-            channels, default = channels or _CHANNELS, default or existing_default
-        writer = BundleWriter(directory)
-        writer.write_manifests(objects, settings, base)
-        writer.write_metadata(BundleLabels(name, channels, default, layout), base_image=bundle_flags.base_image)
+        options = GenerationOptions(
+            package_name(bundle_flags.package, project, ctx.command_path),
+            self.version,
+            ",".join(project.layout) if project else "",
+            tuple(self.extra_service_accounts or ()),
+            manifests=self.manifest_input or Path("-"),
+            base=self.base_csv,
+            directory=bundle_flags.output_dir or Path("bundle"),
+            channels=bundle_flags.channels or None,
+            default_channel=bundle_flags.default,
+            base_image=bundle_flags.base_image,
+        )
+        print_generated(Opm().generate_bundle(options))
+
+
+def has_piped_input() -> bool:
+    """Return whether standard input is a pipe or a file, not a terminal or /dev/null."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def find_project() -> Project | None:
+    """Return the operator project in the working directory, None if there is none."""
+    from opmkit.api import Opm
+
+    return Opm().read_project() if Path("PROJECT").exists() else None
+
+
+def package_name(package: str, project: Project | None, command: str) -> str:
+    """Return the given package, or the name of the project; raises UsageError if there is none."""
+    if name := package or (project.name if project else ""):
+        return name
+    missing = "the PROJECT file has no projectName" if project else "there is no PROJECT file"
+    raise UsageError(f"no package name: --package is not set, and {missing}", command, hint="pass --package NAME")

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opmkit.cli.bundle_generation import (
-    BUNDLE_DIRECTORY,
-    STDIN,
-    BundleWriter,
-    find_project,
-    has_piped_input,
-    package_name,
-    read_base,
-    read_objects,
-)
-from opmkit.cli.flags.generation import ACCOUNTS_HELP
+from opmkit.cli.flags.generation import ACCOUNTS_HELP, find_project, has_piped_input, package_name
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
+from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.generation import print_generated
 from opmkit.cli.parser.go_commands import given_flags, runs_as_operator_sdk
 from opmkit.cli.progress.command import progress
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from opmkit.author.generate.input import InputObject
-
-_CRD = "CustomResourceDefinition"
-_CSV = "ClusterServiceVersion"
+_STDIN = Path("-")
 _UNKNOWN_LAYOUT = "unknown"
 
 
@@ -61,8 +45,8 @@ class InputFlags:
         ),
     ] = Path("config/manifests")
 
-    def read(self, ctx: typer.Context) -> list[InputObject]:
-        """Return all objects of the input; raises UsageError if there is no input, or too much."""
+    def manifests(self, ctx: typer.Context) -> Path:
+        """Return the file or directory of the manifests; raises UsageError if there is none, or several."""
         if self.input_dir and (self.deploy_dir or self.crds_dir):
             other = "--deploy-dir" if self.deploy_dir else "--crds-dir"
             raise conflicting_flags("--input-dir", other, ctx.command_path)
@@ -75,18 +59,7 @@ class InputFlags:
                 ctx.command_path,
                 hint="pipe the output of 'kustomize build config/manifests' to the command, or pass --input-dir",
             )
-        objects = read_objects(directory or STDIN)
-        if self.crds_dir is None:
-            return objects
-        crds = [item for item in read_objects(self.crds_dir) if item.kind == _CRD]
-        return [*(item for item in objects if item.kind != _CRD), *crds]
-
-    def read_base(self, objects: list[InputObject], package: str) -> list[InputObject]:
-        """Return the objects of the base file, none if there is no file or the input has a base."""
-        path = self.kustomize_dir / "bases" / f"{package}.clusterserviceversion.yaml"
-        if any(item.kind == _CSV for item in objects) or not path.is_file():
-            return []
-        return read_base(path)
+        return directory or _STDIN
 
 
 def bundle(
@@ -139,38 +112,30 @@ def bundle(
 
       opm generate bundle --input-dir deploy --package lagoon-operator --version 0.1.0
     """
-    from opmkit.author.generate.bundle import BundleSettings
-    from opmkit.author.generate.metadata import BundleLabels
+    from opmkit import GenerationOptions
 
     if stdout and output_dir:
         raise conflicting_flags("--stdout", "--output-dir", ctx.command_path)
     selected = given_flags(ctx) & {"manifests", "metadata"}
+    with_manifests = manifests or not selected
     project = find_project()
-    layout = ",".join(project.layout) if project else _UNKNOWN_LAYOUT
-    name = package_name(package, project, ctx.command_path)
-    directory = output_dir or BUNDLE_DIRECTORY
-    transform = partial(_pin_images, registry_flags) if use_image_digests else dict
-    writer = BundleWriter(None if stdout else directory, quiet, transform)
-    if manifests or not selected:
-        settings = BundleSettings(name, version, layout, tuple(extra_service_accounts or ()))
-        objects = input_flags.read(ctx)
-        writer.write_manifests(objects, settings, input_flags.read_base(objects, name))
-    if metadata or not (selected or stdout):
-        labels = BundleLabels(name, channels, default_channel, layout)
-        writer.write_metadata(labels, overwrite=overwrite, retain=not runs_as_operator_sdk(ctx))
-
-
-def _pin_images(registry_flags: RegistryFlags, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return manifests with digests instead of the tags of images."""
-    from opmkit.author.pin.pin import pin_files, read_manifests
-    from opmkit.author.pin.related_images_mode import RelatedImagesMode
-    from opmkit.author.pin.resolve import PinOptions, resolve_images
-
-    manifests = read_manifests(files)
-    uses = [use for manifest in manifests for use in manifest.uses()]
+    options = GenerationOptions(
+        package_name(package, project, ctx.command_path),
+        version,
+        ",".join(project.layout) if project else _UNKNOWN_LAYOUT,
+        tuple(extra_service_accounts or ()),
+        manifests=input_flags.manifests(ctx) if with_manifests else _STDIN,
+        crds=input_flags.crds_dir,
+        kustomize=input_flags.kustomize_dir,
+        directory=None if stdout else output_dir or Path("bundle"),
+        channels=channels,
+        default_channel=default_channel,
+        with_manifests=with_manifests,
+        with_metadata=metadata or not (selected or stdout),
+        overwrite=overwrite,
+        retain=not runs_as_operator_sdk(ctx),
+        pin_images=use_image_digests,
+    )
     with progress() as bars:
-        images = resolve_images(uses, PinOptions(), registry_flags.tool().registry_digest, bars)
-    pinned = pin_files(manifests, images, RelatedImagesMode.COMPLETE)
-    for warning in pinned.warnings:
-        print_warning(warning)
-    return {**files, **pinned.files}
+        generated = registry_flags.opm().generate_bundle(options, progress=bars)
+    print_generated(generated, quiet=quiet)

@@ -12,7 +12,7 @@ from opmkit.cli.output.console import print_line, print_prompt
 from opmkit.cli.output.errors import UsageError, print_warning
 
 if TYPE_CHECKING:
-    from opmkit.author.project.base import Maintainer, UserInterfaceMetadata
+    from opmkit import Maintainer, UserInterfaceMetadata
 
 _QUOTES = "`'\""
 
@@ -49,14 +49,15 @@ def manifests(
       opm generate kustomize manifests
       opm generate kustomize manifests --interactive=false --apis-dir apis
     """
-    from opmkit.author.project.kustomize import KustomizeOptions, base_file, generate_kustomize_manifests
-    from opmkit.author.project.project_file import read_project
+    from opmkit import KustomizeOptions
+    from opmkit.api import Opm
 
-    project = read_project()
+    opm = Opm()
+    project = opm.read_project()
     options = KustomizeOptions(package, input_dir, output_dir, apis_dir)
     if interactive is None:
-        interactive = sys.stdin.isatty() and not base_file(options, project).exists()
-    result = generate_kustomize_manifests(options, project, _ask_metadata() if interactive else None)
+        interactive = sys.stdin.isatty() and not options.base_file(project).exists()
+    result = opm.generate_kustomize(project, options, _ask_metadata() if interactive else None)
     for warning in result.warnings:
         print_warning(warning)
     if not quiet:
@@ -67,7 +68,7 @@ def manifests(
 
 
 def _ask_metadata() -> UserInterfaceMetadata:
-    from opmkit.author.project.base import UserInterfaceMetadata
+    from opmkit import UserInterfaceMetadata
 
     return UserInterfaceMetadata(
         display_name=_ask("Display name for the operator"),
@@ -100,7 +101,7 @@ def _ask_list(question: str) -> list[str]:
 
 
 def _ask_maintainers() -> list[Maintainer]:
-    from opmkit.author.project.base import Maintainer
+    from opmkit import Maintainer
 
     while True:
         entries = _ask_list("Comma-separated list of maintainers and their emails (name1:email1,name2:email2)")

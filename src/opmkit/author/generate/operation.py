@@ -1,0 +1,191 @@
+"""Generate a bundle from manifests: read them, generate, pin their images, and write the bundle."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opmkit.author.generate.bundle import BundleSettings, generate_manifests
+from opmkit.author.generate.input import read_path, read_stream
+from opmkit.author.generate.metadata import BundleLabels
+from opmkit.author.generate.write import (
+    WrittenFiles,
+    encode_manifests,
+    existing_channels,
+    write_manifests,
+    write_metadata,
+)
+from opmkit.author.pin.pin import pin_files, read_manifests
+from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.resolve import PinOptions, resolve_images
+from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.core.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opmkit.author.generate.bundle import GeneratedManifests
+    from opmkit.author.generate.input import InputObject
+    from opmkit.core.progress import Progress
+    from opmkit.imagetools.reference import Reference
+
+STDIN = Path("-")
+BUNDLE_DIRECTORY = Path("bundle")
+_CHANNELS = "alpha"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationOptions:
+    """Options of the generation of a bundle from the manifests that install an operator.
+
+    Attributes:
+        package: Name of the package.
+        version: Version of the operator, by default that of the base.
+        layout: Plugins of the operator project, "" for none.
+        extra_accounts: Service accounts of the operator that none of its Deployments use.
+        manifests: File or directory of the manifests, ``-`` for standard input.
+        crds: File or directory of the CRDs, by default those in ``manifests``.
+        base: File with a ClusterServiceVersion to fill in.
+        kustomize: Directory with the base ``bases/PACKAGE.clusterserviceversion.yaml``, unless ``manifests`` has one.
+        directory: Directory of the bundle; None to return the manifests instead of writing them.
+        channels: Comma-separated list of channels, by default those of an existing bundle, or ``alpha``.
+        default_channel: Default channel.
+        base_image: Image in the FROM instruction of the Dockerfile.
+        with_manifests: Whether to generate the manifests.
+        with_metadata: Whether to generate the annotations and the Dockerfile.
+        overwrite: Whether to change existing annotations and the Dockerfile that belongs to them.
+        retain: Whether other annotations in an existing file are retained.
+        pin_images: Whether to replace tags of images by digests, and to list all related images.
+    """
+
+    package: str
+    version: str = ""
+    layout: str = ""
+    extra_accounts: tuple[str, ...] = ()
+    manifests: Path = STDIN
+    crds: Path | None = None
+    base: Path | None = None
+    kustomize: Path | None = None
+    directory: Path | None = BUNDLE_DIRECTORY
+    channels: str | None = None
+    default_channel: str = ""
+    base_image: str = "scratch"
+    with_manifests: bool = True
+    with_metadata: bool = True
+    overwrite: bool = True
+    retain: bool = True
+    pin_images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedBundle:
+    """A bundle that was generated.
+
+    Attributes:
+        manifests: Content of the manifests by file name, unless they were written.
+        written: The files of the manifests, and those of the metadata, as far as they were generated.
+        warnings: Warnings about the input.
+        has_placeholders: Whether there was no base, so that the ClusterServiceVersion has placeholders.
+    """
+
+    manifests: Mapping[str, bytes] = field(default_factory=dict)
+    written: tuple[WrittenFiles, ...] = ()
+    warnings: tuple[str, ...] = ()
+    has_placeholders: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bundle in JSON types."""
+        return {
+            "manifests": {name: content.decode() for name, content in self.manifests.items()},
+            "written": [{key: [*map(str, paths)] for key, paths in asdict(files).items()} for files in self.written],
+            "warnings": list(self.warnings),
+            "hasPlaceholders": self.has_placeholders,
+        }
+
+
+def generate_bundle(
+    options: GenerationOptions, digest: Callable[[Reference], str], progress: Progress = NO_PROGRESS
+) -> GeneratedBundle:
+    """Generate a bundle.
+
+    Args:
+        options: What to generate.
+        digest: Returns the digest of an image in its registry.
+        progress: Reports the number of images.
+
+    Raises:
+        InvalidBundle: Objects are invalid or missing, or the ClusterServiceVersion or an annotation is invalid.
+        UnresolvedImages: An image has no digest.
+        DiskError: A file cannot be read or written.
+    """
+    generated = _generate(options) if options.with_manifests else None
+    channels, default = options.channels, options.default_channel
+    if options.with_metadata and channels is None and options.directory:
+        existing, existing_default = existing_channels(options.directory)
+        channels, default = existing or _CHANNELS, default or existing_default
+    warnings = list(generated.warnings) if generated else []
+
+    def transform(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        if not options.pin_images:
+            return files
+        pinned, found = _pin_images(files, digest, progress)
+        warnings.extend(found)
+        return pinned
+
+    manifests: Mapping[str, bytes] = {}
+    written = []
+    if generated and options.directory is None:
+        manifests = transform(encode_manifests(generated))
+    elif generated and options.directory:
+        written.append(write_manifests(generated, options.directory, transform))
+    if options.with_metadata:
+        labels = BundleLabels(options.package, _CHANNELS if channels is None else channels, default, options.layout)
+        directory = options.directory or BUNDLE_DIRECTORY
+        written.append(
+            write_metadata(
+                labels, directory, base_image=options.base_image, overwrite=options.overwrite, retain=options.retain
+            )
+        )
+    return GeneratedBundle(manifests, tuple(written), tuple(warnings), bool(generated and generated.has_placeholders))
+
+
+def _generate(options: GenerationOptions) -> GeneratedManifests:
+    settings = BundleSettings(options.package, options.version, options.layout, options.extra_accounts)
+    objects = _read_objects(options.manifests)
+    if options.crds:
+        crds = [item for item in _read_objects(options.crds) if item.kind == CRD_KIND]
+        objects = [*(item for item in objects if item.kind != CRD_KIND), *crds]
+    return generate_manifests(objects, settings, _read_base(options, objects))
+
+
+def _read_objects(path: Path) -> list[InputObject]:
+    """Return the objects in a file, in the files of a directory, or in standard input for ``-``."""
+    return list(read_stream(sys.stdin.buffer) if path == STDIN else read_path(path))
+
+
+def _read_base(options: GenerationOptions, objects: list[InputObject]) -> list[InputObject]:
+    """Return the objects of the file with the base, none if there is no such file."""
+    path = options.base
+    if path is None and options.kustomize and all(item.kind != CSV_KIND for item in objects):
+        found = options.kustomize / "bases" / f"{options.package}.clusterserviceversion.yaml"
+        path = found if found.is_file() else None
+    if path is None:
+        return []
+    base = _read_objects(path)
+    if all(item.kind != CSV_KIND for item in base):
+        raise InvalidBundle(f"{path}: no {CSV_KIND} found", hint="pass the file of a ClusterServiceVersion")
+    return base
+
+
+def _pin_images(
+    files: Mapping[str, bytes], digest: Callable[[Reference], str], progress: Progress
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return manifests with digests instead of the tags of images, and warnings."""
+    manifests = read_manifests(files)
+    uses = [use for manifest in manifests for use in manifest.uses()]
+    images = resolve_images(uses, PinOptions(), digest, progress)
+    pinned = pin_files(manifests, images, RelatedImagesMode.COMPLETE)
+    return {**files, **pinned.files}, pinned.warnings

@@ -1,0 +1,40 @@
+"""Output of the commands that generate bundles from Kubernetes manifests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.cli.hint_terms import CliOperation, CliSetting
+from opmkit.cli.output.console import format_count, print_bytes, print_line
+from opmkit.cli.output.errors import print_hint, print_warning
+from opmkit.core.hints import Hint
+
+if TYPE_CHECKING:
+    from opmkit import GeneratedBundle
+
+_BASE_HINT = Hint.any_of(
+    Hint("replace them in a copy of the generated ClusterServiceVersion, and pass it with {}", CliSetting.BASE_CSV),
+    Hint("write a base with {}", CliOperation.GENERATE_BASE),
+)
+
+
+def print_generated(generated: GeneratedBundle, *, quiet: bool = False) -> None:
+    """Print the manifests, or the names of the written files unless ``quiet``; warnings go to stderr."""
+    if generated.has_placeholders:
+        print_warning("no base ClusterServiceVersion: description, provider, links and icon are placeholders")
+        print_hint(_BASE_HINT)
+    for warning in generated.warnings:
+        print_warning(warning)
+    if generated.manifests:
+        print_bytes(b"---\n" + content for content in generated.manifests.values())
+    for files in generated.written:
+        for warning in files.warnings:
+            print_warning(warning)
+        if quiet:
+            continue
+        for path in files.written:
+            print_line(f"{path}: written")
+        if files.unchanged:
+            print_line(f"{format_count(len(files.unchanged), 'file')} unchanged")
+        for path in files.leftover:
+            print_line(f"{path}: not generated from the input, but part of the bundle")
