@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from opmkit.api.graphs import ComparisonPage, Drawing
     from opmkit.author.generate.operation import GeneratedBundle, GenerationOptions
     from opmkit.author.install.operations import OlmOptions, OlmState
+    from opmkit.author.pin.resolve import PinOptions
+    from opmkit.author.pin.targets import PinDestination, PinnedTarget, PinTargets, UnpinnedUses
     from opmkit.author.project.base import Maintainer, UserInterfaceMetadata
     from opmkit.author.project.kustomize import GeneratedKustomization, KustomizeOptions
     from opmkit.author.project.project_file import Project
@@ -129,6 +131,10 @@ __all__ = [
     "Opm",
     "OpmkitError",
     "OrasRegistry",
+    "PinDestination",
+    "PinOptions",
+    "PinTargets",
+    "PinnedTarget",
     "Placement",
     "PodOptions",
     "Policy",
@@ -152,6 +158,7 @@ __all__ = [
     "SigningKey",
     "TemplateOptions",
     "TruncateBundles",
+    "UnpinnedUses",
     "UpdateMode",
     "UsedImage",
     "UserInterfaceMetadata",
@@ -179,6 +186,13 @@ _MODULES = {
     "opmkit.author.install.operations": (
         "OlmOptions",
         "OlmState",
+    ),
+    "opmkit.author.pin.resolve": ("PinOptions",),
+    "opmkit.author.pin.targets": (
+        "PinDestination",
+        "PinTargets",
+        "PinnedTarget",
+        "UnpinnedUses",
     ),
     "opmkit.author.project.base": (
         "Maintainer",

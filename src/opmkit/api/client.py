@@ -11,6 +11,7 @@ from opmkit.api.graphs import GraphOperations
 from opmkit.api.indexes import IndexOperations
 from opmkit.api.inspection import InspectionOperations
 from opmkit.api.mirroring import MirrorOperations
+from opmkit.api.pinning import PinOperations
 from opmkit.api.projects import ProjectOperations
 from opmkit.api.signing import SigningOperations
 from opmkit.api.templates import TemplateOperations
@@ -27,6 +28,7 @@ class Opm(
     SigningOperations,
     TemplateOperations,
     ProjectOperations,
+    PinOperations,
     ClusterOperations,
 ):
     """Operations on bundles, indexes, images, and operators in clusters.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from opmkit.author.pin.related_images_mode import RelatedImagesMode
 from opmkit.author.pin.replacements import Replacements
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.hint_terms import BundleSetting
@@ -20,6 +21,7 @@ from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from opmkit.author.pin.pinnable_file import LocatedUse
 
@@ -39,11 +41,38 @@ class PinOptions:
             image has before its registry is replaced.
         exclude: Glob patterns of images to leave as they are.
         verify: Whether images that have a digest must exist.
+        related_images: What to do with ``spec.relatedImages`` of a bundle.
     """
 
     replacements: Replacements = field(default_factory=Replacements)
     exclude: Sequence[str] = ()
     verify: bool = False
+    related_images: RelatedImagesMode = RelatedImagesMode.COMPLETE
+
+    @classmethod
+    def parse(
+        cls,
+        registries: Sequence[str] = (),
+        file: Path | None = None,
+        *,
+        exclude: Sequence[str] = (),
+        verify: bool = False,
+        related_images: str = RelatedImagesMode.COMPLETE,
+    ) -> PinOptions:
+        """Return options with replacements written as ``FROM=TO``, and those in a file, see `Replacements.parse`.
+
+        Args:
+            registries: Replacements of registries, or of namespaces and repositories in them.
+            file: YAML or JSON file that maps images, repositories and registries to their replacements.
+            exclude: Glob patterns of images to leave as they are.
+            verify: Whether images that have a digest must exist.
+            related_images: ``complete``, ``create`` or ``keep``, see `RelatedImagesMode`.
+
+        Raises:
+            BundleError: A replacement is invalid.
+            DiskError: The file cannot be read.
+        """
+        return cls(Replacements.parse(registries, file), tuple(exclude), verify, RelatedImagesMode(related_images))
 
     def is_excluded(self, image: str) -> bool:
         """Return whether an image is left as it is."""

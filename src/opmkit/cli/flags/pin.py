@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from opmkit.author.pin.resolve import PinOptions
+    from opmkit import PinOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,14 @@ class PinFlags:
         bool, typer.Option("--verify", help="Fail if an image that already has a digest does not exist")
     ] = False
 
-    def options(self) -> PinOptions:
+    def options(self, related_images: str) -> PinOptions:
         """Return the options of the operation; raises BundleError for an invalid replacement."""
-        from opmkit.author.pin.replacements import Replacements
-        from opmkit.author.pin.resolve import PinOptions
+        from opmkit import PinOptions
 
-        replacements = Replacements.parse(self.replace_registry or [], self.replacements)
-        return PinOptions(replacements, tuple(self.exclude or ()), self.verify)
+        return PinOptions.parse(
+            self.replace_registry or (),
+            self.replacements,
+            exclude=self.exclude or (),
+            verify=self.verify,
+            related_images=related_images,
+        )
