@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
+    from opmkit.supply.sign.formats import SignatureFormat
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
         AttestedImage,
@@ -154,6 +155,7 @@ __all__ = [
     "Severity",
     "Shard",
     "Signature",
+    "SignatureFormat",
     "SignedImage",
     "SigningKey",
     "TemplateOptions",
@@ -297,6 +299,7 @@ _MODULES = {
         "MirrorOptions",
         "MirrorResult",
     ),
+    "opmkit.supply.sign.formats": ("SignatureFormat",),
     "opmkit.supply.sign.keyless": (
         "CertificateIdentity",
         "KeylessSigner",

@@ -41,9 +41,9 @@ def image(registry: Registry, tmp_path: Path) -> str:
 
 def test_the_command_verifies_signatures(key: SigningKey, image: str, opm: Command, tmp_path: Path) -> None:
     api = Opm(OPTIONS, tmp_path / "store")
-    (signed,) = api.sign_image(image, key, annotations={"stage": "test"})
+    (signed,) = api.sign_images([image], key, annotations={"stage": "test"})
     assert signed.to_dict() == {"image": signed.image, "digest": signed.digest, "annotations": {"stage": "test"}}
-    verified = api.verify_image(image, keys=[PUBLIC_KEY], annotations={"stage": "test"})
+    (verified,) = api.verify_images([image], keys=[PUBLIC_KEY], annotations={"stage": "test"})
     (printed,) = json.loads(opm("image", "verify", *FLAGS, "-o", "json", image))
     assert verified.to_dict() == printed
     assert verified.image == signed.image
@@ -53,7 +53,7 @@ def test_the_command_verifies_attestations(key: SigningKey, image: str, opm: Com
     api = Opm(OPTIONS, tmp_path / "store")
     attested = api.attest_image(image, key, predicates={"spdxjson": {"name": "x"}})
     assert attested.predicate_types == ("https://spdx.dev/Document",)
-    verified = api.verify_attestations(image, predicate_type="spdxjson", keys=[PUBLIC_KEY])
+    (verified,) = api.verify_attestations([image], predicate_type="spdxjson", keys=[PUBLIC_KEY])
     (printed,) = json.loads(opm("image", "verify-attestation", *FLAGS, "-o", "json", image))
     assert verified.to_dict() == printed
     assert verified.attestations[0].statement.predicate == {"name": "x"}
@@ -62,26 +62,26 @@ def test_the_command_verifies_attestations(key: SigningKey, image: str, opm: Com
 def test_other_keys_and_other_content_are_rejected(key: SigningKey, image: str, tmp_path: Path) -> None:
     api = Opm(OPTIONS, tmp_path / "store")
     with pytest.raises(ImageToolsError, match="no signature found"):
-        api.verify_image(image, keys=[PUBLIC_KEY])
-    api.sign_image(image, key)
+        api.verify_images([image], keys=[PUBLIC_KEY])
+    api.sign_images([image], key)
     with pytest.raises(ImageToolsError, match="not signed with the key"):
-        api.verify_image(image, keys=[OTHER_KEY])
+        api.verify_images([image], keys=[OTHER_KEY])
     with pytest.raises(ImageToolsError, match="without the annotation a=b"):
-        api.verify_image(image, keys=[PUBLIC_KEY], annotations={"a": "b"})
+        api.verify_images([image], keys=[PUBLIC_KEY], annotations={"a": "b"})
     with pytest.raises(ImageToolsError, match="for the repository"):
-        api.verify_image(image, keys=[PUBLIC_KEY], repositories=["quay.io/me/other"])
+        api.verify_images([image], keys=[PUBLIC_KEY], repositories=["quay.io/me/other"])
     with pytest.raises(ImageToolsError, match="no attestation"):
-        api.verify_attestations(image, keys=[PUBLIC_KEY])
+        api.verify_attestations([image], keys=[PUBLIC_KEY])
 
 
 def test_a_signer_is_required(key: SigningKey, image: str, tmp_path: Path) -> None:
     api = Opm(OPTIONS, tmp_path / "store")
     with pytest.raises(ValueError, match="either keys or a certificate"):
-        api.verify_image(image)
+        api.verify_images([image])
     with pytest.raises(ValueError, match="nothing to attest"):
         api.attest_image(image, key)
     with pytest.raises(ImageToolsError, match="the password is wrong"):
-        api.sign_image(image, SigningKey(SAMPLES / "ecdsa.key", password="wrong"))
+        api.sign_images([image], SigningKey(SAMPLES / "ecdsa.key", password="wrong"))
     assert "throw-away" not in repr(key)
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from opmkit.api.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from opmkit.imagetools.repository import ImageSource
+    from opmkit.supply.sign.attachments import SignatureTarget
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
         AttestedImage,
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 class SigningOperations(Session):
     """Operations on signatures and attestations."""
 
-    def generate_key_pair(self, prefix: Path, password: str) -> KeyPair:
+    def generate_key_pair(self, prefix: Path, password: str | Callable[[], str]) -> KeyPair:
         """Generate a key pair in cosign's format: ``PREFIX.key``, which only the user can read, and ``PREFIX.pub``.
 
         Args:
             prefix: Path of the files, without ``.key`` and ``.pub``.
-            password: Password that the private key is encrypted with.
+            password: Password that the private key is encrypted with, or a function that returns it.
 
         Raises:
             ImageToolsError: A file exists already, or cannot be written.
@@ -39,84 +41,87 @@ class SigningOperations(Session):
         from opmkit.supply.sign.key_files import write_key_pair
         from opmkit.supply.sign.sign import KeyPair
 
-        return KeyPair(*write_key_pair(Path(prefix), lambda: password))
+        return KeyPair(*write_key_pair(Path(prefix), password if callable(password) else lambda: password))
 
-    def sign_image(
+    def sign_images(
         self,
-        image: str,
+        images: Sequence[str],
         signer: SigningKey | KeylessSigner,
         *,
         annotations: Mapping[str, str] | None = None,
         recursive: bool = False,
         identity: str = "",
     ) -> tuple[SignedImage, ...]:
-        """Sign an image, so that cosign, podman and clusters can verify it.
+        """Sign images, so that cosign, podman and clusters can verify them.
 
-        A tag is resolved to its digest, which is signed. Signatures by others are retained, and nothing changes if the
-        key has signed the image already.
+        Tags are resolved to digests, which are signed; nothing is signed unless all images exist. Signatures by others
+        are retained, and nothing changes if the key has signed an image already.
 
         Args:
-            image: Image in a registry or an OCI layout.
+            images: Images in registries or OCI layouts.
             signer: Private key, or an identity for keyless signing.
             annotations: Annotations to sign with the digest.
             recursive: Sign the image of each platform as well as the index.
             identity: Name that the signature contains, by default the repository of the image.
 
         Returns:
-            The signed image, followed by those of its platforms if ``recursive`` is set.
+            The signed images, each followed by those of its platforms if ``recursive`` is set.
 
         Raises:
-            ImageToolsError: The image does not exist, its place stores no signatures, or the key cannot be used.
+            ImageToolsError: An image does not exist, its place stores no signatures, or the key cannot be used.
         """
         from opmkit.imagetools.reference import parse_image_reference
         from opmkit.supply.sign.attachments import open_for_signing
         from opmkit.supply.sign.sign import SignedImage, images_of
 
-        target = open_for_signing(parse_image_reference(image), self._client)
-        opened, signed = _open(signer), dict(annotations or {})
-        images = images_of(target.source, target.image) if recursive else [target.image]
-        for each in images:
-            opened.sign(target.source, each, identity or target.repository, signed)
-        return tuple(SignedImage(target.name_of(each), each.digest, signed) for each in images)
+        references = [parse_image_reference(image) for image in images]
+        targets = [open_for_signing(reference, self._client) for reference in references]
+        opened, content, signed = _open(signer), dict(annotations or {}), []
+        for target in targets:
+            for image in images_of(target.source, target.image) if recursive else [target.image]:
+                opened.sign(target.source, image, identity or target.repository, content)
+                signed.append(SignedImage(target.name_of(image), image.digest, content))
+        return tuple(signed)
 
-    def verify_image(
+    def verify_images(
         self,
-        image: str,
+        images: Sequence[str],
         *,
         keys: Sequence[Path | str] = (),
         certificate: CertificateIdentity | None = None,
         annotations: Mapping[str, str] | None = None,
         repositories: Sequence[str] = (),
-    ) -> VerifiedImage:
-        """Verify the signatures of an image with public keys, or keyless ones.
+    ) -> tuple[VerifiedImage, ...]:
+        """Verify the signatures of images with public keys, or keyless ones.
 
         Args:
-            image: Image in a registry, an OCI layout or an archive of one.
+            images: Images in registries, OCI layouts or archives of one.
             keys: Files with public keys, of which one must have signed.
             certificate: Identity in the certificate of a keyless signature, instead of keys.
             annotations: Annotations that the signature must contain.
             repositories: Repositories of which the signature must name one, by default any.
 
         Raises:
-            ImageToolsError: The image or a valid signature does not exist, or a key cannot be read.
+            ImageToolsError: An image or a valid signature does not exist, or a key cannot be read.
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
-        from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.supply.sign.attachments import open_for_verification
         from opmkit.supply.sign.sign import VerifiedImage
         from opmkit.supply.sign.verify import verify_signatures
 
         requirements = _requirements(keys, certificate, annotations or {}, repositories)
-        target = open_for_verification(parse_image_reference(image), self._client)
-        signatures = verify_signatures(target.source, target.image.digest, target.name, requirements)
-        return VerifiedImage(target.name, tuple(signatures))
+        return tuple(
+            VerifiedImage(
+                image.name, tuple(verify_signatures(image.source, image.image.digest, image.name, requirements))
+            )
+            for image in self._open_signed(images)
+        )
 
     def attest_image(
         self,
         image: str,
         signer: SigningKey | KeylessSigner,
         *,
-        predicates: Mapping[str, Mapping[str, object]] | None = None,
+        predicates: Mapping[str, Mapping[str, object] | Path] | None = None,
         sbom: bool = False,
         provenance: bool = False,
         builder_id: str = "",
@@ -126,7 +131,8 @@ class SigningOperations(Session):
         Args:
             image: Image in a registry or an OCI layout.
             signer: Private key, or an identity for keyless signing.
-            predicates: Content of statements by type: a URI, or cosign's name such as ``spdxjson``.
+            predicates: Content of statements, or JSON files with it, by type: a URI, or cosign's name such as
+                ``spdxjson``.
             sbom: Attest the operators and images of a bundle or index, in CycloneDX.
             provenance: Attest the bundles and the base image of a bundle or index, in SLSA.
             builder_id: URI of the platform that ran the build, for the provenance; by default this version of opmkit.
@@ -138,12 +144,15 @@ class SigningOperations(Session):
         """
         from opmkit.imagetools.reference import parse_image_reference
         from opmkit.supply.sign.attachments import open_for_signing
-        from opmkit.supply.sign.documents import Statement, predicate_type
+        from opmkit.supply.sign.documents import Statement, predicate_type, read_predicate
         from opmkit.supply.sign.sign import AttestedImage
 
         if not (predicates or sbom or provenance):
             raise ValueError("nothing to attest: pass predicates, sbom or provenance")
-        contents = {predicate_type(name): content for name, content in (predicates or {}).items()}
+        contents = {
+            predicate_type(name): read_predicate(content) if isinstance(content, Path) else content
+            for name, content in (predicates or {}).items()
+        }
         target = open_for_signing(parse_image_reference(image), self._client)
         contents |= self._described(target.name, sbom=sbom, provenance=provenance, builder_id=builder_id)
         opened, digest = _open(signer), target.image.digest
@@ -153,37 +162,49 @@ class SigningOperations(Session):
 
     def verify_attestations(
         self,
-        image: str,
+        images: Sequence[str],
         *,
         predicate_type: str = "",
         keys: Sequence[Path | str] = (),
         certificate: CertificateIdentity | None = None,
-    ) -> VerifiedAttestations:
-        """Verify the attestations of an image with public keys, or keyless ones.
+    ) -> tuple[VerifiedAttestations, ...]:
+        """Verify the attestations of images with public keys, or keyless ones.
 
         Args:
-            image: Image in a registry, an OCI layout or an archive of one.
+            images: Images in registries, OCI layouts or archives of one.
             predicate_type: Required type of the statements: a URI, or cosign's name such as ``spdxjson``; "" for any.
             keys: Files with public keys, of which one must have signed.
             certificate: Identity in the certificate of a keyless attestation, instead of keys.
 
         Raises:
-            ImageToolsError: The image or a valid attestation does not exist, or a key cannot be read.
+            ImageToolsError: An image or a valid attestation does not exist, or a key cannot be read.
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
-        from opmkit.imagetools.reference import parse_image_reference
         from opmkit.supply.sign import documents
-        from opmkit.supply.sign.attachments import open_for_verification
         from opmkit.supply.sign.sign import VerifiedAttestations
         from opmkit.supply.sign.verify import verify_attestations
 
         uri = documents.predicate_type(predicate_type) if predicate_type else ""
         requirements = _requirements(keys, certificate, {}, ())
-        target = open_for_verification(parse_image_reference(image), self._client)
-        verified = verify_attestations(target.source, target.image.digest, target.name, requirements, uri)
-        return VerifiedAttestations(target.name, tuple(verified))
+        return tuple(
+            VerifiedAttestations(
+                image.name,
+                tuple(verify_attestations(image.source, image.image.digest, image.name, requirements, uri)),
+            )
+            for image in self._open_signed(images)
+        )
 
-    def _described(self, image: str, *, sbom: bool, provenance: bool, builder_id: str) -> dict[str, dict[str, object]]:
+    def _open_signed(self, images: Sequence[str]) -> list[SignatureTarget[ImageSource]]:
+        """Resolve all images before the first is verified."""
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.supply.sign.attachments import open_for_verification
+
+        references = [parse_image_reference(image) for image in images]
+        return [open_for_verification(reference, self._client) for reference in references]
+
+    def _described(
+        self, image: str, *, sbom: bool, provenance: bool, builder_id: str
+    ) -> dict[str, Mapping[str, object]]:
         """Return predicates about the content of a bundle or index, by the URIs of their types."""
         if not (sbom or provenance):
             return {}
@@ -193,10 +214,12 @@ class SigningOperations(Session):
         from opmkit.supply.sign.documents import PREDICATE_TYPES
 
         contents = read_contents(self._registry_tool, image)
-        described = {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
-        return described | (
-            {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}
-        )
+        described: dict[str, Mapping[str, object]] = {}
+        if sbom:
+            described[PREDICATE_TYPES["cyclonedx"]] = sbom_of(contents)
+        if provenance:
+            described[PREDICATE_TYPES["slsaprovenance1"]] = provenance_of(contents, builder_id)
+        return described
 
 
 def _open(signer: SigningKey | KeylessSigner) -> Signer | KeylessSigner:

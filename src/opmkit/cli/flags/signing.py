@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit import SignatureFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_stderr
-from opmkit.supply.sign.formats import SignatureFormat
+from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from opmkit import KeylessSigner
-    from opmkit.supply.sign.sign import Signer
-    from opmkit.supply.sign.verify import SignatureRequirements
+    from opmkit import CertificateIdentity, KeylessSigner, SigningKey
 
 KEYLESS_PANEL = "Keyless signatures"
 _VERIFY = "opm image verify"
@@ -94,18 +93,17 @@ class SigningFlags:
         default = SignatureFormat.BUNDLE if self.keyless or self.new_bundle_format else SignatureFormat.TAG
         return self.format or default
 
-    def signer(self) -> Signer | KeylessSigner:
-        """Return the signer; raises InvalidKey."""
+    def signer(self) -> SigningKey | KeylessSigner:
+        """Return the key, which is not loaded yet, or the identity to sign with."""
         if self.keyless:
             from opmkit import KeylessSigner
 
             token = self.identity_token or os.environ.get("SIGSTORE_ID_TOKEN", "")
             interactive = sys.stdin.isatty() and sys.stderr.isatty()
             return KeylessSigner(token, self.trust_config, interactive, self.stored_format)
-        from opmkit.supply.sign.key_files import load_private_key
-        from opmkit.supply.sign.sign import Signer
+        from opmkit import SigningKey
 
-        return Signer(load_private_key(self.key, read_password), self.stored_format)
+        return SigningKey(self.key, read_password, self.stored_format)
 
     def print_verifiers(self) -> None:
         """Print on stderr which programs can verify the signatures that are stored."""
@@ -155,26 +153,14 @@ class SignerFlags:
         if self.trusted_root and not self.certificate_identity:
             raise UsageError("--trusted-root requires --certificate-identity", _VERIFY)
 
-    def requirements(
-        self, annotations: Mapping[str, str] | None = None, repositories: Sequence[str] = ()
-    ) -> SignatureRequirements:
-        """Return the requirements on signatures; raises InvalidKey."""
+    @property
+    def certificate(self) -> CertificateIdentity | None:
+        """The identity that must have signed, None for keys."""
+        if not self.certificate_identity:
+            return None
         from opmkit import CertificateIdentity
-        from opmkit.supply.sign.identity import any_identity, repository_matcher
-        from opmkit.supply.sign.key_files import load_public_key
-        from opmkit.supply.sign.verify import SignatureRequirements
 
-        certificate = None
-        if self.certificate_identity:
-            identity, issuer = self.certificate_identity, self.certificate_oidc_issuer
-            certificate = CertificateIdentity(identity, issuer, self.trusted_root)
-            certificate.load()
-        return SignatureRequirements(
-            [load_public_key(source) for source in self.key or ()],
-            annotations or {},
-            repository_matcher(*repositories) if repositories else any_identity,
-            certificate,
-        )
+        return CertificateIdentity(self.certificate_identity, self.certificate_oidc_issuer, self.trusted_root)
 
 
 def read_password() -> str:
@@ -182,9 +168,7 @@ def read_password() -> str:
     if "COSIGN_PASSWORD" in os.environ:
         return os.environ["COSIGN_PASSWORD"]
     if not sys.stdin.isatty():
-        from opmkit.supply.sign.errors import InvalidKey
-
-        raise InvalidKey("the private key is encrypted: no password", hint="set COSIGN_PASSWORD to the password")
+        raise OpmkitError("the private key is encrypted: no password", hint="set COSIGN_PASSWORD to the password")
     from getpass import getpass
 
     return getpass("Password of the private key: ")
@@ -196,9 +180,7 @@ def read_new_password(key: str) -> str:
         from getpass import getpass
 
         if not sys.stdin.isatty():
-            from opmkit.supply.sign.errors import InvalidKey
-
-            raise InvalidKey(
+            raise OpmkitError(
                 f"{key}: does not exist and cannot be created: no password",
                 hint="set COSIGN_PASSWORD to a new password",
             )

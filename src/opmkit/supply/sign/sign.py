@@ -23,7 +23,7 @@ from opmkit.supply.sign.documents import SIGN_PREDICATE, Envelope, SigstoreBundl
 from opmkit.supply.sign.formats import SignatureFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from opmkit.imagetools.repository import Repository
@@ -95,12 +95,12 @@ class SigningKey:
 
     Attributes:
         source: The path of the file, or ``env://NAME`` for an environment variable.
-        password: The password of an encrypted key.
+        password: The password of an encrypted key, or a function that returns it.
         format: The format to store signatures and attestations in: ``tag``, ``bundle`` or ``both``.
     """
 
     source: Path | str
-    password: str = field(default="", repr=False)
+    password: str | Callable[[], str] = field(default="", repr=False)
     format: SignatureFormat | str = SignatureFormat.TAG
 
     @cached_property
@@ -112,7 +112,9 @@ class SigningKey:
         """
         from opmkit.supply.sign.key_files import load_private_key
 
-        return Signer(load_private_key(str(self.source), lambda: self.password), SignatureFormat(self.format))
+        password = self.password
+        read = password if callable(password) else lambda: password
+        return Signer(load_private_key(str(self.source), read), SignatureFormat(self.format))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,30 +48,20 @@ def attest(
 
       opm image attest --key cosign.key --type spdxjson --predicate sbom.json quay.io/me/lagoon:0.1.0
     """
-    from opmkit import RegistryClient
-    from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.supply.sign.attachments import open_for_signing
-    from opmkit.supply.sign.documents import PREDICATE_TYPES, Statement, predicate_type, read_predicate
-
     if (predicate is None) != (not type_):
         raise UsageError("--predicate and --type require each other", ctx.command_path)
     if predicate is None and not (sbom or provenance):
         raise UsageError("nothing to attest: pass --predicate, --sbom or --provenance", ctx.command_path)
-    predicates = {predicate_type(type_): read_predicate(predicate)} if predicate else {}
-    target = open_for_signing(parse_image_reference(image), RegistryClient(registry_flags.options()))
-    if sbom or provenance:
-        from opmkit.supply.attest.contents import read_contents
-        from opmkit.supply.attest.provenance import provenance as provenance_of
-        from opmkit.supply.attest.sbom import sbom as sbom_of
-
-        contents = read_contents(registry_flags.tool(), target.name)
-        predicates |= {PREDICATE_TYPES["cyclonedx"]: sbom_of(contents)} if sbom else {}
-        predicates |= {PREDICATE_TYPES["slsaprovenance1"]: provenance_of(contents, builder_id)} if provenance else {}
-    signer = signing_flags.signer()
-    for uri, content in predicates.items():
-        signer.attest(target.source, target.image, Statement(target.image.digest, uri, content, target.repository))
-    with printing_result(f"{target.name}: attested"):
-        print_line(target.name)
+    attested = registry_flags.opm().attest_image(
+        image,
+        signing_flags.signer(),
+        predicates={type_: predicate} if predicate else {},
+        sbom=sbom,
+        provenance=provenance,
+        builder_id=builder_id,
+    )
+    with printing_result(f"{attested.image}: attested"):
+        print_line(attested.image)
 
 
 def verify_attestation(
@@ -89,24 +79,12 @@ def verify_attestation(
 
     [bold]Example:[/] opm image verify-attestation --key cosign.pub --type slsaprovenance1 quay.io/me/catalog:1
     """
-    from opmkit import RegistryClient
-    from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.supply.sign.attachments import open_for_verification
-    from opmkit.supply.sign.documents import predicate_type
-    from opmkit.supply.sign.verify import verify_attestations
-
-    uri = predicate_type(type_) if type_ else ""
-    requirements = signer_flags.requirements()
-    references = [parse_image_reference(image) for image in images]
-    client = RegistryClient(registry_flags.options())
-    targets = [open_for_verification(reference, client) for reference in references]
-    verified = [
-        (target, verify_attestations(target.source, target.image.digest, target.name, requirements, uri))
-        for target in targets
-    ]
+    verified = registry_flags.opm().verify_attestations(
+        images, predicate_type=type_, keys=signer_flags.key or (), certificate=signer_flags.certificate
+    )
     if output is OutputFormat.JSON:
-        print_json([{"image": target.name, "attestations": attestations} for target, attestations in verified])
+        print_json(verified)
         return
-    for target, attestations in verified:
-        for attestation in attestations:
-            print_line(f"{target.name}: {attestation.statement.predicate_type}, signed with {attestation.key}")
+    for image in verified:
+        for attestation in image.attestations:
+            print_line(f"{image.image}: {attestation.statement.predicate_type}, signed with {attestation.key}")

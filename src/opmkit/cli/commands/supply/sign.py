@@ -44,26 +44,19 @@ def sign(
 
       opm image sign --keyless --format both quay.io/me/catalog:1
     """
-    from opmkit import RegistryClient
-    from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.supply.sign.attachments import open_for_signing
-    from opmkit.supply.sign.sign import images_of
-
-    signed_annotations = parse_annotations(annotations or (), ctx.command_path)
-    references = [parse_image_reference(image) for image in images]
-    client = RegistryClient(registry_flags.options())
-    targets = [open_for_signing(reference, client) for reference in references]
-    signer = signing_flags.signer()
-    for target in targets:
-        for image in images_of(target.source, target.image) if recursive else [target.image]:
-            identity = sign_container_identity or target.repository
-            signer.sign(target.source, image, identity, signed_annotations)
-            name = target.name_of(image)
-            with printing_result(f"{name}: signed"):
-                if output is OutputFormat.JSON:
-                    print_json({"image": name, "digest": image.digest, "annotations": signed_annotations})
-                else:
-                    print_line(name)
+    signed = registry_flags.opm().sign_images(
+        images,
+        signing_flags.signer(),
+        annotations=parse_annotations(annotations or (), ctx.command_path),
+        recursive=recursive,
+        identity=sign_container_identity,
+    )
+    for each in signed:
+        with printing_result(f"{each.image}: signed"):
+            if output is OutputFormat.JSON:
+                print_json(each)
+            else:
+                print_line(each.image)
     signing_flags.print_verifiers()
 
 
@@ -95,26 +88,20 @@ def verify(
 
       opm image verify --certificate-identity me@example.com --certificate-oidc-issuer https://login.example.com IMAGE
     """
-    from opmkit import RegistryClient
-    from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.supply.sign.attachments import open_for_verification
-    from opmkit.supply.sign.verify import verify_signatures
-
-    signed_annotations = parse_annotations(annotations or (), ctx.command_path)
-    requirements = signer_flags.requirements(signed_annotations, signed_repository or ())
-    references = [parse_image_reference(image) for image in images]
-    client = RegistryClient(registry_flags.options())
-    targets = [open_for_verification(reference, client) for reference in references]
-    verified = [
-        (target, verify_signatures(target.source, target.image.digest, target.name, requirements)) for target in targets
-    ]
+    verified = registry_flags.opm().verify_images(
+        images,
+        keys=signer_flags.key or (),
+        certificate=signer_flags.certificate,
+        annotations=parse_annotations(annotations or (), ctx.command_path),
+        repositories=signed_repository or (),
+    )
     if output is OutputFormat.JSON:
-        print_json([{"image": target.name, "signatures": signatures} for target, signatures in verified])
+        print_json(verified)
         return
-    for target, signatures in verified:
-        for signature in signatures:
+    for image in verified:
+        for signature in image.signatures:
             content = "".join(f" {name}={value}" for name, value in sorted(signature.annotations.items()))
-            print_line(f"{target.name}: signed with {signature.key}{content}")
+            print_line(f"{image.image}: signed with {signature.key}{content}")
 
 
 def generate_key_pair(
@@ -126,8 +113,8 @@ def generate_key_pair(
 
     [bold]Example:[/] opm image generate-key-pair
     """
-    from opmkit.supply.sign.key_files import write_key_pair
+    from opmkit.api import Opm
 
-    written = write_key_pair(Path(output_key_prefix), lambda: read_new_password(f"{output_key_prefix}.key"))
-    for path in written:
+    pair = Opm().generate_key_pair(Path(output_key_prefix), lambda: read_new_password(f"{output_key_prefix}.key"))
+    for path in (pair.private_key, pair.public_key):
         print_to_stderr(f"written: {path}")
