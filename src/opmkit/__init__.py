@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from opmkit.core.progress import OperationReporter, Progress
     from opmkit.core.shard import Shard
     from opmkit.documents.errors import DocumentError
+    from opmkit.imagetools.description import ImageDescription, PlatformImage
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.registry.oras_registry import OrasRegistry
+    from opmkit.imagetools.store.images import PrunedStore, StoredImage
     from opmkit.imagetools.worker_options import WorkerExecutor
     from opmkit.index.change import AppliedChange
     from opmkit.index.diff.differences import Difference, IndexComparison
@@ -108,6 +110,7 @@ __all__ = [
     "GeneratedBundle",
     "GeneratedKustomization",
     "GenerationOptions",
+    "ImageDescription",
     "ImageToolsError",
     "ImageTransfer",
     "IndexComparison",
@@ -137,12 +140,14 @@ __all__ = [
     "PinTargets",
     "PinnedTarget",
     "Placement",
+    "PlatformImage",
     "PodOptions",
     "Policy",
     "Progress",
     "Project",
     "PrunePackages",
     "PruneStranded",
+    "PrunedStore",
     "Reference",
     "RegistryClient",
     "RegistryOptions",
@@ -158,6 +163,7 @@ __all__ = [
     "SignatureFormat",
     "SignedImage",
     "SigningKey",
+    "StoredImage",
     "TemplateOptions",
     "TruncateBundles",
     "UnpinnedUses",
@@ -240,6 +246,10 @@ _MODULES = {
     ),
     "opmkit.core.shard": ("Shard",),
     "opmkit.documents.errors": ("DocumentError",),
+    "opmkit.imagetools.description": (
+        "ImageDescription",
+        "PlatformImage",
+    ),
     "opmkit.imagetools.errors": ("ImageToolsError",),
     "opmkit.imagetools.reference": ("Reference",),
     "opmkit.imagetools.registry": (
@@ -247,6 +257,10 @@ _MODULES = {
         "RegistryOptions",
     ),
     "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
+    "opmkit.imagetools.store.images": (
+        "PrunedStore",
+        "StoredImage",
+    ),
     "opmkit.imagetools.worker_options": ("WorkerExecutor",),
     "opmkit.index.change": ("AppliedChange",),
     "opmkit.index.diff.differences": (

@@ -8,6 +8,7 @@ from opmkit.api.bundles import BundleOperations
 from opmkit.api.clusters import ClusterOperations
 from opmkit.api.contents import ContentOperations
 from opmkit.api.graphs import GraphOperations
+from opmkit.api.images import ImageOperations
 from opmkit.api.indexes import IndexOperations
 from opmkit.api.inspection import InspectionOperations
 from opmkit.api.mirroring import MirrorOperations
@@ -24,6 +25,7 @@ class Opm(
     ContentOperations,
     InspectionOperations,
     GraphOperations,
+    ImageOperations,
     MirrorOperations,
     SigningOperations,
     TemplateOperations,

@@ -24,6 +24,7 @@ class BundleSetting(Setting):
 class BundleOperation(Operation):
     """Operations of bundles that hints refer to."""
 
+    BUILD_BUNDLE = "build_bundle"
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"
     LIST_RULES = "list_rules"

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import AuthenticationFailed, NotFound, RegistryUnavailable
+from opmkit.bundle.hint_terms import BundleOperation
+from opmkit.core.hints import Hint
+from opmkit.imagetools.errors import AuthenticationFailed, InvalidReference, NotFound, RegistryUnavailable
+from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.reference import (
     DaemonReference,
     Reference,
@@ -83,6 +86,25 @@ def parse_location(text: str) -> ImageReference | Path:
         InvalidReference: For an invalid image reference.
     """
     return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
+
+
+def parse_registry_image(text: str) -> Reference:
+    """Parse the name of an image in a registry; raise InvalidReference with a hint for other places and for paths."""
+    from opmkit.imagetools.store.layout import LAYOUT_FILE
+
+    location = parse_location(text)
+    if isinstance(location, Reference):
+        return location
+    hint = Hint("copy it with {}", ImageOperation.COPY_IMAGE.with_arguments(f"{text} store:NAME:TAG"))
+    if isinstance(location, Path):
+        hint = Hint("pass the name of an image, such as quay.io/NAMESPACE/NAME:TAG")
+        if (location / LAYOUT_FILE).is_file():
+            call = ImageOperation.COPY_IMAGE.with_arguments(f"oci:{text}:TAG store:NAME:TAG")
+            hint = Hint("copy an image of the layout with {}", call)
+        elif (location / "manifests").is_dir():
+            call = BundleOperation.BUILD_BUNDLE.with_arguments(str(location / "manifests"))
+            hint = Hint("build an image of the bundle with {}", call)
+    raise InvalidReference(f"{text}: not an image in a registry", hint=hint)
 
 
 def default_image(location: ImageReference | Path, text: str) -> str:

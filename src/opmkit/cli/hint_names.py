@@ -33,6 +33,7 @@ _FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
 _COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
         ImageOperation.ATTEST_IMAGE: "opm image attest",
+        BundleOperation.BUILD_BUNDLE: "opm bundle build --directory",
         IndexOperation.BUILD_CACHE: "opm serve --cache-only",
         ImageOperation.COPY_IMAGE: "opm image copy",
         IndexOperation.DEPRECATE: "opm index deprecate",

@@ -31,6 +31,10 @@ class Operation(StrEnum):
     Packages derive enumerations of their operations from it.
     """
 
+    def with_arguments(self, arguments: str) -> OperationCall:
+        """Return the operation with arguments to suggest."""
+        return OperationCall(self, arguments)
+
 
 class CoreOperation(Operation):
     """Operations of this package that hints refer to."""
@@ -46,7 +50,15 @@ class SettingValue:
     value: str
 
 
-Term = Setting | Operation | SettingValue | str
+@dataclass(frozen=True, slots=True)
+class OperationCall:
+    """An operation with the arguments to give it."""
+
+    operation: Operation
+    arguments: str
+
+
+Term = Setting | Operation | SettingValue | OperationCall | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,10 @@ def _render_term(term: Term, names: Mapping[str, str] | None, assign: str) -> st
     if isinstance(term, SettingValue):
         name = _render_term(term.setting, names, assign)
         return None if name is None else f"{name}{assign}{term.value}"
+    if isinstance(term, OperationCall):
+        name = _render_term(term.operation, names, assign)
+        quote = "'" if name and name.endswith("'") else ""
+        return None if name is None else f"{name.removesuffix(quote)} {term.arguments}{quote}"
     if isinstance(term, Setting | Operation):
         return str(term) if names is None else names.get(term)
     return term

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import JsonResult
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
@@ -29,13 +30,38 @@ GRACE_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image in the store, with its full name ("" if it has none) and the size in bytes of its stored blobs."""
+    """An image in the store.
+
+    Attributes:
+        name: Its full name, "" if it has none.
+        digest: Its digest.
+        size: Bytes of its stored blobs.
+        created: Time of its creation, "" if unknown.
+        platforms: Its platforms.
+    """
 
     name: str
     digest: str
     size: int
     created: str
     platforms: tuple[Platform, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedStore(JsonResult):
+    """The result of pruning the store.
+
+    Attributes:
+        freed: Bytes of the removed blobs.
+        directories: Number of temporary directories of killed processes that were removed.
+    """
+
+    freed: int
+    directories: int
 
 
 @dataclass(frozen=True, slots=True)
