@@ -51,20 +51,25 @@ if TYPE_CHECKING:
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.check.result import CatalogResult
+    from opmkit.index.fbc.compat import CatalogCompat
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.migrate import MigratedCatalog, MigrateOptions
     from opmkit.index.modes import OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.deprecate import EditDeprecations
     from opmkit.index.operations.filter.change import FilterPackages
     from opmkit.index.operations.gate import IndexRequirements
+    from opmkit.index.operations.list import BundleListing, ChannelListing, PackageListing
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
+    from opmkit.index.render import ImageTemplate, RenderOptions
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
@@ -89,13 +94,16 @@ __all__ = [
     "Blobs",
     "BuiltIndex",
     "BundleError",
+    "BundleListing",
     "CallFailed",
     "CallTimedOut",
     "Catalog",
     "CatalogClient",
+    "CatalogCompat",
     "CatalogError",
     "CatalogResult",
     "CertificateIdentity",
+    "ChannelListing",
     "CleanupOptions",
     "ClusterAccess",
     "ComparisonPage",
@@ -111,6 +119,7 @@ __all__ = [
     "GeneratedKustomization",
     "GenerationOptions",
     "ImageDescription",
+    "ImageTemplate",
     "ImageToolsError",
     "ImageTransfer",
     "IndexComparison",
@@ -125,6 +134,9 @@ __all__ = [
     "KustomizeOptions",
     "LimitExceeded",
     "Maintainer",
+    "MigrateOptions",
+    "MigratedCatalog",
+    "MigrationLevel",
     "MirrorOptions",
     "MirrorResult",
     "OlmOptions",
@@ -135,6 +147,7 @@ __all__ = [
     "Opm",
     "OpmkitError",
     "OrasRegistry",
+    "PackageListing",
     "PinDestination",
     "PinOptions",
     "PinTargets",
@@ -153,6 +166,7 @@ __all__ = [
     "RegistryOptions",
     "RemovePackages",
     "RemovedOperator",
+    "RenderOptions",
     "RenderedCatalog",
     "RenderedTemplates",
     "RuleDescription",
@@ -273,6 +287,8 @@ _MODULES = {
     ),
     "opmkit.index.fbc.blobs": ("Blobs",),
     "opmkit.index.fbc.check.result": ("CatalogResult",),
+    "opmkit.index.fbc.compat": ("CatalogCompat",),
+    "opmkit.index.fbc.migrate": ("MigrationLevel",),
     "opmkit.index.fbc.model": ("Catalog",),
     "opmkit.index.fbc.write": (
         "to_json",
@@ -283,6 +299,10 @@ _MODULES = {
         "IndexPlan",
     ),
     "opmkit.index.image.source": ("IndexSource",),
+    "opmkit.index.migrate": (
+        "MigrateOptions",
+        "MigratedCatalog",
+    ),
     "opmkit.index.modes": (
         "OnConflict",
         "UpdateMode",
@@ -294,6 +314,11 @@ _MODULES = {
     "opmkit.index.operations.deprecate": ("EditDeprecations",),
     "opmkit.index.operations.filter.change": ("FilterPackages",),
     "opmkit.index.operations.gate": ("IndexRequirements",),
+    "opmkit.index.operations.list": (
+        "BundleListing",
+        "ChannelListing",
+        "PackageListing",
+    ),
     "opmkit.index.operations.prune": (
         "PrunePackages",
         "PruneStranded",
@@ -302,6 +327,10 @@ _MODULES = {
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
+    "opmkit.index.render": (
+        "ImageTemplate",
+        "RenderOptions",
+    ),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
     "opmkit.index.templates.repository.result": (
         "RenderedCatalog",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opmkit.api.bundles import BundleOperations
+from opmkit.api.catalogs import CatalogOperations
 from opmkit.api.clusters import ClusterOperations
 from opmkit.api.contents import ContentOperations
 from opmkit.api.graphs import GraphOperations
@@ -22,6 +23,7 @@ from opmkit.api.templates import TemplateOperations
 class Opm(
     BundleOperations,
     IndexOperations,
+    CatalogOperations,
     ContentOperations,
     InspectionOperations,
     GraphOperations,

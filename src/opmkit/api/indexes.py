@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from opmkit.core.progress import Progress
     from opmkit.index.change import AppliedChange, Change, DatabaseChange
-    from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.add.options import AddOptions
@@ -184,17 +183,3 @@ class IndexOperations(Session):
 
         source = IndexSource.find(lambda: self._tool, index, build_context=True)
         export_index(source, directory, self._tool, packages, progress=progress)
-
-    def render(self, references: Sequence[str]) -> Blobs:
-        """Return bundles and indexes as one file-based catalog.
-
-        Args:
-            references: Bundle directories and images, catalog directories, index images, and database files.
-
-        Raises:
-            InvalidCatalog: A catalog cannot be read; the error lists each finding with its file and line.
-            CatalogError, BundleError, ImageToolsError: Another reference cannot be read.
-        """
-        from opmkit.index.render import render
-
-        return render(lambda: self._registry_tool, references)

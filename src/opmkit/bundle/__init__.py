@@ -28,9 +28,19 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "errors": ("BundleError", "InvalidBundle", "NotABundle", ),
-        "manifest": ("ManifestCache", ),
-        "model": ("ApiKey", "Bundle", "BundleAnnotations", "ClusterServiceVersion", "TypedValue", ),
-        "parse": ("parse_bundle", ),
+        "errors": (
+            "BundleError",
+            "InvalidBundle",
+            "NotABundle",
+        ),
+        "manifest": ("ManifestCache",),
+        "model": (
+            "ApiKey",
+            "Bundle",
+            "BundleAnnotations",
+            "ClusterServiceVersion",
+            "TypedValue",
+        ),
+        "parse": ("parse_bundle",),
     },
 )

@@ -90,7 +90,7 @@ def parse_location(text: str) -> ImageReference | Path:
 
 def parse_registry_image(text: str) -> Reference:
     """Parse the name of an image in a registry; raise InvalidReference with a hint for other places and for paths."""
-    from opmkit.imagetools.store.layout import LAYOUT_FILE
+    from opmkit.imagetools.store.layout_files import LAYOUT_FILE
 
     location = parse_location(text)
     if isinstance(location, Reference):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.worker_options import WorkerOptions
+    from opmkit.imagetools.worker_options import WorkerExecutor, WorkerOptions
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.image.source import GetRegistryTool
 
@@ -367,3 +367,29 @@ class RenderTask:
             results.append(Rendered(result, tuple(warnings)))
             warnings.clear()
         return results
+
+
+def render_by_workers(
+    executor: WorkerExecutor,
+    references: Sequence[str],
+    options: RenderOptions = DEFAULT_OPTIONS,
+    *,
+    use_cache: bool = True,
+    progress: Progress = NO_PROGRESS,
+) -> Blobs:
+    """Return what `render` returns, rendered by workers with their own tools and caches.
+
+    Raises:
+        ExecutorError: The workers cannot be used, or cannot read files of this machine.
+    """
+    executor.check_paths(reference for reference in references if Path(reference).exists())
+    task = RenderTask(executor.worker, options.level, options.image_template, options.compat, use_cache)
+    blobs: list[Blobs] = []
+    with closing(executor.map("Rendering", task, references, "references", progress)) as rendered:
+        for one in rendered:
+            for warning in one.warnings:
+                options.warn(warning)
+            if isinstance(one.result, Exception):
+                raise one.result
+            blobs.append(one.result)
+    return Blobs.from_blobs(blob for part in blobs for blob in part)

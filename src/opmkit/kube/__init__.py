@@ -19,8 +19,15 @@ __all__ = ["ALL_NAMESPACES", "Cluster", "ClusterError", "Event", "Object", "Reso
 __getattr__ = lazy_exports(
     __name__,
     {
-        "cluster": ("Cluster", "Event", ),
-        "errors": ("ClusterError", ),
-        "resources": ("ALL_NAMESPACES", "Object", "Resource", ),
+        "cluster": (
+            "Cluster",
+            "Event",
+        ),
+        "errors": ("ClusterError",),
+        "resources": (
+            "ALL_NAMESPACES",
+            "Object",
+            "Resource",
+        ),
     },
 )

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
-from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from opmkit import Catalog
 
 Index = Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)]
 Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
@@ -33,9 +30,8 @@ def packages(
 
     [bold]Example:[/] opm alpha list packages quay.io/me/catalog:1
     """
-    from opmkit.index.operations.list import list_packages
-
-    rows = list_packages(_load_catalog(registry_flags, index, compat))
+    with waiting(f"Loading {index}"):
+        rows = registry_flags.opm().list_packages(index, compat=compat)
     _print_rows(rows, ("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), output)
 
 
@@ -50,9 +46,8 @@ def channels(
 
     [bold]Example:[/] opm alpha list channels index.db lagoon-operator
     """
-    from opmkit.index.operations.list import list_channels
-
-    rows = list_channels(_load_catalog(registry_flags, index, compat), package)
+    with waiting(f"Loading {index}"):
+        rows = registry_flags.opm().list_channels(index, package, compat=compat)
     _print_rows(rows, ("PACKAGE", "CHANNEL", "HEAD"), output)
 
 
@@ -67,17 +62,9 @@ def bundles(
 
     [bold]Example:[/] opm alpha list bundles ./catalog lagoon-operator --output json
     """
-    from opmkit.index.operations.list import list_bundles
-
-    rows = list_bundles(_load_catalog(registry_flags, index, compat), package)
-    _print_rows(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
-
-
-def _load_catalog(registry_flags: RegistryFlags, index: str, compat: CatalogCompat) -> Catalog:
-    from opmkit import IndexSource
-
     with waiting(f"Loading {index}"):
-        return IndexSource.resolve(call_once(registry_flags.tool), index).catalog(compat)
+        rows = registry_flags.opm().list_bundles(index, package, compat=compat)
+    _print_rows(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
 def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opmkit.cli.flags.executors import CommandExecutor, ExecutorFlags
+from opmkit import CatalogCompat
+from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption, expand_references
 from opmkit.cli.output.errors import conflicting_flags, print_warning
@@ -17,20 +16,11 @@ from opmkit.cli.output.fbc import (
     CatalogOutput,
     CompatOption,
     MigrateLevel,
+    check_migrate_flag,
     parse_level,
     print_blobs,
-    render_cache,
-    unsupported_flag,
 )
 from opmkit.cli.progress.command import progress
-from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from opmkit import Blobs
-    from opmkit.index.render import RenderOptions
 
 
 def render(
@@ -76,45 +66,22 @@ def render(
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
-    from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.render import ImageTemplate, RenderOptions
-    from opmkit.index.render import render as render_references
+    from opmkit import ImageTemplate, MigrationLevel, RenderOptions
+    from opmkit.imagetools.worker_options import WorkerExecutor
 
     if migrate and migrate_level:
         raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
-    if migrate and not compat.has(ReleaseChange.MIGRATE):
-        raise unsupported_flag("--migrate", compat)
+    if migrate:
+        check_migrate_flag(compat)
     options = RenderOptions(
         level=MigrationLevel.ALL if migrate else parse_level(migrate_level, compat),
         image_template=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
-        cache=None if no_cache else render_cache(),
         warn=print_warning,
         compat=compat,
     )
     references = expand_references(references, shard)
-    if executor := executor_flags.parse(registry_flags):
-        print_blobs(_render_by_workers(executor, references, options), output)
-        return
+    opm, executor = registry_flags.opm(), executor_flags.parse(registry_flags)
+    workers = WorkerExecutor(executor.location, executor.worker) if executor else None
     with progress("Rendering") as bars:
-        blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
+        blobs = opm.render(references, options, use_cache=not no_cache, executor=workers, progress=bars)
     print_blobs(blobs, output)
-
-
-def _render_by_workers(executor: CommandExecutor, references: Sequence[str], options: RenderOptions) -> Blobs:
-    """Return the blobs of all references, and print the warnings; raise the first error."""
-    from opmkit import Blobs
-    from opmkit.index.render import RenderTask
-
-    executor.check_paths(reference for reference in references if Path(reference).exists())
-    task = RenderTask(
-        executor.worker, options.level, options.image_template, options.compat, use_cache=options.cache is not None
-    )
-    blobs: list[Blobs] = []
-    with closing(executor.map("Rendering", task, references, "references")) as rendered:
-        for one in rendered:
-            for warning in one.warnings:
-                options.warn(warning)
-            if isinstance(one.result, Exception):
-                raise one.result
-            blobs.append(one.result)
-    return Blobs.from_blobs(blob for part in blobs for blob in part)

@@ -96,6 +96,12 @@ def unsupported_flag(flag: str, compat: CatalogCompat, hint: str = "omit one of 
     return UsageError(f"{flag}: unsupported with --compat {compat}", hint=hint)
 
 
+def check_migrate_flag(compat: CatalogCompat) -> None:
+    """Raise UsageError if the release to match has no ``--migrate``."""
+    if not compat.has(ReleaseChange.MIGRATE):
+        raise unsupported_flag("--migrate", compat)
+
+
 def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
     """Return the function that encodes blobs in a format."""
     from opmkit import to_json, to_yaml

@@ -40,13 +40,31 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "compression": ("Compression", ),
-        "extract": ("extract_tree", ),
-        "find": ("FoundFile", "find_file", "find_program", ),
-        "limits": ("DISK_LIMITS", "MEMORY_LIMITS", "Limits", "LimitTracker", ),
-        "reader": ("read_tar", ),
-        "tree": ("FileTree", "read_tree", "scan_layer", ),
-        "types": ("LayerSource", ),
-        "write": ("Layer", "LayerFile", "write_layer", "write_tar", ),
+        "compression": ("Compression",),
+        "extract": ("extract_tree",),
+        "find": (
+            "FoundFile",
+            "find_file",
+            "find_program",
+        ),
+        "limits": (
+            "DISK_LIMITS",
+            "MEMORY_LIMITS",
+            "Limits",
+            "LimitTracker",
+        ),
+        "reader": ("read_tar",),
+        "tree": (
+            "FileTree",
+            "read_tree",
+            "scan_layer",
+        ),
+        "types": ("LayerSource",),
+        "write": (
+            "Layer",
+            "LayerFile",
+            "write_layer",
+            "write_tar",
+        ),
     },
 )

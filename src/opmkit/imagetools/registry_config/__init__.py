@@ -16,8 +16,11 @@ __all__ = ["AUTH_FILES_HELPER", "Certificates", "RegistrySettings", "RepositoryL
 __getattr__ = lazy_exports(
     __name__,
     {
-        "certificates": ("Certificates", ),
-        "mirror_rules": ("RepositoryLocation", ),
-        "settings": ("AUTH_FILES_HELPER", "RegistrySettings", ),
+        "certificates": ("Certificates",),
+        "mirror_rules": ("RepositoryLocation",),
+        "settings": (
+            "AUTH_FILES_HELPER",
+            "RegistrySettings",
+        ),
     },
 )

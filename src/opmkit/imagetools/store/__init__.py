@@ -16,8 +16,11 @@ __all__ = ["ImageStore", "Layout", "LayoutRepository", "StoredImage"]
 __getattr__ = lazy_exports(
     __name__,
     {
-        "images": ("ImageStore", "StoredImage", ),
-        "layout": ("Layout", ),
-        "repository": ("LayoutRepository", ),
+        "images": (
+            "ImageStore",
+            "StoredImage",
+        ),
+        "layout": ("Layout",),
+        "repository": ("LayoutRepository",),
     },
 )

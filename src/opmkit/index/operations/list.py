@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.core.json_types import JsonResult
 from opmkit.index.suggestions import unknown_packages
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PackageRow:
-    """A package."""
+class PackageListing(JsonResult):
+    """A package of an index with its default channel."""
 
     name: str
     display_name: str
@@ -23,8 +24,8 @@ class PackageRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelListing:
-    """A channel and its head."""
+class ChannelListing(JsonResult):
+    """A channel of an index with its head."""
 
     package: str
     channel: str
@@ -32,8 +33,8 @@ class ChannelListing:
 
 
 @dataclass(frozen=True, slots=True)
-class BundleListing:
-    """A bundle in a channel. Absent texts are empty."""
+class BundleListing(JsonResult):
+    """A bundle in a channel of an index with its update edges. Absent texts are empty."""
 
     package: str
     channel: str
@@ -44,10 +45,10 @@ class BundleListing:
     image: str
 
 
-def list_packages(catalog: Catalog) -> list[PackageRow]:
+def list_packages(catalog: Catalog) -> list[PackageListing]:
     """Return the packages of a catalog, ordered by name."""
     packages = sorted(catalog.packages.items())
-    return [PackageRow(name, package.display_name, package.default_channel) for name, package in packages]
+    return [PackageListing(name, package.display_name, package.default_channel) for name, package in packages]
 
 
 def list_channels(catalog: Catalog, package: str = "") -> list[ChannelListing]:

@@ -111,7 +111,8 @@ def pin(
     from opmkit import PinDestination
 
     options = pin_flags.options(related_images.value)
-    opened = registry_flags.opm().open_pin_targets(targets)
+    opm = registry_flags.opm()
+    opened = opm.open_pin_targets(targets)
     destination.check_targets(opened.sources, ctx.command_path)
     as_json, place = output_flags.output is OutputFormat.JSON, None
     if check:
@@ -123,10 +124,10 @@ def pin(
         if destination.tag and opened.is_catalog_image:
             with progress("Changing the index") as bars:
                 built = opened.pin_catalog(options, place, bars)
-            print_built(built, output_flags, opened.tool, push=destination.push)
+            print_built(built, output_flags, opm, push=destination.push)
             return
     with progress() as bars:
         pinned = opened.pin(options, place, bars)
     print_pinned(pinned, dry_run=output_flags.dry_run, as_json=as_json)
     if pinned[0].reference and destination.tag and not destination.push:
-        print_unpushed([destination.tag], opened.tool)
+        print_unpushed([destination.tag], opm.built_images)
