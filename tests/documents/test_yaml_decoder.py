@@ -131,6 +131,7 @@ def test_usual_manifests_are_decoded_by_ryaml() -> None:
         (b"a: 1\n---\nb: 2", {"a": 1}),
         (b"%YAML 1.1\n---\na: 1", {"a": 1}),
         ("a: ä".encode("utf-16"), {"a": "ä"}),
+        ("\ufeff\ufeffa: 1\n\ufeffb: 2".encode(), {"a": 1, "b": 2}),
     ],
 )
 def test_other_documents_are_decoded_by_go_yaml(content: bytes, value: JsonValue) -> None:

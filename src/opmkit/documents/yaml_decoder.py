@@ -43,6 +43,7 @@ _BEFORE_SPACE = frozenset(b"\n\r-:?[{,\x85\xa8\xa9\xbf")
 """Bytes that precede the space before a tag, unless the document is invalid or has an anchor."""
 _ANCHOR_NAME = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _NUMBER_START = frozenset(b".0123456789")
+_BYTE_ORDER_MARK = "\ufeff".encode()
 _DIFFERENT_IN_GO = re.compile(
     rb"""
     "(?=[-+.0-9_<yYnNoO])                                            # three times as fast with this
@@ -94,9 +95,10 @@ def _load_fast(content: bytes) -> tuple[JsonValue] | None:
 
 
 def _has_indicators(content: bytes) -> bool:
-    """Report whether the document may contain directives, aliases, or numbers with a plus sign."""
+    """Report whether the document may contain directives, aliases, signed numbers, or byte order marks inside."""
     return (
         content.startswith(b"%")
+        or content.find(_BYTE_ORDER_MARK, 1) > 0  # which libyaml ignores at the start of a line
         or b"\n%" in content
         or (_may_have_anchors(content) and _starts_token(b"*", _ANCHOR_NAME, content))
         or _starts_token(b"+", _NUMBER_START, content)
