@@ -230,15 +230,30 @@ def test_files_named_in_the_development_guide_exist() -> None:
     assert [name for name in named if not (SOURCE / name).exists()] == []
 
 
-COMMANDS_OF_OPM: dict[str, set[str]] = {
-    **{f"index{name}": set() for name in ("", "_build", "_copy", "_deprecate", "_filter", "_images")},
-    "index_merge": {"opmkit.index.modes"},
-    "index_diff": {"opmkit.index.diff.report"},
+VALUES_OF_COMMANDS: dict[str, set[str]] = {
+    "author/hints": {"opmkit.author.run.hint_terms"},
     "graph": {"opmkit.index.fbc.compat"},
+    "index_diff": {"opmkit.index.diff.report"},
+    "index_merge": {"opmkit.index.modes"},
     "registry": {"opmkit.index.change", "opmkit.index.image.source", "opmkit.server.serve"},
+    "render": {"opmkit.imagetools.worker_options"},
 }
-"""Modules whose commands are calls of `Opm`, and the modules with values and reports that they may import."""
-MAX_IMPORTS_BELOW_THE_API = 467
+"""Modules below the API with values and reports that the module of a command imports; all others import none."""
+COMPOSING_COMMANDS = {
+    "bundle",
+    "catalog",
+    "generate",
+    "index_manifests",
+    "init",
+    "serve",
+    "supply/mirror",
+    "template",
+    "template_render",
+    "templates",
+    "validate",
+}
+"""Modules whose commands are not calls of `Opm` yet."""
+MAX_IMPORTS_BELOW_THE_API = 247
 """Of the command line; it only gets lower."""
 
 
@@ -252,10 +267,13 @@ def _imports_below_the_api(path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("module", COMMANDS_OF_OPM)
-def test_commands_leave_the_work_to_the_api(module: str) -> None:
-    found = _imports_below_the_api(SOURCE / "cli" / "commands" / f"{module}.py")
-    assert set(found) <= COMMANDS_OF_OPM[module]
+def test_commands_leave_the_work_to_the_api() -> None:
+    commands = SOURCE / "cli" / "commands"
+    names = [path.relative_to(commands).with_suffix("").as_posix() for path in commands.rglob("*.py")]
+    assert set(names) >= COMPOSING_COMMANDS | set(VALUES_OF_COMMANDS)
+    found = {name: set(_imports_below_the_api(commands / f"{name}.py")) for name in names}
+    composing = {name for name, modules in found.items() if modules - VALUES_OF_COMMANDS.get(name, set())}
+    assert composing == COMPOSING_COMMANDS
 
 
 def test_the_command_line_imports_less_below_the_api() -> None:
