@@ -51,6 +51,7 @@ class SigningOperations(Session):
         annotations: Mapping[str, str] | None = None,
         recursive: bool = False,
         identity: str = "",
+        signed: Callable[[SignedImage], None] = lambda _: None,
     ) -> tuple[SignedImage, ...]:
         """Sign images, so that cosign, podman and clusters can verify them.
 
@@ -63,6 +64,7 @@ class SigningOperations(Session):
             annotations: Annotations to sign with the digest.
             recursive: Sign the image of each platform as well as the index.
             identity: Name that the signature contains, by default the repository of the image.
+            signed: Called with each image as soon as it is signed.
 
         Returns:
             The signed images, each followed by those of its platforms if ``recursive`` is set.
@@ -76,12 +78,13 @@ class SigningOperations(Session):
 
         references = [parse_image_reference(image) for image in images]
         targets = [open_for_signing(reference, self._client) for reference in references]
-        opened, content, signed = _open(signer), dict(annotations or {}), []
+        opened, content, done = _open(signer), dict(annotations or {}), []
         for target in targets:
             for image in images_of(target.source, target.image) if recursive else [target.image]:
                 opened.sign(target.source, image, identity or target.repository, content)
-                signed.append(SignedImage(target.name_of(image), image.digest, content))
-        return tuple(signed)
+                done.append(SignedImage(target.name_of(image), image.digest, content))
+                signed(done[-1])
+        return tuple(done)
 
     def verify_images(
         self,

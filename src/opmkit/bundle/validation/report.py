@@ -192,7 +192,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
             f"{path}: not the report of a shard",
             hint=Hint(
                 "write it with {} and {}, sarif or junit",
-                BundleOperation.VALIDATE_SHARD,
+                BundleOperation.VALIDATE_SHARD.with_arguments("K/N"),
                 BundleSetting.OUTPUT.with_value("json"),
             ),
         )

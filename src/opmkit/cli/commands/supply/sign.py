@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from opmkit.cli.flags.signing import SignedImages, SignerFlags, SigningFlags, pa
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.cli.output.streams import printing_result
+
+if TYPE_CHECKING:
+    from opmkit import SignedImage
 
 
 def sign(
@@ -44,19 +47,22 @@ def sign(
 
       opm image sign --keyless --format both quay.io/me/catalog:1
     """
-    signed = registry_flags.opm().sign_images(
+
+    def print_signed(image: SignedImage) -> None:
+        with printing_result(f"{image.image}: signed"):
+            if output is OutputFormat.JSON:
+                print_json(image)
+            else:
+                print_line(image.image)
+
+    registry_flags.opm().sign_images(
         images,
         signing_flags.signer(),
         annotations=parse_annotations(annotations or (), ctx.command_path),
         recursive=recursive,
         identity=sign_container_identity,
+        signed=print_signed,
     )
-    for each in signed:
-        with printing_result(f"{each.image}: signed"):
-            if output is OutputFormat.JSON:
-                print_json(each)
-            else:
-                print_line(each.image)
     signing_flags.print_verifiers()
 
 
