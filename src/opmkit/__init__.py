@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.render import ImageTemplate, RenderOptions
+    from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
+    from opmkit.index.templates.edit.edges import EdgeOptions
+    from opmkit.index.templates.edit.result import EditedTemplate, TemplateChange
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
@@ -112,7 +115,9 @@ __all__ = [
     "DiskError",
     "DocumentError",
     "Drawing",
+    "EdgeOptions",
     "EditDeprecations",
+    "EditedTemplate",
     "FilterPackages",
     "Finding",
     "GeneratedBundle",
@@ -158,6 +163,7 @@ __all__ = [
     "Policy",
     "Progress",
     "Project",
+    "PromoteOptions",
     "PrunePackages",
     "PruneStranded",
     "PrunedStore",
@@ -178,6 +184,8 @@ __all__ = [
     "SignedImage",
     "SigningKey",
     "StoredImage",
+    "TemplateAddOptions",
+    "TemplateChange",
     "TemplateOptions",
     "TruncateBundles",
     "UnpinnedUses",
@@ -330,6 +338,15 @@ _MODULES = {
     "opmkit.index.render": (
         "ImageTemplate",
         "RenderOptions",
+    ),
+    "opmkit.index.templates.edit.apply": (
+        "PromoteOptions",
+        "TemplateAddOptions",
+    ),
+    "opmkit.index.templates.edit.edges": ("EdgeOptions",),
+    "opmkit.index.templates.edit.result": (
+        "EditedTemplate",
+        "TemplateChange",
     ),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
     "opmkit.index.templates.repository.result": (

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opmkit.core.cache import ResultCache
     from opmkit.core.progress import Progress
     from opmkit.imagetools.worker_options import WorkerExecutor
     from opmkit.index.fbc.blobs import Blobs
@@ -139,10 +138,3 @@ class CatalogOperations(Session):
         from opmkit.index.image.source import IndexSource
 
         return IndexSource.resolve(lambda: self._registry_tool, index).catalog(compat)
-
-    @property
-    def _render_cache(self) -> ResultCache:
-        """The cache of rendered bundle images."""
-        from opmkit.index.render import CACHE, open_render_cache
-
-        return open_render_cache(self._store.cache_directory(CACHE))

@@ -223,9 +223,8 @@ class ClusterOperations(Session):
     def _image_reader(self, run: OperatorRun) -> Iterator[ImageReader]:
         """Provide the reader of images, which trusts the certificate authorities in a Secret, if any."""
         from opmkit.author.run.operations import ImageReader, trusting_secret
-        from opmkit.index.render import open_render_cache
 
-        cache = open_render_cache(self._store.cache_directory("bundles"))
+        cache = self._render_cache
         if not run.options.ca_secret:
             yield ImageReader(lambda: self._registry_tool, cache, run.reporter)
             return

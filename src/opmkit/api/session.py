@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from opmkit.core.cache import ResultCache
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
@@ -58,6 +59,13 @@ class Session:
         from opmkit.imagetools.store import ImageStore
 
         return ImageStore.open(self.store)
+
+    @property
+    def _render_cache(self) -> ResultCache:
+        """The cache of rendered bundle images."""
+        from opmkit.index.render import CACHE, open_render_cache
+
+        return open_render_cache(self._store.cache_directory(CACHE))
 
     @property
     def _registry_tool(self) -> RegistryTool:

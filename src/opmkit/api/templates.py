@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from opmkit.core.progress import Progress
+    from opmkit.index.render import RenderOptions
+    from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
+    from opmkit.index.templates.edit.bundles import TemplateBundle
+    from opmkit.index.templates.edit.result import EditedTemplate
+    from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedTemplates
+
+
+def _ignore(_warning: str, /) -> None:
+    """Ignore a warning."""
 
 
 class TemplateOperations(Session):
@@ -43,11 +53,160 @@ class TemplateOperations(Session):
             ImageToolsError: A file cannot be read or written.
             ValueError: Options are unknown, or exclude each other.
         """
-        from opmkit.index.render import open_render_cache
         from opmkit.index.templates.repository.discovery import find_templates
         from opmkit.index.templates.repository.options import TemplateOptions
         from opmkit.index.templates.repository.run import render_plan
 
-        cache = open_render_cache(self._store.cache_directory("bundles"))
-        run = (options or TemplateOptions()).run_options(output, cache, check=check)
+        run = (options or TemplateOptions()).run_options(output, self._render_cache, check=check)
         return render_plan(lambda: self._registry_tool, find_templates(templates, run.plan), run, progress=progress)
+
+    def add_to_template(
+        self,
+        template: Path,
+        bundle: str,
+        options: TemplateAddOptions | None = None,
+        *,
+        dry_run: bool = False,
+        warn: Callable[[str], None] = _ignore,
+        progress: Progress = NO_PROGRESS,
+    ) -> tuple[EditedTemplate, ...]:
+        """Add a bundle to a template file. Comments and formatting are retained.
+
+        Args:
+            template: File of a basic, semver or substitutes template.
+            bundle: Bundle image to list, or ``SOURCE=IMAGE`` to read the bundle from a directory or another image.
+            options: Channels and edges of the bundle.
+            dry_run: Write nothing, and return what would change.
+            warn: Called with each warning about a bundle that is read.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: The bundle cannot be added, or the template is or would become invalid.
+            BundleError, ImageToolsError: A bundle cannot be read.
+            DiskError: The file cannot be read or written. Nothing was changed.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.edit.apply import TemplateAddOptions, add
+        from opmkit.index.templates.edit.write import edit_template, require_template
+
+        require_template(template)
+        rendering, adding = RenderOptions(warn=warn), options or TemplateAddOptions()
+        added, render = self._read_bundle(bundle, rendering, progress), self._renderer(rendering, progress)
+        return edit_template(template, lambda parsed: add(parsed, added, adding, render), dry_run=dry_run)
+
+    def promote_in_template(
+        self,
+        template: Path,
+        bundle: str,
+        options: PromoteOptions,
+        *,
+        dry_run: bool = False,
+        warn: Callable[[str], None] = _ignore,
+        progress: Progress = NO_PROGRESS,
+    ) -> tuple[EditedTemplate, ...]:
+        """Add a bundle of one channel of a template file to other channels.
+
+        Args:
+            template: File of a basic or semver template.
+            bundle: Name or image of the bundle; in a semver template also its version.
+            options: The channels, and edges that differ.
+            dry_run: Write nothing, and return what would change.
+            warn: Called with each warning about a bundle that is read.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: The bundle cannot be promoted, or the template is or would become invalid.
+            BundleError, ImageToolsError: A bundle of the template cannot be read.
+            DiskError: The file cannot be read or written. Nothing was changed.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.edit.apply import promote
+        from opmkit.index.templates.edit.write import edit_template, require_template
+
+        require_template(template)
+        render = self._renderer(RenderOptions(warn=warn), progress)
+        return edit_template(template, lambda parsed: promote(parsed, bundle, options, render), dry_run=dry_run)
+
+    def deprecate_in_template(
+        self,
+        template: Path,
+        message: str,
+        *,
+        bundles: Sequence[str] = (),
+        channels: Sequence[str] = (),
+        package: bool = False,
+        dry_run: bool = False,
+    ) -> tuple[EditedTemplate, ...]:
+        """Deprecate bundles, channels or the package of a template file.
+
+        Args:
+            template: File of a basic or substitutes template.
+            message: Message to users; an empty one removes the deprecations.
+            bundles: Names of bundles.
+            channels: Names of channels.
+            package: Whether to deprecate the package.
+            dry_run: Write nothing, and return what would change.
+
+        Raises:
+            CatalogError: A bundle or channel does not exist, or the template is or would become invalid.
+            DiskError: The file cannot be read or written. Nothing was changed.
+        """
+        from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
+        from opmkit.index.templates.edit.deprecations import deprecate
+        from opmkit.index.templates.edit.write import edit_template, require_template
+
+        require_template(template)
+        named = [*((BUNDLE, name) for name in bundles), *((CHANNEL, name) for name in channels)]
+        references = [*named, (PACKAGE, "")] if package else named
+        return edit_template(template, lambda parsed: deprecate(parsed, references, message), dry_run=dry_run)
+
+    def release_to_templates(
+        self,
+        directory: Path,
+        image: str,
+        *,
+        dry_run: bool = False,
+        warn: Callable[[str], None] = _ignore,
+        progress: Progress = NO_PROGRESS,
+    ) -> tuple[EditedTemplate, ...]:
+        """Add a bundle to the templates that its ``release-config.yaml`` names: to all of them, or to none.
+
+        Args:
+            directory: Bundle directory with the release configuration: ``OPERATOR/VERSION``.
+            image: Image of the bundle, which the templates list.
+            dry_run: Write nothing, and return what would change.
+            warn: Called with each warning about a bundle that is read.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: The configuration or a template is invalid, or the bundle cannot be added.
+            BundleError, ImageToolsError: A bundle cannot be read.
+            DiskError: A file cannot be read or written. Nothing was changed.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.edit.release import plan_release
+        from opmkit.index.templates.edit.write import edit_templates
+
+        rendering = RenderOptions(warn=warn)
+        bundle = self._read_bundle(f"{directory}={image}", rendering, progress)
+        plan = plan_release(directory, bundle, self._renderer(rendering, progress))
+        return edit_templates(plan.paths, plan.edit, dry_run=dry_run)
+
+    def _read_bundle(self, text: str, options: RenderOptions, progress: Progress) -> TemplateBundle:
+        """Read a bundle to add, ``IMAGE`` or ``SOURCE=IMAGE``."""
+        from opmkit.imagetools.reference import Reference
+        from opmkit.index.templates.edit.bundles import read_bundle
+
+        bundle = read_bundle(text, self._renderer(options, progress, allow_directories=True), options.warn)
+        return replace(bundle, digest=lambda: self._registry_tool.registry_digest(Reference.parse(bundle.image)))
+
+    def _renderer(
+        self, options: RenderOptions, progress: Progress, *, allow_directories: bool = False
+    ) -> BundleRenderer:
+        """Return a renderer of bundle images; by default it reads no local files: templates may be untrusted."""
+        from opmkit.index.image.source import SourceKind
+        from opmkit.index.templates.renderer import bundle_renderer
+
+        kinds = {SourceKind.BUNDLE_IMAGE} | ({SourceKind.BUNDLE_DIRECTORY} if allow_directories else set())
+        options = replace(options, kinds=frozenset(kinds), cache=self._render_cache)
+        return bundle_renderer(lambda: self._registry_tool, options, progress=progress)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opmkit.cli.bundle_rendering import image_renderer, render_bundle
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.template import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
 from opmkit.cli.output.errors import UsageError, print_warning
-from opmkit.cli.output.template import edit_files
+from opmkit.cli.output.template import print_edited
 from opmkit.cli.parser.go_commands import given_flags, require_flags
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from opmkit.index.templates.edit.bundles import TemplateBundle
-    from opmkit.index.templates.edit.result import TemplateEdit
+from opmkit.cli.progress.command import progress
 
 TemplateArgument = Annotated[Path, typer.Argument(metavar="TEMPLATE", help="Template file, in YAML or JSON")]
 
@@ -69,21 +62,17 @@ def add(
 
       opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
-    from opmkit.index.templates.edit.apply import TemplateAddOptions
-    from opmkit.index.templates.edit.apply import add as add_to_template
-    from opmkit.index.templates.edit.template import EditableTemplate
+    from opmkit import TemplateAddOptions
 
-    _check_exists(template)
     options = TemplateAddOptions(
         tuple(channel or ()), edge_flags.options(ctx), create_channel, base, overwrite, default_channel
     )
-    added = _read_bundle(bundle, registry_flags, ctx.command_path)
-    renderer = image_renderer(registry_flags)
-
-    def edit(name: str, content: bytes) -> TemplateEdit:
-        return add_to_template(EditableTemplate.parse(content, name), added, options, renderer)
-
-    edit_files({str(template): template}, edit, edit_flags)
+    opm = registry_flags.opm()
+    with progress() as bars:
+        edited = opm.add_to_template(
+            template, bundle, options, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
+        )
+    print_edited(edited, edit_flags)
 
 
 def promote(
@@ -123,20 +112,17 @@ def promote(
 
       opm template promote semver.yaml quay.io/me/lagoon-bundle:0.3.0 --to stable
     """
-    from opmkit.index.templates.edit.apply import PromoteOptions
-    from opmkit.index.templates.edit.apply import promote as promote_in_template
-    from opmkit.index.templates.edit.template import EditableTemplate
+    from opmkit import PromoteOptions
 
     if not to_channel:
         raise UsageError('required flag(s) "to-channel" not set', ctx.command_path)
-    _check_exists(template)
     options = PromoteOptions(from_channel, tuple(to_channel), edge_flags.options(ctx), create_channel, default_channel)
-    renderer = image_renderer(registry_flags)
-
-    def edit(name: str, content: bytes) -> TemplateEdit:
-        return promote_in_template(EditableTemplate.parse(content, name), bundle, options, renderer)
-
-    edit_files({str(template): template}, edit, edit_flags)
+    opm = registry_flags.opm()
+    with progress() as bars:
+        edited = opm.promote_in_template(
+            template, bundle, options, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
+        )
+    print_edited(edited, edit_flags)
 
 
 def deprecate(
@@ -167,20 +153,16 @@ def deprecate(
 
       opm template deprecate lagoon.yaml --channel alpha --undo
     """
-    from opmkit.index.templates.edit.deprecations import deprecate as deprecate_in_template
-    from opmkit.index.templates.edit.template import EditableTemplate
+    from opmkit import Opm
 
-    references = list(_references(bundle or [], channel or [], package=package))
-    if not references:
+    if not (bundle or channel or package):
         raise UsageError("nothing to deprecate: pass a BUNDLE, --channel or --package", ctx.command_path)
     if ("message" in given_flags(ctx)) == undo or bool(message) == undo:
         raise UsageError("pass either --message or --undo", ctx.command_path)
-    _check_exists(template)
-
-    def edit(name: str, content: bytes) -> TemplateEdit:
-        return deprecate_in_template(EditableTemplate.parse(content, name), references, message)
-
-    edit_files({str(template): template}, edit, edit_flags)
+    edited = Opm().deprecate_in_template(
+        template, message, bundles=bundle or (), channels=channel or (), package=package, dry_run=edit_flags.is_dry_run
+    )
+    print_edited(edited, edit_flags)
 
 
 def release(
@@ -202,47 +184,10 @@ def release(
 
     [bold]Example:[/] opm template release operators/lagoon/0.3.0 --image quay.io/me/lagoon-bundle:0.3.0
     """
-    from opmkit.index.templates.edit.release import plan_release
-
     require_flags(ctx, "image")
-    blob = f"{directory}={image}"
-    plan = plan_release(directory, _read_bundle(blob, registry_flags, ctx.command_path), image_renderer(registry_flags))
-    edit_files(plan.paths, plan.edit, edit_flags)
-
-
-def _check_exists(template: Path) -> None:
-    from opmkit import CatalogError
-
-    if not template.is_file():
-        kind = "is a directory" if template.is_dir() else "no such file or directory"
-        raise CatalogError(f"{template}: {kind}", hint="pass a template file")
-
-
-def _read_bundle(text: str, registry_flags: RegistryFlags, command: str) -> TemplateBundle:
-    """Read a bundle given as IMAGE or SOURCE=IMAGE."""
-    from opmkit import Reference
-    from opmkit.bundle.source import BundleSource
-    from opmkit.index.fbc.from_bundle import with_image
-    from opmkit.index.templates.edit.bundles import TemplateBundle
-
-    source, equals, image = text.rpartition("=")
-    if equals:
-        Reference.parse(image)
-    elif Path(text).is_dir():
-        raise UsageError(
-            f"{text}: a template lists images, not directories", command, hint=f"pass {text}=IMAGE with its image"
+    opm = registry_flags.opm()
+    with progress() as bars:
+        edited = opm.release_to_templates(
+            directory, image, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
         )
-    elif BundleSource.parse(text).warning:
-        print_warning(f"the template will list {text}, which clusters cannot pull; name it as {text}=REGISTRY/IMAGE")
-    blob = render_bundle(registry_flags, source if equals else text)
-    added = TemplateBundle.from_blob(with_image(blob, image) if equals else blob)
-    return replace(added, digest=lambda: registry_flags.tool().registry_digest(Reference.parse(added.image)))
-
-
-def _references(bundles: list[str], channels: list[str], *, package: bool) -> Iterator[tuple[str, str]]:
-    from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
-
-    yield from ((BUNDLE, name) for name in bundles)
-    yield from ((CHANNEL, name) for name in channels)
-    if package:
-        yield PACKAGE, ""
+    print_edited(edited, edit_flags)

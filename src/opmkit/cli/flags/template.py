@@ -12,7 +12,7 @@ from opmkit.cli.output.errors import conflicting_flags
 from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
-    from opmkit.index.templates.edit.edges import EdgeOptions
+    from opmkit import EdgeOptions
 
 EDGES_PANEL = "Update edges"
 _POSITIONS = ("replaces", "after", "before", "by-version")
@@ -73,7 +73,7 @@ class EdgeFlags:
 
     def options(self, ctx: typer.Context) -> EdgeOptions:
         """Return the edges; raises UsageError for several positions."""
-        from opmkit.index.templates.edit.edges import EdgeOptions
+        from opmkit import EdgeOptions
 
         given = given_flags(ctx)
         positions = [f"--{flag}" for flag in _POSITIONS if flag in given]
@@ -96,6 +96,11 @@ class EditFlags:
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")] = (
         OutputFormat.TEXT
     )
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is written."""
+        return self.dry_run or self.fail_on_change
 
 
 CreateChannel = Annotated[

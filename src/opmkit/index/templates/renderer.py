@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.index.render import RenderOptions, render_each
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob, SourceLocation
+    from opmkit.index.image.source import GetRegistryTool
 
 
 class ListedImage(NamedTuple):
@@ -27,3 +31,15 @@ class BundleRenderer(Protocol):
 
     def __call__(self, images: Sequence[str], /) -> Mapping[str, BundleBlob]:
         """Return the bundle of each image, by image; the images are distinct."""
+
+
+def bundle_renderer(
+    tool: GetRegistryTool, options: RenderOptions, *, progress: Progress = NO_PROGRESS
+) -> BundleRenderer:
+    """Return a function that renders bundle images in parallel; the options must accept bundles only."""
+
+    def render(images: Sequence[str], /) -> dict[str, BundleBlob]:
+        rendered = render_each(tool, images, options, progress=progress)
+        return {image: blobs.bundles[0] for image, blobs in zip(images, rendered, strict=True)}
+
+    return render

@@ -11,7 +11,7 @@ from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
 from opmkit.index.templates.edit.bundles import TemplateBundle
 from opmkit.index.templates.edit.deprecations import deprecate
 from opmkit.index.templates.edit.edges import EdgeOptions
-from opmkit.index.templates.edit.template import EditableTemplate
+from opmkit.index.templates.edit.template import EditableTemplate, unified_diff
 from tests.index.templates.samples import bundle, render_images
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def result(edit: TemplateEdit) -> str:
 
 def difference(before: str, edit: TemplateEdit) -> list[str]:
     """Return the removed and added lines."""
-    lines = edit.template.diff(before.encode()).splitlines()[2:]
+    lines = unified_diff("", before.encode(), edit.template.raw).splitlines()[2:]
     return [line for line in lines if line[:1] in "+-"]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.kinds import CSV_KIND
+from opmkit.bundle.source import BundleSource
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.core.errors import DiskError
 from opmkit.documents.errors import InvalidDocument
@@ -15,6 +17,7 @@ from opmkit.documents.fields import member
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.from_bundle import with_image
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.versions import version_keys, version_text
 
@@ -89,6 +92,26 @@ class TemplateBundle:
             return {image: found[image] for image in images}
 
         return rendered
+
+
+def read_bundle(text: str, render: BundleRenderer, warn: Callable[[str], None]) -> TemplateBundle:
+    """Render the bundle ``IMAGE`` or ``SOURCE=IMAGE``, whose image the template will list.
+
+    Raises:
+        CatalogError: It is a directory without an image, or not a bundle.
+        ImageToolsError: The bundle cannot be read, or the image is invalid.
+    """
+    source, equals, image = text.rpartition("=")
+    if equals:
+        Reference.parse(image)
+        return TemplateBundle.from_blob(with_image(render([source])[source], image))
+    if Path(text).is_dir():
+        raise CatalogError(
+            f"{text}: a template lists images, not directories", hint=f"pass {text}=IMAGE with its image"
+        )
+    if BundleSource.parse(text).warning:
+        warn(f"the template will list {text}, which clusters cannot pull; name it as {text}=REGISTRY/IMAGE")
+    return TemplateBundle.from_blob(render([text])[text])
 
 
 def _parse(image: str) -> Reference | None:

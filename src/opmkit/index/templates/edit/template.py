@@ -163,10 +163,6 @@ class EditableTemplate:
             raise text.error("an edit would change other documents as well")
         return parsed
 
-    def diff(self, before: bytes) -> str:
-        """Return the unified diff from an earlier content."""
-        return unified_diff(self.name, before, self.raw)
-
 
 def unified_diff(name: str, before: bytes, after: bytes) -> str:
     """Return the unified diff of two versions of a file, in which control characters are escaped."""

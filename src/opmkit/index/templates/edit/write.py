@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.core.files import disk_errors, read_limited, write_files
 from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.templates.document import MAX_TEMPLATE
+from opmkit.index.templates.edit.result import EditedTemplate, TemplateEdit
+from opmkit.index.templates.edit.template import EditableTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 MAX_ATTEMPTS = 10
 """Attempts to edit files that other programs keep changing."""
+
+EditTemplate: TypeAlias = Callable[[str, bytes], TemplateEdit]
+"""Edits a template, given by its name and content."""
+
+
+def require_template(path: Path) -> None:
+    """Raise CatalogError if a template file does not exist."""
+    if not path.is_file():
+        kind = "is a directory" if path.is_dir() else "no such file or directory"
+        raise CatalogError(f"{path}: {kind}", hint="pass a template file")
+
+
+def edit_template(
+    path: Path, edit: Callable[[EditableTemplate], TemplateEdit], *, dry_run: bool = False
+) -> tuple[EditedTemplate, ...]:
+    """Edit a template file, or return only what would change; see `edit_templates`."""
+    return edit_templates(
+        {str(path): path}, lambda name, content: edit(EditableTemplate.parse(content, name)), dry_run=dry_run
+    )
+
+
+def edit_templates(
+    paths: Mapping[str, Path], edit: EditTemplate, *, dry_run: bool = False
+) -> tuple[EditedTemplate, ...]:
+    """Edit template files, all of them or none, or return only what would change; see `change_files`.
+
+    Raises:
+        CatalogError: A template cannot be edited, or its file keeps changing.
+        DiskError: A file cannot be read or written.
+    """
+    edited: dict[str, EditedTemplate] = {}
+
+    def edit_all(contents: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        for name, content in contents.items():
+            result = edit(name, content)
+            edited[name] = EditedTemplate(name, content, result.template.raw, result.changes, result.warnings)
+        return {name: template.after for name, template in edited.items()}
+
+    if dry_run:
+        edit_all({name: read_template(path) for name, path in paths.items()})
+    else:
+        change_files(paths, edit_all)
+    return tuple(edited.values())
 
 
 def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]) -> None:
