@@ -247,7 +247,6 @@ COMPOSING_COMMANDS = {
     "init",
     "serve",
     "supply/mirror",
-    "template_render",
     "templates",
     "validate",
 }

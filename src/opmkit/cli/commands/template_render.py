@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit import CatalogCompat
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line
 from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning
-from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version, render_cache
+from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version
 from opmkit.cli.progress.command import progress
-from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from opmkit import RenderedTemplates
-    from opmkit.index.templates.repository.images import LockMode
 
 _COMMAND = "opm template render"
 _LOCK_PANEL = "Lock file"
@@ -130,34 +128,28 @@ def render(
 
       opm template render --update-image quay.io/me/lagoon-bundle:0.2.0
     """
-    from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
-    from opmkit.index.templates.repository.discovery import find_templates
-    from opmkit.index.templates.repository.images import ImageOptions
-    from opmkit.index.templates.repository.plan import PlanOptions
-    from opmkit.index.templates.repository.run import RunOptions, render_plan
+    from opmkit import TemplateOptions
 
     _check_flags(no_lock=no_lock, update=update, update_image=update_image, frozen=frozen, offline=offline)
-    plan_options = PlanOptions(
-        output_dir,
-        tuple(parse_openshift_version(text, _COMMAND) for text in openshift_version or ()),
-        parse_level(migrate_level, compat) if migrate_level else None,
-        FileFormat(file_format),
-        CatalogPath.parse(path) if path else DEFAULT_PATH,
-        compat,
-    )
-    images = ImageOptions(
-        mode=_lock_mode(update=update, frozen=frozen),
-        update=frozenset(update_image or ()),
+    for version in openshift_version or ():
+        parse_openshift_version(version, _COMMAND)
+    options = TemplateOptions(
+        openshift_versions=tuple(openshift_version or ()),
+        file_format=file_format,
+        path=path,
+        lock=None if no_lock else lock,
+        lock_mode="frozen" if frozen else "update" if update else "use",
+        update_images=frozenset(update_image or ()),
         offline=offline,
         pin=pin,
-        cache=render_cache(),
-        warn=print_warning,
+        validate=not no_validate,
+        level=parse_level(migrate_level, compat) if migrate_level else None,
         compat=compat,
+        warn=print_warning,
     )
-    options = RunOptions(plan_options, images, None if no_lock else lock, validate=not no_validate, check=check)
-    plan = find_templates(templates or [Path()], plan_options)
+    opm = registry_flags.opm()
     with progress("Rendering templates") as bars:
-        result = render_plan(call_once(registry_flags.tool), plan, options, progress=bars)
+        result = opm.render_templates(templates or [Path()], output_dir, options, check=check, progress=bars)
     _print_result(result, options.lock, output)
     if result.is_stale:
         ctx.exit(1)
@@ -175,14 +167,6 @@ def _check_flags(*, no_lock: bool, update: bool, update_image: list[str] | None,
         raise conflicting_flags(given[0], "--frozen", _COMMAND)
     if offline and given and not frozen:
         raise conflicting_flags(given[0], "--offline", _COMMAND)
-
-
-def _lock_mode(*, update: bool, frozen: bool) -> LockMode:
-    from opmkit.index.templates.repository.images import LockMode
-
-    if frozen:
-        return LockMode.FROZEN
-    return LockMode.UPDATE if update else LockMode.USE
 
 
 def _print_result(result: RenderedTemplates, lock: Path | None, output: OutputFormat) -> None:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
 from opmkit.index.templates.repository.images import ImageOptions, LockMode
 from opmkit.index.templates.repository.plan import PlanOptions
 from opmkit.index.templates.repository.run import RunOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opmkit.core.cache import ResultCache
+    from opmkit.index.fbc.migrate import MigrationLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class TemplateOptions:
         offline: Whether registries must not be accessed: tags must be locked, and bundles cached.
         pin: Whether catalogs refer to bundle images by digest.
         validate: Whether to raise an error for invalid catalogs.
+        level: Level to which the bundles of all catalogs are migrated; None for that of their OpenShift version.
+        compat: Release of Go opm whose format is used.
+        warn: Called with each warning about a bundle.
     """
 
     openshift_versions: tuple[str, ...] = ()
@@ -44,6 +51,9 @@ class TemplateOptions:
     offline: bool = False
     pin: bool = False
     validate: bool = True
+    level: MigrationLevel | None = None
+    compat: CatalogCompat = CatalogCompat.NEWEST
+    warn: Callable[[str], None] = lambda _: None
 
     def run_options(self, output: Path, cache: ResultCache | None, *, check: bool) -> RunOptions:
         """Return the options of a run.
@@ -60,10 +70,14 @@ class TemplateOptions:
         plan = PlanOptions(
             output,
             tuple(map(_parse_version, self.openshift_versions)),
-            file_format=FileFormat(self.file_format),
-            path=CatalogPath.parse(self.path) if self.path else DEFAULT_PATH,
+            self.level,
+            FileFormat(self.file_format),
+            CatalogPath.parse(self.path) if self.path else DEFAULT_PATH,
+            self.compat,
         )
-        images = ImageOptions(mode, frozenset(self.update_images), self.offline, self.pin, cache)
+        images = ImageOptions(
+            mode, frozenset(self.update_images), self.offline, self.pin, cache, self.warn, self.compat
+        )
         return RunOptions(plan, images, self.lock, self.validate, check)
 
 
