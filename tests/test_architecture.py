@@ -232,7 +232,6 @@ def test_files_named_in_the_development_guide_exist() -> None:
 
 VALUES_OF_COMMANDS: dict[str, set[str]] = {
     "author/hints": {"opmkit.author.run.hint_terms"},
-    "graph": {"opmkit.index.fbc.compat"},
     "index_diff": {"opmkit.index.diff.report"},
     "index_merge": {"opmkit.index.modes"},
     "registry": {"opmkit.index.change", "opmkit.index.image.source", "opmkit.server.serve"},
@@ -247,7 +246,6 @@ COMPOSING_COMMANDS = {
     "init",
     "serve",
     "supply/mirror",
-    "templates",
     "validate",
 }
 """Modules whose commands are not calls of `Opm` yet."""

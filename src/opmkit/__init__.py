@@ -70,9 +70,11 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.render import ImageTemplate, RenderOptions
+    from opmkit.index.templates.composite import CompositeOptions
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
     from opmkit.index.templates.edit.edges import EdgeOptions
     from opmkit.index.templates.edit.result import EditedTemplate, TemplateChange
+    from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
@@ -111,6 +113,7 @@ __all__ = [
     "ClusterAccess",
     "ComparisonPage",
     "Compat",
+    "CompositeOptions",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -187,6 +190,7 @@ __all__ = [
     "TemplateAddOptions",
     "TemplateChange",
     "TemplateOptions",
+    "TemplateType",
     "TruncateBundles",
     "UnpinnedUses",
     "UpdateMode",
@@ -339,6 +343,7 @@ _MODULES = {
         "ImageTemplate",
         "RenderOptions",
     ),
+    "opmkit.index.templates.composite": ("CompositeOptions",),
     "opmkit.index.templates.edit.apply": (
         "PromoteOptions",
         "TemplateAddOptions",
@@ -348,6 +353,7 @@ _MODULES = {
         "EditedTemplate",
         "TemplateChange",
     ),
+    "opmkit.index.templates.render": ("TemplateType",),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
     "opmkit.index.templates.repository.result": (
         "RenderedCatalog",

@@ -79,7 +79,7 @@ class GraphOperations(Session):
 
     def draw_mermaid(
         self,
-        indexes: Sequence[str],
+        indexes: Sequence[str] | Blobs,
         package: str = "",
         minimum_edge: str = "",
         *,
@@ -89,7 +89,7 @@ class GraphOperations(Session):
         """Draw the update graphs of indexes as mermaid text, line for line as Go opm writes it.
 
         Args:
-            indexes: Index images, catalog directories and database files.
+            indexes: Index images, catalog directories and database files, or a catalog in memory.
             package: Package to draw, by default all.
             minimum_edge: Bundle whose package to draw, from its version upwards.
             compat: Release of Go opm whose text is written.
@@ -99,12 +99,14 @@ class GraphOperations(Session):
             CatalogError: An index cannot be read, or the package or bundle does not exist.
             ImageToolsError: An image cannot be read.
         """
+        from opmkit.index.fbc.blobs import Blobs
         from opmkit.index.fbc.compat import CatalogCompat
         from opmkit.index.pictures.filter import GraphFilter
         from opmkit.index.pictures.mermaid import render_mermaid
 
         selected, release = GraphFilter(package, minimum_edge), compat or CatalogCompat.NEWEST
-        return _as_drawing(render_mermaid(self._blobs(indexes), selected, compat=release, v0_semantics=v0_semantics))
+        blobs = indexes if isinstance(indexes, Blobs) else self._blobs(indexes)
+        return _as_drawing(render_mermaid(blobs, selected, compat=release, v0_semantics=v0_semantics))
 
     def draw_comparison(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> ComparisonPage:
         """Draw the update graphs of the packages that differ between two indexes, as an HTML page.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,17 @@ from opmkit.core.progress import NO_PROGRESS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     from opmkit.core.progress import Progress
+    from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.render import RenderOptions
+    from opmkit.index.templates.composite import CompositeOptions
+    from opmkit.index.templates.document import TemplateFile
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
     from opmkit.index.templates.edit.bundles import TemplateBundle
     from opmkit.index.templates.edit.result import EditedTemplate
+    from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedTemplates
@@ -28,6 +34,88 @@ def _ignore(_warning: str, /) -> None:
 
 class TemplateOperations(Session):
     """Operations on catalog templates."""
+
+    def render_template(
+        self,
+        template: Path | BinaryIO,
+        kind: TemplateType | None = None,
+        options: RenderOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> Blobs:
+        """Return the catalog of a template, which may refer to bundle images only.
+
+        Args:
+            template: File, or stream, which errors call standard input.
+            kind: Type of the template, by default that of its schema.
+            options: Format of the bundles, and the receiver of warnings.
+            progress: Receiver of progress reports.
+
+        Raises:
+            InvalidCatalog: The template is invalid; the error lists each finding with its file and line.
+            CatalogError, BundleError, ImageToolsError: A bundle cannot be rendered.
+            DiskError: The file cannot be read.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.render import render_template, template_type
+
+        options, file = options or RenderOptions(), self._open_template(template)
+        render = self._renderer(options, progress)
+        return render_template(file, kind or template_type(file), render, level=options.level, compat=options.compat)
+
+    def build_composite(
+        self,
+        catalogs: str | Path | BinaryIO,
+        contribution: Path | BinaryIO,
+        options: CompositeOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> None:
+        """Build the catalogs of a composite template, and write their files.
+
+        Args:
+            catalogs: Configuration of the catalogs and their builders: an HTTP or HTTPS URL, a file, or a stream.
+            contribution: File or stream with the contribution to each catalog.
+            options: Options of the catalogs.
+            progress: Receiver of progress reports.
+
+        Raises:
+            InvalidCatalog: A configuration, a template or a catalog is invalid; the error lists all findings.
+            CatalogError, BundleError, ImageToolsError: A catalog cannot be built. Those before it are written.
+            DiskError: A file cannot be read or written.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.composite import CompositeOptions, build_components, parse_components
+
+        options = options or CompositeOptions()
+        config = self._open_template(catalogs)
+        components = parse_components(config, self._open_template(contribution), options.compat)
+        render = self._renderer(RenderOptions(warn=options.warn, compat=options.compat), progress)
+        build_components(components, options, render)
+
+    def convert_to_template(
+        self, catalog: Path | BinaryIO, kind: TemplateType, *, warn: Callable[[str], None] = _ignore
+    ) -> Blobs:
+        """Return a basic or substitutes template with the bundle images of a catalog, as the only document.
+
+        Args:
+            catalog: File of the catalog, or stream, which errors call standard input.
+            kind: Type of the template.
+            warn: Called with a warning about each repeated key.
+
+        Raises:
+            InvalidCatalog: The catalog is invalid; the error lists each finding with its file and line.
+            DiskError: The file cannot be read.
+            ValueError: Catalogs cannot be converted to templates of the type.
+        """
+        from opmkit.index.fbc.blobs import Blobs
+        from opmkit.index.templates.document import TemplateFile
+        from opmkit.index.templates.render import to_template
+
+        file = TemplateFile.from_source(catalog, allow_duplicates=True)
+        for finding in file.warnings:
+            warn(f"{finding}: only the last value counts")
+        return Blobs(others=(to_template(file, kind),))
 
     def render_templates(
         self,
@@ -191,6 +279,16 @@ class TemplateOperations(Session):
         bundle = self._read_bundle(f"{directory}={image}", rendering, progress)
         plan = plan_release(directory, bundle, self._renderer(rendering, progress))
         return edit_templates(plan.paths, plan.edit, dry_run=dry_run)
+
+    def _open_template(self, source: str | Path | BinaryIO) -> TemplateFile:
+        """Read a template from a URL, a file or a stream."""
+        from opmkit.index.templates.document import MAX_TEMPLATE, TemplateFile
+
+        if not isinstance(source, str):
+            return TemplateFile.from_source(source)
+        from opmkit.imagetools.registry.download import download
+
+        return TemplateFile.read(io.BytesIO(download(source, MAX_TEMPLATE, self.registries)), source)
 
     def _read_bundle(self, text: str, options: RenderOptions, progress: Progress) -> TemplateBundle:
         """Read a bundle to add, ``IMAGE`` or ``SOURCE=IMAGE``."""

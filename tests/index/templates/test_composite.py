@@ -9,15 +9,14 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.fbc.write import to_json
-from opmkit.index.templates.composite import Builder, BuildOptions, Component, build_components, parse_components
+from opmkit.index.templates.composite import Builder, Component, CompositeOptions, build_components, parse_components
 
 from .samples import catalog, render_images, semver, template
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OPTIONS = BuildOptions(render_images, to_json)
+OPTIONS = CompositeOptions()
 
 
 def component(schema: str, config: dict[str, Any], path: str = "pkg") -> dict[str, Any]:
@@ -45,14 +44,14 @@ def test_components_are_built_and_validated(tmp_path: Path) -> None:
         component("olm.builder.semver", {"input": str(tmp_path / "semver.yaml"), "output": "semver.json"}, "s"),
         component("olm.builder.raw", {"input": str(tmp_path / "raw.yaml"), "output": "deep/raw.json"}, "r"),
     )
-    build_components(components, OPTIONS)
+    build_components(components, OPTIONS, render_images)
     assert b"candidate-v1.0" in (tmp_path / "work/s/semver.json").read_bytes()
     assert b"reef.v1.0.0" in (tmp_path / "work/r/deep/raw.json").read_bytes()
     invalid = parse(
         tmp_path / "work", component("olm.builder.basic", {"input": str(tmp_path / "basic.yaml"), "output": "b"})
     )
     with pytest.raises(InvalidCatalog, match=r"component 'one': .*basic.yaml:3: the bundle has no image"):
-        build_components(invalid, OPTIONS)
+        build_components(invalid, OPTIONS, render_images)
 
 
 def test_programs_are_run_only_if_allowed(tmp_path: Path) -> None:
@@ -61,15 +60,15 @@ def test_programs_are_run_only_if_allowed(tmp_path: Path) -> None:
         tmp_path, component("olm.builder.custom", {"command": "cat", "args": ["raw.yaml"], "output": "c.json"})
     )
     with pytest.raises(CatalogError, match=r"refusing to run programs: cat raw\.yaml"):
-        build_components(components, OPTIONS)
+        build_components(components, OPTIONS, render_images)
     assert not (tmp_path / "pkg").exists()
-    allowed = BuildOptions(render_images, to_json, run_programs=True)
-    build_components(components, allowed)
+    allowed = CompositeOptions(run_programs=True)
+    build_components(components, allowed, render_images)
     assert (tmp_path / "pkg/c.json").exists()
     for config in ({"command": "cat", "args": ["missing"]}, {"command": "./no-such-program"}):
         failing = parse(tmp_path, component("olm.builder.custom", {**config, "output": "c.json"}))
         with pytest.raises(CatalogError, match=r"cat missing: exited with status 1: cat|no-such-program"):
-            build_components(failing, allowed)
+            build_components(failing, allowed, render_images)
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import print_bytes
-from opmkit.cli.output.errors import UsageError, print_warning
-from opmkit.cli.output.fbc import CompatOption
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.fbc import CompatOption, print_drawing
 from opmkit.cli.progress.command import waiting
-from opmkit.index.fbc.compat import CatalogCompat
-
-if TYPE_CHECKING:
-    from opmkit import Drawing
 
 
 def render_graph(
@@ -49,7 +45,7 @@ def render_graph(
         drawing = opm.draw_mermaid(
             references, package_name, minimum_edge, compat=compat, v0_semantics=draw_v0_semantics
         )
-    _print_drawing(drawing)
+    print_drawing(drawing)
 
 
 class GraphFormat(StrEnum):
@@ -91,10 +87,4 @@ def graph(
     opm = registry_flags.opm()
     with waiting(f"Loading {reference}"):
         drawing = opm.draw_graph(reference, package, channel, form=output.value)
-    _print_drawing(drawing)
-
-
-def _print_drawing(drawing: Drawing) -> None:
-    for warning in drawing.warnings:
-        print_warning(warning)
-    print_bytes([drawing.text.encode()])
+    print_drawing(drawing)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.bundle_rendering import image_renderer
+from opmkit import CatalogCompat
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_bytes
 from opmkit.cli.output.errors import UsageError, print_warning
@@ -20,19 +20,17 @@ from opmkit.cli.output.fbc import (
     CompatOption,
     MigrateLevel,
     blob_encoder,
-    encode_mermaid,
     parse_level,
     print_blobs,
+    print_drawing,
 )
 from opmkit.cli.parser.go_commands import given_flags
-from opmkit.cli.progress.command import waiting
-from opmkit.index.fbc.compat import CatalogCompat
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.blobs import OtherBlob
-    from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.templates.document import TemplateFile
-    from opmkit.index.templates.render import TemplateType
+    from typing import BinaryIO
+
+    from opmkit import MigrationLevel, Opm, TemplateType
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -110,30 +108,27 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
-    from opmkit.index.pictures.mermaid import render_mermaid
-    from opmkit.index.templates.render import render_template as render_file
-    from opmkit.index.templates.render import template_type
+    from opmkit import RenderOptions
 
     level = parse_level(migrate_level, compat)
     if kind == COMPOSITE and not file:
-        _build_composite(composite_flags, output, level, compat, registry_flags)
+        _build_composite(registry_flags.opm(), composite_flags, output, level, compat)
         return
     if unused := sorted(given_flags(ctx) & _COMPOSITE_ONLY_FLAGS):
         raise UsageError(f"--{unused[0]} requires the type composite", ctx.command_path)
     named, file = _split_arguments(kind, file)
-    template = _read(file)
-    renderer = image_renderer(registry_flags, compat)
-    with waiting("Rendering the template"):
-        blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
+    opm, options = registry_flags.opm(), RenderOptions(level=level, compat=compat, warn=print_warning)
+    with progress("Rendering the template") as bars:
+        blobs = opm.render_template(_source(file), named, options, progress=bars)
     if output is TemplateFormat.MERMAID:
-        print_bytes([encode_mermaid(render_mermaid(blobs, compat=compat, v0_semantics=True))])
+        print_drawing(opm.draw_mermaid(blobs, compat=compat, v0_semantics=True))
     else:
         print_blobs(blobs, CatalogFormat(output))
 
 
 def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]:
     """Return the type and the file; a first argument that is not a type is the file."""
-    from opmkit.index.templates.render import TemplateType
+    from opmkit import TemplateType
 
     if first in list(TemplateType):
         return TemplateType(first), second
@@ -144,52 +139,24 @@ def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]
     return None, first
 
 
-def _read(name: str, *, allow_duplicates: bool = False) -> TemplateFile:
-    from opmkit.index.templates.document import TemplateFile
-
-    if name in ("", STDIN):
-        return TemplateFile.read(sys.stdin.buffer, "standard input", allow_duplicates=allow_duplicates)
-    return TemplateFile.open(Path(name), allow_duplicates=allow_duplicates)
+def _source(name: str) -> Path | BinaryIO:
+    """Return the file of an argument, or standard input."""
+    return sys.stdin.buffer if name in ("", STDIN) else Path(name)
 
 
 def _build_composite(
-    composite_flags: CompositeFlags,
-    output: TemplateFormat,
-    level: MigrationLevel,
-    compat: CatalogCompat,
-    registry_flags: RegistryFlags,
+    opm: Opm, flags: CompositeFlags, output: TemplateFormat, level: MigrationLevel, compat: CatalogCompat
 ) -> None:
     """Build the catalogs of a composite template."""
-    from opmkit.index.templates.composite import BuildOptions, build_components, parse_components
+    from opmkit import CompositeOptions
 
     if output is TemplateFormat.MERMAID:
         raise UsageError("--output mermaid: unsupported for composite templates", "opm alpha render-template")
-    catalogs = _fetch(composite_flags.catalog_config, registry_flags)
-    components = parse_components(catalogs, _read(composite_flags.composite_config), compat)
-    options = BuildOptions(
-        image_renderer(registry_flags, compat),
-        blob_encoder(CatalogFormat(output)),
-        compat,
-        level,
-        validate=composite_flags.validate,
-        run_programs=composite_flags.allow_programs,
-    )
-    with waiting("Building the catalogs"):
-        build_components(components, options)
-
-
-def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
-    """Load the template at a path or URL."""
-    if not location.startswith(("http://", "https://")):
-        return _read(location)
-    import io
-
-    from opmkit.imagetools.registry.download import download
-    from opmkit.index.templates.document import MAX_TEMPLATE, TemplateFile
-
-    with waiting(f"Downloading {location}"):
-        raw = download(location, MAX_TEMPLATE, registry_flags.options())
-    return TemplateFile.read(io.BytesIO(raw), location)
+    is_url = flags.catalog_config.startswith(("http://", "https://"))
+    catalogs = flags.catalog_config if is_url else _source(flags.catalog_config)
+    options = CompositeOptions(output, level, compat, flags.validate, flags.allow_programs, print_warning)
+    with progress("Building the catalogs") as bars:
+        opm.build_composite(catalogs, _source(flags.composite_config), options, progress=bars)
 
 
 CatalogFile = Annotated[str, typer.Argument(metavar="[FILE]", help="File of a catalog; default or -: standard input")]
@@ -200,9 +167,9 @@ def convert_basic(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.
 
     [bold]Example:[/] opm alpha convert-template basic catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.templates.basic import to_basic
+    from opmkit import TemplateType
 
-    _print_template(to_basic(_read_catalog(file)), output)
+    _convert(file, TemplateType.BASIC, output)
 
 
 def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
@@ -210,22 +177,16 @@ def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogF
 
     [bold]Example:[/] opm alpha convert-template substitutes catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.templates.substitutes import to_substitutes
+    from opmkit import TemplateType
 
-    _print_template(to_substitutes(_read_catalog(file)), output)
-
-
-def _read_catalog(name: str) -> TemplateFile:
-    """Load the file of a catalog, which may repeat keys; print warnings about them."""
-    file = _read(name, allow_duplicates=True)
-    for finding in file.warnings:
-        print_warning(f"{finding}: only the last value counts")
-    return file
+    _convert(file, TemplateType.SUBSTITUTES, output)
 
 
-def _print_template(template: OtherBlob, output: CatalogFormat) -> None:
+def _convert(file: str, kind: TemplateType, output: CatalogFormat) -> None:
     """Print a template as Go opm does: as JSON with escaped HTML characters, or as YAML with a trailing empty line."""
-    text = blob_encoder(output)([template])
+    from opmkit import Opm
+
+    text = blob_encoder(output)(Opm().convert_to_template(_source(file), kind, warn=print_warning))
     if output is CatalogFormat.YAML:
         text += b"\n"
     else:

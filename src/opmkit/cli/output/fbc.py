@@ -18,12 +18,9 @@ from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
-    from opmkit import Blobs
+    from opmkit import Blobs, Drawing, MigrationLevel
     from opmkit.bundle.validation.openshift import OpenShiftVersion
-    from opmkit.core.cache import ResultCache
     from opmkit.index.fbc.blobs import Blob
-    from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.pictures.mermaid import MermaidGraph
 
 
 class CatalogFormat(StrEnum):
@@ -65,7 +62,7 @@ MigrateLevel = Annotated[
 
 def parse_level(name: str, compat: CatalogCompat = CatalogCompat.NEWEST) -> MigrationLevel:
     """Return the migration level, none for ""; raises UsageError if it is unknown, or unsupported in a release."""
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit import MigrationLevel
 
     if name and not compat.has(ReleaseChange.BUNDLE_OBJECTS):
         raise unsupported_flag("--migrate-level", compat, _migration_hint(compat))
@@ -118,16 +115,8 @@ def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
         print_bytes(encode([blob]) for blob in sort_blobs(blobs))
 
 
-def encode_mermaid(graph: MermaidGraph) -> bytes:
-    """Return the text of a mermaid graph; prints a warning for each part that cannot be drawn."""
-    for warning in graph.warnings:
+def print_drawing(drawing: Drawing) -> None:
+    """Print a drawing, and a warning for each part that it cannot show."""
+    for warning in drawing.warnings:
         print_warning(warning)
-    return graph.text.encode()
-
-
-def render_cache() -> ResultCache:
-    """Open the cache of rendered bundle images."""
-    from opmkit.imagetools.store import ImageStore
-    from opmkit.index.render import open_render_cache
-
-    return open_render_cache(ImageStore.open().cache_directory("bundles"))
+    print_bytes([drawing.text.encode()])

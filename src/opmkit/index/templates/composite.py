@@ -21,15 +21,15 @@ from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_blobs, read_file
 from opmkit.index.fbc.migrate import MigrationLevel
-from opmkit.index.fbc.write import sort_blobs
+from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.render import TemplateType, render_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.fields import FieldReader
     from opmkit.index.templates.renderer import BundleRenderer
 
@@ -154,28 +154,28 @@ def _read_source(template: TemplateFile, config: FieldReader, builder: Builder) 
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """Options of building components.
+class CompositeOptions:
+    """Options of building the catalogs of a composite template.
 
     Attributes:
-        render: Renders bundle images.
-        write: Encodes the resulting catalogs.
-        compat: The release of Go opm to match.
+        file_format: Format of the catalogs, ``json`` or ``yaml``.
         level: The level to which rendered bundles are migrated.
+        compat: The release of Go opm to match.
         validate: Whether to validate the results.
         run_programs: Whether custom builders may run programs.
+        warn: Called with each warning about a bundle.
     """
 
-    render: BundleRenderer
-    write: Callable[[Iterable[Blob]], bytes]
-    compat: CatalogCompat = CatalogCompat.NEWEST
+    file_format: str = "json"
     level: MigrationLevel = MigrationLevel.NONE
+    compat: CatalogCompat = CatalogCompat.NEWEST
     validate: bool = True
     run_programs: bool = False
+    warn: Callable[[str], None] = lambda _: None
 
 
-def build_components(components: Sequence[Component], options: BuildOptions) -> None:
-    """Build components in order, up to the first that fails.
+def build_components(components: Sequence[Component], options: CompositeOptions, render: BundleRenderer) -> None:
+    """Build components in order, up to the first that fails; bundle images are rendered with ``render``.
 
     Raises:
         CatalogError: A component needs a program, but programs are not allowed (then nothing is built), or one fails.
@@ -190,23 +190,24 @@ def build_components(components: Sequence[Component], options: BuildOptions) -> 
         )
     for component in components:
         try:
-            _build(component, options)
+            _build(component, options, render)
         except InvalidCatalog as error:
             first, *others = error.lines
             message = f"component {component.name!r}: {first}"
             raise InvalidCatalog(message, details=others, hint=error.hint) from error
 
 
-def _build(component: Component, options: BuildOptions) -> None:
-    blobs = _build_blobs(component, options)
+def _build(component: Component, options: CompositeOptions, render: BundleRenderer) -> None:
+    blobs = _build_blobs(component, options, render)
+    encode = to_json if options.file_format == "json" else to_yaml
     with disk_errors(component.output):
         component.output.parent.mkdir(parents=True, exist_ok=True)
-        write_files(component.output.parent, {component.output.name: options.write(sort_blobs(blobs))})
+        write_files(component.output.parent, {component.output.name: encode(sort_blobs(blobs))})
     if options.validate:
         raise_findings(check_blobs(read_blobs(component.directory)))
 
 
-def _build_blobs(component: Component, options: BuildOptions) -> Blobs:
+def _build_blobs(component: Component, options: CompositeOptions, render: BundleRenderer) -> Blobs:
     if component.builder is Builder.CUSTOM:
         return parse_blobs(_run_program(component), component.source[0])
     path = Path(component.source[0])
@@ -214,7 +215,7 @@ def _build_blobs(component: Component, options: BuildOptions) -> Blobs:
         return parse_blobs(read_file(path), str(path))
     type_ = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
     template = TemplateFile.open(path)
-    return render_template(template, type_, options.render, level=options.level, compat=options.compat)
+    return render_template(template, type_, render, level=options.level, compat=options.compat)
 
 
 def _run_program(component: Component) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from opmkit.core.files import disk_errors
@@ -18,7 +19,6 @@ from opmkit.index.suggestions import closest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path as FilePath
     from typing import BinaryIO
 
     from opmkit.documents.json_value import JsonValue
@@ -45,6 +45,13 @@ class TemplateFile:
     documents: Sequence[Document]
     findings: list[CatalogFinding] = field(default_factory=list)
     warnings: Sequence[CatalogFinding] = ()
+
+    @classmethod
+    def from_source(cls, source: FilePath | BinaryIO, *, allow_duplicates: bool = False) -> TemplateFile:
+        """Read a file, or a stream, which messages call standard input; see `read` for the errors."""
+        if isinstance(source, FilePath):
+            return cls.open(source, allow_duplicates=allow_duplicates)
+        return cls.read(source, "standard input", allow_duplicates=allow_duplicates)
 
     @classmethod
     def open(cls, path: FilePath, *, allow_duplicates: bool = False) -> TemplateFile:

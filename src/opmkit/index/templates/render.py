@@ -17,7 +17,7 @@ from opmkit.index.templates import basic, semver, substitutes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.fbc.blobs import BundleBlob, OtherBlob
     from opmkit.index.templates.document import TemplateFile
     from opmkit.index.templates.renderer import BundleRenderer, ListedImage
 
@@ -89,6 +89,18 @@ def list_images(
     if type_ is TemplateType.SUBSTITUTES:
         return substitutes.list_images(template)
     return semver.list_images(template, compat) if type_ is TemplateType.SEMVER else basic.list_images(template)
+
+
+def to_template(catalog: TemplateFile, type_: TemplateType) -> OtherBlob:
+    """Return the basic or substitutes template of a catalog.
+
+    Raises:
+        InvalidCatalog: The catalog is invalid; the error lists all findings.
+        ValueError: Catalogs cannot be converted to templates of the type.
+    """
+    if type_ is TemplateType.SEMVER:
+        raise ValueError("catalogs cannot be converted to semver templates")
+    return substitutes.to_substitutes(catalog) if type_ is TemplateType.SUBSTITUTES else basic.to_basic(catalog)
 
 
 def _check_references(images: Iterable[ListedImage]) -> Iterator[CatalogFinding]:
