@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.registry.oras_registry import OrasRegistry
+    from opmkit.imagetools.spec.descriptor import Platform
     from opmkit.imagetools.store.images import PrunedStore, StoredImage
     from opmkit.imagetools.worker_options import WorkerExecutor
     from opmkit.index.change import AppliedChange
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.compat import CatalogCompat
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.fbc.write import to_json, to_yaml
+    from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.migrate import MigratedCatalog, MigrateOptions
@@ -161,6 +162,7 @@ __all__ = [
     "PinTargets",
     "PinnedTarget",
     "Placement",
+    "Platform",
     "PlatformImage",
     "PodOptions",
     "Policy",
@@ -202,6 +204,7 @@ __all__ = [
     "VerifiedAttestations",
     "VerifiedImage",
     "WorkerExecutor",
+    "sort_blobs",
     "to_json",
     "to_yaml",
 ]
@@ -283,6 +286,7 @@ _MODULES = {
         "RegistryOptions",
     ),
     "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
+    "opmkit.imagetools.spec.descriptor": ("Platform",),
     "opmkit.imagetools.store.images": (
         "PrunedStore",
         "StoredImage",
@@ -303,6 +307,7 @@ _MODULES = {
     "opmkit.index.fbc.migrate": ("MigrationLevel",),
     "opmkit.index.fbc.model": ("Catalog",),
     "opmkit.index.fbc.write": (
+        "sort_blobs",
         "to_json",
         "to_yaml",
     ),

@@ -16,8 +16,7 @@ from opmkit.cli.parser.go_commands import given_flags
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit import AddOptions, Placement
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit import AddOptions, MigrationLevel, Placement
 
 INDEX_HELP = "Index image, database file or catalog directory"
 

@@ -15,8 +15,7 @@ from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 
 if TYPE_CHECKING:
-    from opmkit import IndexPlan
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit import IndexPlan, MigrationLevel
 
 RESULT_PANEL = "Result"
 CATALOG_PANEL = "File-based catalogs"
@@ -155,9 +154,7 @@ class TargetFlags:
             UsageError: the flags conflict.
             ImageToolsError: a platform is invalid.
         """
-        from opmkit import IndexPlan
-        from opmkit.imagetools.spec import Platform
-        from opmkit.index.image.build import DEFAULT_TAG
+        from opmkit import IndexPlan, Platform
 
         if self.generate and self.platform:
             raise conflicting_flags("--platform", "--generate")
@@ -165,7 +162,7 @@ class TargetFlags:
         if in_place:
             self._check_in_place(from_index, also_tags)
         return IndexPlan(
-            tags=() if in_place else (self.tag or DEFAULT_TAG, *also_tags),
+            tags=() if in_place else (self.tag or _default_tag(), *also_tags),
             from_index=from_index,
             to_catalog=self.to_fbc,
             level=self.level,
@@ -183,9 +180,7 @@ class TargetFlags:
         self, from_index: str, output_flags: OutputFlags, also_tags: tuple[str, ...]
     ) -> IndexPlan:
         """Return the plan of an image, which has the default name if no name is given."""
-        from opmkit.index.image.build import DEFAULT_TAG
-
-        return replace(self, tag=self.tag or DEFAULT_TAG).plan(from_index, output_flags, also_tags)
+        return replace(self, tag=self.tag or _default_tag()).plan(from_index, output_flags, also_tags)
 
     def _check_in_place(self, from_index: str | None, also_tags: tuple[str, ...]) -> None:
         """Raise UsageError for flags that require an image."""
@@ -210,3 +205,10 @@ class NamedTargetFlags(TargetFlags):
         str | None,
         typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image", rich_help_panel=RESULT_PANEL),
     ] = None
+
+
+def _default_tag() -> str:
+    """Return the name of an index image that the command line does not name."""
+    from opmkit import IndexPlan
+
+    return IndexPlan().tags[0]

@@ -108,7 +108,7 @@ def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], byt
 
 def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
     """Print the blobs of a catalog in the order in which catalogs are written."""
-    from opmkit.index.fbc.write import sort_blobs
+    from opmkit import sort_blobs
 
     encode = blob_encoder(output_format)
     with nullcontext() if sys.stdout.isatty() else waiting("Writing the catalog"):
