@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit import CatalogError, Opm, RegistryOptions, TemplateOptions
+from opmkit import CatalogError, Opm, PromoteOptions, RegistryOptions, TemplateOptions, TemplateType, to_yaml
+from tests.kit.opm import LAGOON
 from tests.kit.template_repository import basic_template, mapped, push_bundle, tree, write_operator
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.kit.opm import Opm as Command
     from tests.kit.registry import Registry
 
@@ -79,3 +80,52 @@ def test_errors_write_nothing(operators: Path) -> None:
 def test_options_that_exclude_each_other(tmp_path: Path, options: TemplateOptions) -> None:
     with pytest.raises(ValueError, match=r"not a valid|require|cannot"):
         Opm(store=tmp_path / "store").render_templates([tmp_path], tmp_path / "catalogs", options)
+
+
+TEMPLATE = """\
+schema: olm.template.basic
+entries:
+  - {schema: olm.package, name: lagoon-operator, defaultChannel: alpha}
+  - {schema: olm.channel, package: lagoon-operator, name: alpha, entries: [{name: lagoon-operator.v0.1.0}]}
+  - {schema: olm.bundle, image: "quay.io/me/lagoon:0.1.0"}
+"""
+
+
+def test_edits_equal_those_of_the_command(opm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(opm.directory)
+    api, path, bundle = Opm(store=opm.directory / "store"), Path("t.yaml"), "bundle=quay.io/me/lagoon:0.2.0"
+    manifests = LAGOON / "0.2.0" / "manifests"
+    api.build_bundle(manifests, "oci:images:2", package="lagoon-operator", channels=["alpha"], output=Path("bundle"))
+    path.write_text(TEMPLATE)
+    steps = {
+        ("add", "t.yaml", bundle): partial(api.add_to_template, path, bundle),
+        ("promote", "t.yaml", "lagoon-operator.v0.2.0", "--to", "stable", "--create-channel"): partial(
+            api.promote_in_template,
+            path,
+            "lagoon-operator.v0.2.0",
+            PromoteOptions("", ("stable",), create_channels=True),
+        ),
+        ("deprecate", "t.yaml", "--channel", "alpha", "--message", "Old."): partial(
+            api.deprecate_in_template, path, "Old.", channels=["alpha"]
+        ),
+    }
+    for arguments, edit in steps.items():
+        before = path.read_bytes()
+        printed = json.loads(opm("template", *arguments, "--dry-run", "--output", "json"))
+        (expected,) = edit(dry_run=True)
+        assert path.read_bytes() == before
+        assert edit() == (expected,)
+        assert {"templates": [expected.to_dict()]} == printed
+        assert (expected.is_changed, path.read_bytes()) == (True, expected.after)
+    (unchanged,) = api.deprecate_in_template(path, "Old.", channels=["alpha"])
+    assert not unchanged.is_changed
+
+
+def test_catalogs_are_converted_as_by_the_command(opm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(opm.directory)
+    Path("t.yaml").write_text(TEMPLATE.partition("entries:\n")[2].replace("  - ", "---\n"))
+    for kind in (TemplateType.BASIC, TemplateType.SUBSTITUTES):
+        printed = opm("alpha", "convert-template", kind, "t.yaml", "-o", "yaml")
+        assert to_yaml(Opm().convert_to_template(Path("t.yaml"), kind)).decode() + "\n" == printed
+    with pytest.raises(ValueError, match="semver"):
+        Opm().convert_to_template(Path("t.yaml"), TemplateType.SEMVER)
