@@ -1,0 +1,492 @@
+"""Resolution of a namespace: what OLM v0 installs and updates for its Subscriptions.
+
+This is the resolver of operator-lifecycle-manager 0.38 (``pkg/controller/registry/resolver/resolver.go``). A
+Subscription without an installed operator takes the head of its channel, and one with an installed operator the
+first entry of the channel, from the head down, that can replace it; other entries are alternatives if dependencies
+exclude it. If one Subscription cannot be satisfied, nothing in the namespace changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, islice, permutations
+from typing import TYPE_CHECKING, TypeAlias
+
+from opmkit.index.errors import CatalogError
+from opmkit.index.plan.requirement import RequiredPackage
+from opmkit.index.plan.search import Alternatives, AtMostOne, Contradiction, Problem, Prohibition, Selection, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opmkit.index.plan.candidate import Candidate, CatalogKey
+    from opmkit.index.plan.requirement import Api, Requirement
+
+
+MAX_VARIANTS = 100
+"""Maximum number of searches for other solutions of a namespace."""
+
+
+class AmbiguousChannel(CatalogError):
+    """The entries of a channel have no order, because it has no head, several heads or a cycle."""
+
+
+@dataclass(frozen=True)
+class CatalogEntries:
+    """A catalog in a cluster.
+
+    Attributes:
+        key: Its name and namespace.
+        entries: Its candidates.
+        priority: Dependencies come from the catalog with the highest priority.
+    """
+
+    key: CatalogKey
+    entries: tuple[Candidate, ...]
+    priority: int = 0
+
+    def of_package(self, package: str) -> Sequence[Candidate]:
+        """Return the entries of a package, and of others whose properties name it."""
+        return self._by_package.get(package, ())
+
+    def providers(self, requirement: Requirement) -> Sequence[Candidate]:
+        """Return the entries that meet a requirement, the preferred one first: by channel, and from its head down.
+
+        Raises:
+            AmbiguousChannel: The channel of such an entry has no order.
+        """
+        if requirement not in self._providers:
+            self._providers[requirement] = tuple(self._find_providers(requirement))
+        return self._providers[requirement]
+
+    def _find_providers(self, requirement: Requirement) -> Iterator[Candidate]:
+        entries = self.of_package(requirement.package) if isinstance(requirement, RequiredPackage) else self.entries
+        met = {entry for entry in entries if requirement.matches(entry.bundle)}
+        channels = {
+            (not other.in_default_channel, other.package, other.channel)
+            for package, channel in {(entry.package, entry.channel) for entry in met}
+            for other in self.of_package(package)
+            if other.channel == channel
+        }
+        for _, package, channel in sorted(channels):
+            yield from (entry for entry in self._ordered(package, channel) if entry in met)
+
+    def _ordered(self, package: str, channel: str) -> Sequence[Candidate]:
+        if (package, channel) not in self._channels:
+            entries = [each for each in self.of_package(package) if (each.package, each.channel) == (package, channel)]
+            self._channels[package, channel] = order_channel(entries)
+        return self._channels[package, channel]
+
+    @cached_property
+    def _by_package(self) -> dict[str, list[Candidate]]:
+        found = defaultdict(list)
+        for entry in self.entries:
+            for package in {entry.package, *entry.bundle.declared_packages}:
+                found[package].append(entry)
+        return found
+
+    @cached_property
+    def _providers(self) -> dict[Requirement, tuple[Candidate, ...]]:
+        return {}
+
+    @cached_property
+    def _channels(self) -> dict[tuple[str, str], Sequence[Candidate]]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A Subscription: follow a channel of a package.
+
+    Attributes:
+        name: Its name.
+        package: The package.
+        channel: The channel, or "" for any.
+        catalog: The catalog of the package.
+        starting_csv: Name of the bundle to begin with, or "" for the head of the channel.
+        installed_csv: Name of the installed bundle, or "" if there is none.
+    """
+
+    name: str
+    package: str
+    channel: str
+    catalog: CatalogKey
+    starting_csv: str = ""
+    installed_csv: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The state of a namespace.
+
+    Attributes:
+        name: Name of the namespace.
+        catalogs: The catalogs of the namespace and the global ones.
+        subscriptions: The Subscriptions.
+        installed: The installed operators, as `Candidate.installed` returns them.
+    """
+
+    name: str
+    catalogs: tuple[CatalogEntries, ...]
+    subscriptions: tuple[Subscription, ...] = ()
+    installed: tuple[Candidate, ...] = ()
+
+
+Variable: TypeAlias = "Candidate | Subscription"
+"""What a resolution selects."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStep:
+    """A bundle to install.
+
+    Attributes:
+        candidate: The bundle with its catalog and channel.
+        replaces: Name of the installed bundle that it replaces, otherwise that of the entry's ``replaces``.
+        required_by: Names of the bundles that require it, empty if a Subscription does.
+    """
+
+    candidate: Candidate
+    replaces: str
+    required_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionReason:
+    """Why a Subscription can have only some bundles, or none.
+
+    Attributes:
+        subscription: The Subscription.
+        problem: Why there is no bundle, or "".
+        accepted: The bundles that it accepts.
+    """
+
+    subscription: Subscription
+    problem: str = ""
+    accepted: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementReason:
+    """A requirement of a bundle, with the bundles that meet it."""
+
+    bundle: Candidate
+    requirement: Requirement
+    providers: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledReason:
+    """An installed operator without a Subscription, which every solution contains."""
+
+    bundle: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class ApiReason:
+    """An API that several bundles provide, of which a namespace can have one."""
+
+    api: Api
+
+
+@dataclass(frozen=True, slots=True)
+class PackageReason:
+    """A package with several bundles, of which a namespace can have one."""
+
+    package: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementReason:
+    """A bundle that replaces an installed one, so that a namespace cannot have both."""
+
+    bundle: Candidate
+    installed: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class DeprecationReason:
+    """A deprecated bundle, which OLM never installs."""
+
+    bundle: Candidate
+
+
+Reason: TypeAlias = (
+    SubscriptionReason
+    | RequirementReason
+    | InstalledReason
+    | ApiReason
+    | PackageReason
+    | ReplacementReason
+    | DeprecationReason
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What OLM does in a namespace at one resolution.
+
+    Attributes:
+        steps: The bundles to install, by name.
+        others: Steps that OLM may take instead: its choice depends on the order in which it meets Subscriptions.
+        is_determined: Whether OLM always takes these steps. Otherwise there may be more than the ``others``.
+    """
+
+    steps: tuple[ResolvedStep, ...]
+    others: tuple[tuple[ResolvedStep, ...], ...] = ()
+    is_determined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Subscriptions and installed operators that cannot all be satisfied.
+
+    Attributes:
+        subscriptions: The Subscriptions; each has a part in it.
+        installed: Installed operators without a Subscription; each has a part in it.
+        reasons: All reasons that have a part in it, in the order in which the search met them.
+    """
+
+    subscriptions: tuple[Subscription, ...]
+    installed: tuple[Candidate, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The reasons why nothing in a namespace changes: conflicts that have nothing in common."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+def resolve(namespace: Namespace) -> Resolution | Blocked:
+    """Return what OLM does in a namespace at the next resolution, or why it does nothing.
+
+    Raises:
+        AmbiguousChannel: Entries of a channel have no order.
+        InvalidRequirement: A bundle has a requirement that OLM cannot parse.
+    """
+    return _Resolver(namespace).run()
+
+
+class _Resolver:
+    """The variables of one resolution: bundles, with their requirements and what excludes them."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._catalogs = {catalog.key: catalog for catalog in namespace.catalogs}
+        self._requirements: dict[Candidate, list[Alternatives[Variable]]] = {}
+        self._replaced: dict[Candidate, Candidate] = {}
+
+    def run(self) -> Resolution | Blocked:
+        """Build the problem, and search its solution."""
+        installed = self._namespace.installed
+        self._visit(installed)
+        subscriptions = self._namespace.subscriptions
+        accepted: dict[Variable, list[Alternatives[Variable]]] = {
+            each: [self._subscribe(each)] for each in subscriptions
+        }
+        anchors = [_anchor(bundle, InstalledReason(bundle)) for bundle in installed if bundle.is_mandatory]
+        anchors += [_anchor(subscription, SubscriptionReason(subscription)) for subscription in subscriptions]
+        requirements = accepted | dict(self._requirements.items())
+        problem = Problem(tuple(anchors), requirements, tuple(self._exclusions()), self._prohibitions())
+        found = search(problem)
+        if isinstance(found, Contradiction):
+            return Blocked(tuple(_conflicts(problem, found)))
+        steps = tuple(self._steps(found.selected))
+        variants = list(islice(self._variants(problem, found), MAX_VARIANTS))
+        others = dict.fromkeys(tuple(self._steps(variant.selected)) for variant in variants)
+        others.pop(steps, None)
+        abandoned = any(variant.abandoned for variant in (found, *variants))
+        return Resolution(steps, tuple(others), is_determined=not (others or abandoned))
+
+    def _variants(self, problem: Problem[Variable], found: Selection[Variable]) -> Iterator[Selection[Variable]]:
+        """Yield what is selected with other orders of the Subscriptions, and of the options of abandoned choices."""
+        has_choices = found.was_obstructed or any(self._requirements[item] for item in _bundles(found.selected))
+        if not found.abandoned and (len(problem.anchors) < 2 or not has_choices):
+            return
+        for ordered in permutations(problem.anchors):
+            variant = search(replace(problem, anchors=ordered))
+            if isinstance(variant, Selection):
+                yield variant
+                for abandoned in variant.abandoned:
+                    yield from _with_each_option_first(problem, ordered, abandoned)
+
+    def _subscribe(self, subscription: Subscription) -> Alternatives[Variable]:
+        """Return the bundles that a Subscription accepts, the preferred one first."""
+        current = next((item for item in self._namespace.installed if item.name == subscription.installed_csv), None)
+        catalog = self._catalogs.get(subscription.catalog)
+        entries = [
+            entry
+            for entry in (catalog.of_package(subscription.package) if catalog else ())
+            if subscription.channel in ("", entry.channel)
+            and (current or subscription.starting_csv in ("", entry.name))
+        ]
+        if not entries:
+            return Alternatives((), SubscriptionReason(subscription, _missing(subscription, catalog)))
+        entries.sort(key=lambda entry: (not entry.in_default_channel, entry.channel))
+        accepted = [
+            entry
+            for _, channel in groupby(entries, lambda entry: entry.channel)
+            for entry in order_channel([*channel])
+            if current is None or entry.updates_from(current.name, current.bundle.version)
+        ]
+        by_name = defaultdict(list)
+        for entry in entries:
+            by_name[entry.name].append(entry)
+        options = list(dict.fromkeys(each for entry in accepted for each in by_name[entry.name]))
+        self._visit(options)
+        if current:
+            self._replaced |= dict.fromkeys(options, current)
+            options.append(current)
+        return Alternatives(tuple(options), SubscriptionReason(subscription, accepted=tuple(options)))
+
+    def _visit(self, bundles: Iterable[Candidate]) -> None:
+        """Add bundles with their requirements, and all bundles that can meet these."""
+        stack = list(bundles)
+        while stack:
+            bundle = stack.pop()
+            if bundle not in self._requirements:
+                self._requirements[bundle] = []
+                for requirement in bundle.bundle.requirements:
+                    options = self._providers(bundle, requirement)
+                    self._requirements[bundle].append(
+                        Alternatives(options, RequirementReason(bundle, requirement, options))
+                    )
+                    stack += options
+
+    def _providers(self, bundle: Candidate, requirement: Requirement) -> tuple[Candidate, ...]:
+        """Return the bundles that meet a requirement: installed ones, those of the same catalog, then by priority."""
+        installed = [item for item in self._namespace.installed if requirement.matches(item.bundle)]
+        catalogs = sorted(
+            self._namespace.catalogs,
+            key=lambda catalog: (
+                catalog.key != bundle.catalog,
+                -catalog.priority,
+                catalog.key.namespace != self._namespace.name,
+                catalog.key.name,
+            ),
+        )
+        return (*installed, *(entry for catalog in catalogs for entry in catalog.providers(requirement)))
+
+    def _exclusions(self) -> Iterator[AtMostOne[Variable]]:
+        """Yield the groups of bundles of which a namespace can have one."""
+        groups: defaultdict[Reason, list[Candidate]] = defaultdict(list)
+        for bundle in self._requirements:
+            for api in bundle.bundle.apis:
+                groups[ApiReason(api)].append(bundle)
+            for package in bundle.bundle.declared_packages:
+                groups[PackageReason(package)].append(bundle)
+        for bundle, current in self._replaced.items():
+            groups[ReplacementReason(bundle, current)] += [bundle, current]
+        for reason, members in groups.items():
+            if len(members) > 1:
+                yield AtMostOne(frozenset(members), reason)
+
+    def _prohibitions(self) -> tuple[Prohibition[Variable], ...]:
+        deprecated = (bundle for bundle in self._requirements if bundle.bundle.is_deprecated)
+        return tuple(Prohibition(bundle, DeprecationReason(bundle)) for bundle in deprecated)
+
+    def _steps(self, selected: Sequence[Variable]) -> Iterator[ResolvedStep]:
+        bundles = _bundles(selected)
+        required_by: defaultdict[Variable, list[str]] = defaultdict(list)
+        for bundle in bundles:
+            for required in self._requirements[bundle]:
+                provider = next(option for option in required.options if option in bundles)
+                required_by[provider].append(bundle.name)
+        for bundle in sorted(bundles, key=lambda item: item.name):
+            if not bundle.is_installed:
+                current = self._replaced.get(bundle)
+                replaces = current.name if current else bundle.replaces
+                yield ResolvedStep(bundle, replaces, tuple(dict.fromkeys(required_by[bundle])))
+
+
+def _anchor(variable: Variable, reason: Reason) -> Alternatives[Variable]:
+    return Alternatives((variable,), reason)
+
+
+def _bundles(selected: Sequence[Variable]) -> list[Candidate]:
+    return [item for item in selected if not isinstance(item, Subscription)]
+
+
+def order_channel(entries: Sequence[Candidate]) -> list[Candidate]:
+    """Return the entries of a channel from its head down, along what they replace, without those that are skipped.
+
+    Raises:
+        AmbiguousChannel: There is no head, there are several heads, or the entries replace each other in a circle.
+    """
+    if not entries:
+        return []
+    by_name = {entry.name: entry for entry in entries}
+    skipped = {skip for entry in entries for skip in entry.skips if skip in by_name}
+    superseded = skipped | {entry.replaces for entry in entries if entry.replaces in by_name}
+    heads = [entry for entry in entries if entry.name not in superseded]
+    chains = [_chain(head, by_name) for head in heads]
+    if len(chains) != 1:
+        found = f"{len(chains)} heads: {', '.join(entry.name for entry in heads)}" if heads else "no head"
+        raise AmbiguousChannel(
+            f'package "{entries[0].package}", channel "{entries[0].channel}": {found}',
+            hint="let each entry but one be replaced or skipped by another entry",
+        )
+    return [entry for entry in chains[0] if entry.name not in skipped]
+
+
+def _chain(head: Candidate, by_name: dict[str, Candidate]) -> list[Candidate]:
+    chain, names, current = [head], {head.name}, head
+    while current.replaces in by_name:
+        current = by_name[current.replaces]
+        if current.name in names:
+            raise AmbiguousChannel(
+                f'package "{head.package}", channel "{head.channel}": entries replace each other in a circle: '
+                f"{' -> '.join(entry.name for entry in chain)} -> {current.name}",
+                hint="remove replaces from one of them",
+            )
+        chain.append(current)
+        names.add(current.name)
+    return chain
+
+
+def _missing(subscription: Subscription, catalog: CatalogEntries | None) -> str:
+    """Return why no entry of a catalog matches a Subscription."""
+    if catalog is None or not catalog.entries:
+        return f"catalog {subscription.catalog} has no bundles"
+    entries = catalog.of_package(subscription.package)
+    if not entries:
+        return f"catalog {subscription.catalog} has no package {subscription.package}"
+    if all(subscription.channel not in ("", entry.channel) for entry in entries):
+        return f"package {subscription.package} has no channel {subscription.channel}"
+    return f"channel {subscription.channel} of package {subscription.package} has no entry {subscription.starting_csv}"
+
+
+def _conflicts(problem: Problem[Variable], found: Contradiction[Variable]) -> Iterator[Conflict]:
+    """Yield the conflict, and those of the Subscriptions that have no part in it."""
+    remaining = problem.anchors
+    contradiction: Selection[Variable] | Contradiction[Variable] = found
+    while isinstance(contradiction, Contradiction):
+        anchors = contradiction.anchors
+        reasons = [constraint.reason for constraint in (*anchors, *contradiction.constraints)]
+        subscriptions = tuple(
+            each.reason.subscription for each in anchors if isinstance(each.reason, SubscriptionReason)
+        )
+        installed = tuple(each.reason.bundle for each in anchors if isinstance(each.reason, InstalledReason))
+        yield Conflict(subscriptions, installed, tuple(dict.fromkeys(reasons)))
+        remaining = tuple(anchor for anchor in remaining if anchor not in anchors)
+        contradiction = search(replace(problem, anchors=remaining))
+
+
+def _with_each_option_first(
+    problem: Problem[Variable], anchors: tuple[Alternatives[Variable], ...], choice: Alternatives[Variable]
+) -> Iterator[Selection[Variable]]:
+    """Yield what is selected if a choice prefers each of its options."""
+    for option in choice.options:
+        preferred = replace(choice, options=(option, *(other for other in choice.options if other is not option)))
+        requirements = {
+            bundle: [preferred if each is choice else each for each in required]
+            for bundle, required in problem.requirements.items()
+        }
+        ordered = tuple(preferred if anchor is choice else anchor for anchor in anchors)
+        found = search(replace(problem, anchors=ordered, requirements=requirements))
+        if isinstance(found, Selection):
+            yield found

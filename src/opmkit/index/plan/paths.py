@@ -1,0 +1,267 @@
+"""Update paths: where each version that a published catalog can have left installed gets with a new catalog.
+
+Each path is that of a namespace with one Subscription, whose dependencies come from the same catalog.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from opmkit.index.errors import CatalogError
+from opmkit.index.plan.candidate import Candidate, CatalogKey, list_candidates
+from opmkit.index.plan.namespace import (
+    AmbiguousChannel,
+    Blocked,
+    CatalogEntries,
+    Namespace,
+    RequirementReason,
+    Subscription,
+    order_channel,
+)
+from opmkit.index.plan.requirement import InvalidRequirement
+from opmkit.index.plan.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.bundle.versions import VersionKey
+    from opmkit.index.fbc.model import Catalog
+    from opmkit.index.plan.namespace import Resolution
+    from opmkit.index.plan.walk import State
+
+_KEY = CatalogKey("catalog", "operators")
+_NAMESPACE = "operators"
+
+
+class Outcome(StrEnum):
+    """Where an update path ends."""
+
+    HEAD = "head"
+    """At the head of the channel."""
+    STUCK = "stuck"
+    """Below the head: no entry replaces or skips the version."""
+    GONE = "gone"
+    """The channel or the package does not exist any more, which blocks all of the namespace."""
+    UNRESOLVABLE = "unresolvable"
+    """OLM cannot satisfy the requirements of the next version, or cannot read the channel."""
+    CIRCULAR = "circular"
+    """Updates lead back to an earlier version."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePath:
+    """The updates of an installed version.
+
+    Attributes:
+        package: Name of the package.
+        channel: Name of the channel that a Subscription follows.
+        installed: Name of the installed bundle.
+        hops: Names of the bundles that OLM installs in turn.
+        outcome: Where the path ends.
+        reason: Why it does not end at the head, or "".
+        remedy: The smallest change of the catalog after which it does, or "" if none is known.
+    """
+
+    package: str
+    channel: str
+    installed: str
+    hops: tuple[str, ...]
+    outcome: Outcome
+    reason: str = ""
+    remedy: str = ""
+
+    @property
+    def final(self) -> str:
+        """Name of the last bundle."""
+        return self.hops[-1] if self.hops else self.installed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the path in JSON types."""
+        return {
+            "package": self.package,
+            "channel": self.channel,
+            "installed": self.installed,
+            "hops": list(self.hops),
+            "final": self.final,
+            "outcome": self.outcome.value,
+            "reason": self.reason,
+            "remedy": self.remedy,
+        }
+
+
+def plan_updates(catalog: Catalog, published: Catalog, packages: Iterable[str] = ()) -> Iterator[UpdatePath]:
+    """Yield the path of each bundle of each channel of a published catalog, by package, channel and catalog order.
+
+    Args:
+        catalog: The new catalog.
+        published: The catalog that clusters have installed bundles from.
+        packages: Names of packages, by default all of the published catalog.
+    """
+    names = set(packages)
+    planner = _Planner(CatalogEntries(_KEY, list_candidates(catalog, _KEY)))
+    before = CatalogEntries(_KEY, list_candidates(published, _KEY))
+    for package, channel, entries in _channels(before.entries):
+        if not names or package in names:
+            yield from planner.paths(package, channel, entries)
+
+
+def _channels(entries: Iterable[Candidate]) -> Iterator[tuple[str, str, Sequence[Candidate]]]:
+    channels: defaultdict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for entry in entries:
+        channels[entry.package, entry.channel].append(entry)
+    for (package, channel), members in channels.items():
+        yield package, channel, members
+
+
+class _Planner:
+    """Plans the updates to one catalog."""
+
+    def __init__(self, catalog: CatalogEntries) -> None:
+        self._catalog = catalog
+        self._known: dict[State, Resolution | Blocked] = {}
+
+    @cached_property
+    def _channels(self) -> Mapping[tuple[str, str], Sequence[Candidate]]:
+        return {(package, channel): entries for package, channel, entries in _channels(self._catalog.entries)}
+
+    def paths(self, package: str, channel: str, installed: Sequence[Candidate]) -> Iterator[UpdatePath]:
+        """Yield the paths of bundles that follow a channel."""
+        entries = self._channels.get((package, channel), ())
+        if not entries:
+            outcome, reason, remedy = _missing(package, channel, self._catalog)
+            yield from (UpdatePath(package, channel, each.name, (), outcome, reason, remedy) for each in installed)
+            return
+        try:
+            chain = order_channel(entries)
+        except AmbiguousChannel as error:
+            for each in installed:
+                yield UpdatePath(package, channel, each.name, (), Outcome.UNRESOLVABLE, error.message, str(error.hint))
+            return
+        if any(_needs_resolution(entry) for entry in (*chain, *installed)):
+            yield from (self._resolve(each, channel, chain) for each in installed)
+            return
+        following = _next_entries(chain, [*installed, *entries])
+        yield from (_follow(each, channel, chain, following) for each in installed)
+
+    def _resolve(self, installed: Candidate, channel: str, chain: Sequence[Candidate]) -> UpdatePath:
+        subscription = Subscription("subscription", installed.package, channel, _KEY, installed_csv=installed.name)
+        present = installed.installed(_NAMESPACE, mandatory=False)
+        namespace = Namespace(_NAMESPACE, (self._catalog,), (subscription,), (present,))
+        package, name = installed.package, installed.name
+        try:
+            walked = walk(namespace, self._known)
+        except InvalidRequirement as error:
+            return UpdatePath(package, channel, name, (), Outcome.UNRESOLVABLE, error.message)
+        steps = [step.candidate for resolution in walked.resolutions for step in resolution.steps]
+        hops = tuple(step.name for step in steps if step.package == package and step.name != name)
+        last = steps[-1] if hops else installed
+        final = hops[-1] if hops else name
+        if walked.blocked:
+            return UpdatePath(package, channel, name, hops, Outcome.UNRESOLVABLE, _explain(walked.blocked))
+        if final == chain[0].name:
+            return UpdatePath(package, channel, name, hops, Outcome.HEAD)
+        if walked.is_circular:
+            reason = f"updates lead from {final} back to an earlier version"
+            return UpdatePath(package, channel, name, hops, Outcome.CIRCULAR, reason)
+        current = next((each for each in chain if each.name == final), last)
+        options = [each for each in chain if each.updates_from(current.name, current.bundle.version)]
+        if options:
+            reason = "; ".join(f"{each.name} requires {_unmet(each, self._catalog)}" for each in options[:1])
+            return UpdatePath(package, channel, name, hops, Outcome.UNRESOLVABLE, reason)
+        return _stuck(installed, channel, hops, current, chain)
+
+
+def _needs_resolution(entry: Candidate) -> bool:
+    """Return whether more than the channel decides about updates to a bundle."""
+    try:
+        return bool(entry.bundle.requirements) or entry.bundle.is_deprecated
+    except InvalidRequirement:
+        return True
+
+
+def _next_entries(chain: Sequence[Candidate], bundles: Iterable[Candidate]) -> dict[str, Candidate]:
+    """Return the entry of a channel that each bundle is updated to, by name: the one nearest to the head."""
+    following: dict[str, Candidate] = {}
+    versions: dict[str, VersionKey | None] = {bundle.name: bundle.bundle.version for bundle in bundles}
+    ordered = sorted((version, name) for name, version in versions.items() if version is not None)
+    keys = [version for version, _ in ordered]
+    for entry in chain:
+        for name in (entry.replaces, *entry.skips):
+            following.setdefault(name, entry)
+        for start, end in entry.skip_range.spans(keys) if entry.skip_range else ():
+            for _, name in ordered[start:end]:
+                following.setdefault(name, entry)
+    return following
+
+
+def _follow(
+    installed: Candidate, channel: str, chain: Sequence[Candidate], following: Mapping[str, Candidate]
+) -> UpdatePath:
+    hops: list[str] = []
+    current, seen = installed, {installed.name}
+    while current.name in following:
+        current = following[current.name]
+        if current.name in seen:
+            if current.name == (hops[-1] if hops else installed.name):
+                break  # OLM has nothing to do for an entry whose skip range contains its own version
+            reason = f"updates lead from {hops[-1]} back to {current.name}"
+            return UpdatePath(
+                installed.package, channel, installed.name, tuple(hops), Outcome.CIRCULAR, reason, "correct skipRange"
+            )
+        seen.add(current.name)
+        hops.append(current.name)
+    if current.name == chain[0].name:
+        return UpdatePath(installed.package, channel, installed.name, tuple(hops), Outcome.HEAD)
+    return _stuck(installed, channel, tuple(hops), current, chain)
+
+
+def _stuck(
+    installed: Candidate, channel: str, hops: tuple[str, ...], current: Candidate, chain: Sequence[Candidate]
+) -> UpdatePath:
+    """Return the path of a version that no entry of a channel replaces or skips."""
+    newer = [entry for entry in chain if _is_newer(entry, current)]
+    successor = newer[-1] if newer else chain[0]
+    replaced = f" ({successor.name} replaces {successor.replaces})" if successor.replaces else ""
+    reason = f"no entry of {channel} replaces or skips {current.name}{replaced}"
+    remedy = f"let {successor.name} skip {current.name}" if successor.replaces else f"let {successor.name} replace it"
+    return UpdatePath(installed.package, channel, installed.name, hops, Outcome.STUCK, reason, remedy)
+
+
+def _is_newer(entry: Candidate, current: Candidate) -> bool:
+    one, other = entry.bundle.version, current.bundle.version
+    return one is not None and other is not None and one > other
+
+
+def _missing(package: str, channel: str, catalog: CatalogEntries) -> tuple[Outcome, str, str]:
+    """Return the outcome, the reason and the remedy for a channel without entries."""
+    if not catalog.of_package(package):
+        return Outcome.GONE, f"the catalog has no package {package}", "keep the package"
+    channels = sorted({entry.channel for entry in catalog.of_package(package)})
+    reason = f"package {package} has no channel {channel}, only {', '.join(channels)}"
+    return Outcome.GONE, reason, f"keep channel {channel}: a Subscription to it blocks its namespace"
+
+
+def _explain(blocked: Blocked) -> str:
+    """Return the requirement that blocks a namespace in a few words."""
+    for conflict in blocked.conflicts:
+        for reason in conflict.reasons:
+            if isinstance(reason, RequirementReason):
+                return f"{reason.bundle.name} requires {reason.requirement}, which nothing in the catalog can satisfy"
+    return "its requirements exclude each other"
+
+
+def _unmet(entry: Candidate, catalog: CatalogEntries) -> str:
+    """Return the first requirement of a bundle that no bundle of the catalog meets, or that another one excludes."""
+    if entry.bundle.is_deprecated:
+        return "nothing, but is deprecated"
+    for requirement in entry.bundle.requirements:
+        try:
+            if not catalog.providers(requirement):
+                return f"{requirement}, which the catalog does not have"
+        except CatalogError as error:
+            return f"{requirement}: {error.message}"
+    return " and ".join(map(str, entry.bundle.requirements))

@@ -1,0 +1,88 @@
+"""Walks: what OLM v0 does in a namespace, resolution by resolution, until nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from opmkit.index.plan.namespace import Blocked, Subscription, resolve
+
+if TYPE_CHECKING:
+    from opmkit.index.plan.candidate import Candidate
+    from opmkit.index.plan.namespace import Namespace, Resolution
+
+
+State: TypeAlias = "tuple[frozenset[Subscription], frozenset[str]]"
+"""The Subscriptions of a namespace, and the names of the installed bundles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The resolutions of a namespace.
+
+    Attributes:
+        resolutions: The resolutions that change something, or may do so.
+        blocked: Why the last one failed, None if nothing is left to do.
+        is_circular: Whether the last one leads back to an earlier state, so that OLM would never finish.
+        final: The namespace afterwards.
+    """
+
+    resolutions: tuple[Resolution, ...]
+    blocked: Blocked | None
+    final: Namespace
+    is_circular: bool = False
+
+
+def walk(namespace: Namespace, known: dict[State, Resolution | Blocked] | None = None) -> Walk:
+    """Resolve a namespace, apply the steps, and repeat until nothing changes or a resolution fails.
+
+    Args:
+        namespace: The namespace.
+        known: Results of earlier resolutions with the same catalogs, to which those of the walk are added.
+
+    Raises:
+        AmbiguousChannel: Entries of a channel have no order.
+        InvalidRequirement: A bundle has a requirement that OLM cannot parse.
+    """
+    resolutions: list[Resolution] = []
+    known = {} if known is None else known
+    states: set[State] = set()
+    while (state := _state(namespace)) not in states:
+        states.add(state)
+        if state not in known:
+            known[state] = resolve(namespace)
+        found = known[state]
+        if isinstance(found, Blocked):
+            return Walk(tuple(resolutions), found, namespace)
+        if found.steps or found.others:
+            resolutions.append(found)
+        if not found.steps:
+            return Walk(tuple(resolutions), None, namespace)
+        for step in found.steps:
+            namespace = install(namespace, step.candidate)
+    return Walk(tuple(resolutions), None, namespace, is_circular=True)
+
+
+def _state(namespace: Namespace) -> State:
+    """Return what distinguishes the states of a namespace: its Subscriptions and its installed bundles."""
+    return frozenset(namespace.subscriptions), frozenset(item.name for item in namespace.installed)
+
+
+def install(namespace: Namespace, candidate: Candidate) -> Namespace:
+    """Return a namespace after the installation of a bundle; OLM subscribes to dependencies as well."""
+    subscriptions, removed, followed = [], {candidate.name}, False
+    for subscription in namespace.subscriptions:
+        if (subscription.package, subscription.catalog) == (candidate.package, candidate.catalog):
+            removed.add(subscription.installed_csv)
+            subscription, followed = replace(subscription, installed_csv=candidate.name), True
+        subscriptions.append(subscription)
+    if not followed:
+        name = f"{candidate.package}-{candidate.channel}-{candidate.catalog.name}"
+        subscriptions.append(
+            Subscription(name, candidate.package, candidate.channel, candidate.catalog, installed_csv=candidate.name)
+        )
+    installed = [item for item in namespace.installed if item.name not in removed]
+    installed.append(candidate.installed(namespace.name, mandatory=False))
+    return replace(
+        namespace, subscriptions=tuple(subscriptions), installed=tuple(sorted(installed, key=lambda i: i.name))
+    )

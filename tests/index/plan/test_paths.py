@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from opmkit.index.plan.paths import Outcome, UpdatePath, plan_updates
+from tests.kit.plans import catalog, chain, package, requires_package
+
+OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0")})
+
+
+def paths(new: list[dict[str, object]], old: list[dict[str, object]] = OLD) -> dict[str, UpdatePath]:
+    return {path.installed: path for path in plan_updates(catalog(new), catalog(old))}
+
+
+def test_versions_reach_the_head() -> None:
+    new = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0", "acme.v1.3.0")})
+    found = paths(new)
+    assert {path.outcome for path in found.values()} == {Outcome.HEAD}
+    assert found["acme.v1.0.0"].hops == ("acme.v1.1.0", "acme.v1.2.0", "acme.v1.3.0")
+    assert found["acme.v1.0.0"].final == "acme.v1.3.0"
+
+
+def test_a_skipped_and_a_removed_version_reach_the_head() -> None:
+    entries = [{"name": "acme.v1.3.0", "replaces": "acme.v1.2.0", "skips": ["acme.v1.1.0"], "skipRange": "<1.1.0"}]
+    found = paths(package("acme", {"stable": entries}))
+    assert {path.hops for path in found.values()} == {("acme.v1.3.0",)}
+
+
+def test_a_version_that_nothing_replaces_is_stuck() -> None:
+    entries: list[dict[str, object]] = [
+        {"name": "acme.v1.1.0"},
+        {"name": "acme.v1.3.0", "replaces": "acme.v1.1.0"},
+    ]
+    found = paths(package("acme", {"stable": entries}))
+    assert found["acme.v1.1.0"].outcome is Outcome.HEAD
+    stuck = found["acme.v1.2.0"]
+    assert (stuck.outcome, stuck.hops) == (Outcome.STUCK, ())
+    assert stuck.reason == "no entry of stable replaces or skips acme.v1.2.0 (acme.v1.3.0 replaces acme.v1.1.0)"
+    assert stuck.remedy == "let acme.v1.3.0 skip acme.v1.2.0"
+    entries[1]["skips"] = ["acme.v1.2.0", "acme.v1.0.0"]
+    assert {path.outcome for path in paths(package("acme", {"stable": entries})).values()} == {Outcome.HEAD}
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        (package("other", {"stable": chain("other.v1.0.0")}), "the catalog has no package acme"),
+        (package("acme", {"fast": chain("acme.v1.2.0")}), "package acme has no channel stable, only fast"),
+    ],
+)
+def test_a_channel_that_is_gone(new: list[dict[str, object]], reason: str) -> None:
+    assert {(path.outcome, path.reason) for path in paths(new).values()} == {(Outcome.GONE, reason)}
+
+
+def test_a_requirement_that_the_catalog_does_not_meet() -> None:
+    new = package("acme", {"stable": chain("acme.v1.2.0", "acme.v1.3.0")}, {"acme.v1.3.0": [requires_package("kelp")]})
+    path = paths(new)["acme.v1.2.0"]
+    assert (path.outcome, path.hops) == (Outcome.UNRESOLVABLE, ())
+    assert path.reason == ("acme.v1.3.0 requires package kelp in the range >=0.0.0, which the catalog does not have")
+
+
+def test_circles() -> None:
+    entries = [
+        {"name": "acme.v1.1.0", "skipRange": ">=1.2.0 <1.3.0"},
+        {"name": "acme.v1.2.0", "replaces": "acme.v1.1.0"},
+    ]
+    assert paths(package("acme", {"stable": entries}))["acme.v1.1.0"].outcome is Outcome.CIRCULAR
+
+
+def test_a_channel_without_an_order() -> None:
+    (path, *_) = plan_updates(catalog(OLD), catalog(OLD), ["acme"])
+    assert path.to_dict()["outcome"] == "head"
+    assert list(plan_updates(catalog(OLD), catalog(OLD), ["other"])) == []

@@ -1,0 +1,81 @@
+"""Small catalogs for tests of plans."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.fbc.model import Catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+Entry = dict[str, Any]
+
+
+def package(
+    name: str, channels: Mapping[str, Sequence[Entry]], requires: Mapping[str, Sequence[dict[str, Any]]] | None = None
+) -> list[dict[str, Any]]:
+    """Return the documents of a package; the first channel is the default, and versions follow the ``.v`` in names.
+
+    Args:
+        name: Name of the package.
+        channels: Entries by channel.
+        requires: Further properties by bundle.
+    """
+    bundles = sorted({entry["name"] for entries in channels.values() for entry in entries})
+    return [
+        {"schema": "olm.package", "name": name, "defaultChannel": next(iter(channels))},
+        *(
+            {"schema": "olm.channel", "name": channel, "package": name, "entries": list(entries)}
+            for channel, entries in channels.items()
+        ),
+        *(
+            {
+                "schema": "olm.bundle",
+                "name": bundle,
+                "package": name,
+                "image": f"quay.io/me/{bundle}",
+                "properties": [
+                    {"type": "olm.package", "value": {"packageName": name, "version": bundle.partition(".v")[2]}},
+                    *((requires or {}).get(bundle, ())),
+                ],
+            }
+            for bundle in bundles
+        ),
+    ]
+
+
+def chain(*names: str) -> list[Entry]:
+    """Return entries that each replace the one before."""
+    before = ("", *names)
+    return [{"name": name} | ({"replaces": old} if old else {}) for name, old in zip(names, before, strict=False)]
+
+
+def requires_package(name: str, versions: str = ">=0.0.0") -> dict[str, Any]:
+    """Return the property of a bundle that requires a package."""
+    return {"type": "olm.package.required", "value": {"packageName": name, "versionRange": versions}}
+
+
+def provides(kind: str) -> dict[str, Any]:
+    """Return the property of a bundle that provides an API."""
+    return {"type": "olm.gvk", "value": {"group": "demo.com", "version": "v1", "kind": kind}}
+
+
+def encode(documents: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the documents as JSON lines."""
+    return "\n".join(map(json.dumps, documents)).encode()
+
+
+def catalog(*packages: Sequence[Mapping[str, Any]]) -> Catalog:
+    """Return a catalog of packages."""
+    return Catalog.from_blobs(parse_blobs(encode([item for each in packages for item in each]), "catalog.json"))
+
+
+def write(path: Path, *packages: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a catalog of packages to a new directory."""
+    path.mkdir()
+    (path / "catalog.json").write_bytes(encode([item for each in packages for item in each]))
+    return path

@@ -1,0 +1,242 @@
+"""Plans equal what OLM's resolver does.
+
+``OPMKIT_REFERENCE_RESOLVE`` is the path of a program that runs the resolver of operator-lifecycle-manager 0.38 on cases
+in JSON, as described in docs/development.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opmkit.core.errors import OpmkitError
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.fbc.model import Catalog
+from opmkit.index.plan.candidate import CatalogKey, list_candidates
+from opmkit.index.plan.namespace import Blocked, CatalogEntries, Namespace, Subscription, resolve
+from opmkit.index.plan.paths import Outcome, plan_updates
+from opmkit.index.plan.walk import install, walk
+from tests.kit.opm import PROGRAM
+from tests.kit.resolution_cases import random_catalog, random_namespace
+from tests.kit.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from opmkit.index.plan.namespace import ResolvedStep
+
+RESOLVE = os.environ.get("OPMKIT_REFERENCE_RESOLVE", "")
+SEED = int(os.environ.get("OPMKIT_RESOLUTIONS_SEED", "1"))
+CATALOGS = 30
+CASES = int(os.environ.get("OPMKIT_RESOLUTIONS", "300"))
+pytestmark = pytest.mark.skipif(not RESOLVE, reason="OPMKIT_REFERENCE_RESOLVE is not set")
+
+Documents = list[dict[str, Any]]
+Step = dict[str, Any]
+
+
+class Pool:
+    """Random valid catalogs by name, with their documents and the addresses at which they are served."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, Documents] = {}
+        self.catalogs: dict[str, Catalog] = {}
+        self.addresses: dict[str, str] = {}
+
+    def fill(self, rng: random.Random, directory: Path, stack: ExitStack) -> None:
+        """Generate and serve catalogs."""
+        while len(self.catalogs) < CATALOGS:
+            documents = random_catalog(rng)
+            raw = "\n".join(map(json.dumps, documents)).encode()
+            try:
+                catalog = Catalog.from_blobs(parse_blobs(raw, "catalog.json"))
+            except OpmkitError:
+                continue
+            name = f"c{len(self.catalogs)}"
+            (directory / name).mkdir()
+            (directory / name / "catalog.json").write_bytes(raw)
+            server = stack.enter_context(Server(str(directory / name), program=(str(PROGRAM), "serve")))
+            self.documents[name], self.catalogs[name] = documents, catalog
+            self.addresses[name] = server.address
+
+    def resolve(self, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the results of OLM's resolver."""
+        for case in cases:
+            for catalog in case["catalogs"]:
+                catalog["address"] = self.addresses[catalog["name"]]
+        done = subprocess.run(
+            [RESOLVE], input="\n".join(map(json.dumps, cases)), capture_output=True, text=True, check=True
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def namespace(self, case: Mapping[str, Any]) -> Namespace:
+        """Return the namespace of a case."""
+        entries = {}
+        for catalog in case["catalogs"]:
+            key = CatalogKey(catalog["name"], catalog["namespace"])
+            candidates = list_candidates(self.catalogs[key.name], key)
+            entries[key.name] = CatalogEntries(key, candidates, catalog["priority"])
+        followed = {item["installedCSV"] for item in case["subscriptions"]}
+        installed = [
+            next(entry for entry in entries[item["catalog"]].entries if entry.name == item["name"]).installed(
+                case["namespace"], mandatory=item["name"] not in followed
+            )
+            for item in sorted(case["installed"], key=lambda item: str(item["name"]))
+        ]
+        subscriptions = [
+            Subscription(
+                item["name"],
+                item["package"],
+                item["channel"],
+                entries[item["catalog"]].key,
+                item["startingCSV"],
+                item["installedCSV"],
+            )
+            for item in case["subscriptions"]
+        ]
+        return Namespace(case["namespace"], tuple(entries.values()), tuple(subscriptions), tuple(installed))
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    with ExitStack() as stack:
+        filled = Pool()
+        filled.fill(random.Random(SEED), tmp_path_factory.mktemp("catalogs"), stack)
+        yield filled
+
+
+def as_dicts(steps: Sequence[ResolvedStep]) -> list[Step]:
+    return [
+        {
+            "name": step.candidate.name,
+            "package": step.candidate.package,
+            "channel": step.candidate.channel,
+            "catalog": step.candidate.catalog.name,
+            "replaces": step.replaces,
+        }
+        for step in steps
+    ]
+
+
+def is_possible(namespace: Namespace, case: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Return whether OLM's walk consists of steps that we consider possible."""
+    unnamed = {item["package"] for item in case["subscriptions"] if not item["channel"]}
+
+    def comparable(steps: list[Step]) -> list[Step]:  # the channel of a Subscription without one depends on map order
+        free = {"channel": "", "replaces": ""}
+        return [step | free if step["package"] in unnamed else step for step in steps]
+
+    for wanted in (*result["steps"], None):
+        try:
+            found = resolve(namespace)
+        except CatalogError:
+            return wanted is None and bool(result["error"])
+        if isinstance(found, Blocked):
+            return wanted is None and bool(result["error"]) and names_a_conflict(found, result["error"])
+        options = [found.steps, *found.others]
+        if wanted is None:
+            return not case["repeat"] or any(not option for option in options)
+        taken = next((option for option in options if comparable(as_dicts(option)) == comparable(wanted)), None)
+        if taken is None:
+            return not found.is_determined
+        for step in taken:
+            namespace = install(namespace, step.candidate)
+    return False
+
+
+def names_a_conflict(blocked: Blocked, error: str) -> bool:
+    """Return whether an error of OLM, which need not be minimal, names the members of one of our conflicts."""
+    named = {*re.findall(r"subscription (\S+) (?:exists|requires)", error)}
+    named |= {*re.findall(r"clusterserviceversion (\S+) exists and", error)}
+    members = [
+        {*(each.name for each in conflict.subscriptions), *(each.name for each in conflict.installed)}
+        for conflict in blocked.conflicts
+    ]
+    return any(each <= named for each in members) or any(named <= each for each in members)
+
+
+def test_namespaces(pool: Pool) -> None:
+    rng = random.Random(SEED)
+    cases = [random_namespace(rng, pool.documents) for _ in range(CASES)]
+    namespaces = [pool.namespace(case) for case in cases]
+    for case, namespace in zip(cases, namespaces, strict=True):
+        case["repeat"] = not leads_in_circles(namespace)
+    results = pool.resolve(cases)
+    determined = 0
+    for case, namespace, result in zip(cases, namespaces, results, strict=True):
+        assert is_possible(namespace, case, result), (case, result)
+        determined += result["steps"][:1] == [as_dicts(found.steps)] if (found := resolved(namespace)) else False
+    assert determined > CASES / 4
+
+
+def leads_in_circles(namespace: Namespace) -> bool:
+    try:
+        return walk(namespace).is_circular
+    except CatalogError:
+        return False
+
+
+def resolved(namespace: Namespace) -> Any:
+    try:
+        found = resolve(namespace)
+    except CatalogError:
+        return None
+    return None if isinstance(found, Blocked) else found
+
+
+def test_update_paths(pool: Pool) -> None:
+    """Each version of each channel gets as far as with OLM."""
+    paths = [(name, path) for name, catalog in pool.catalogs.items() for path in plan_updates(catalog, catalog)]
+    paths = random.Random(SEED).sample(paths, min(len(paths), 4 * CASES))
+    cases = [
+        {
+            "namespace": "ns",
+            "catalogs": [{"name": name, "namespace": "ns", "priority": 0}],
+            "installed": [{"name": path.installed, "catalog": name}],
+            "subscriptions": [
+                {
+                    "name": "s",
+                    "package": path.package,
+                    "channel": path.channel,
+                    "catalog": name,
+                    "startingCSV": "",
+                    "installedCSV": path.installed,
+                }
+            ],
+            "repeat": path.outcome is not Outcome.CIRCULAR,
+        }
+        for name, path in paths
+        if not updates_itself(pool, name, path.package, path.channel)
+    ]
+    kept = [path for name, path in paths if not updates_itself(pool, name, path.package, path.channel)]
+    for path, result in zip(kept, pool.resolve(cases), strict=True):
+        hops = [step["name"] for steps in result["steps"] for step in steps if step["package"] == path.package]
+        if path.outcome is Outcome.CIRCULAR:
+            assert path.hops[:1] == tuple(hops[:1]), (path, result)
+        else:
+            assert path.hops == tuple(hops), (path, result)
+            assert bool(result["error"]) == (path.outcome is Outcome.UNRESOLVABLE and bool(result["error"])), (
+                path,
+                result,
+            )
+
+
+def updates_itself(pool: Pool, catalog: str, package: str, channel: str) -> bool:
+    """Return whether a skip range contains the version of its entry, which the resolver repeats without end."""
+    key = CatalogKey(catalog)
+    entries = [replace(each) for each in list_candidates(pool.catalogs[catalog], key)]
+    return any(
+        entry.updates_from(entry.name, entry.bundle.version)
+        for entry in entries
+        if (entry.package, entry.channel) == (package, channel)
+    )
