@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
+    from opmkit.index.plan.paths import Outcome, UpdatePath
+    from opmkit.index.plan.request import ChannelRequest, NamespaceRequest
+    from opmkit.index.plan.result import NamespacePlan, UpdatePlan
     from opmkit.index.render import ImageTemplate, RenderOptions
     from opmkit.index.templates.composite import CompositeOptions
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
@@ -110,6 +113,7 @@ __all__ = [
     "CatalogResult",
     "CertificateIdentity",
     "ChannelListing",
+    "ChannelRequest",
     "CleanupOptions",
     "ClusterAccess",
     "ComparisonPage",
@@ -148,6 +152,8 @@ __all__ = [
     "MigrationLevel",
     "MirrorOptions",
     "MirrorResult",
+    "NamespacePlan",
+    "NamespaceRequest",
     "OlmOptions",
     "OlmState",
     "OnConflict",
@@ -156,6 +162,7 @@ __all__ = [
     "Opm",
     "OpmkitError",
     "OrasRegistry",
+    "Outcome",
     "PackageListing",
     "PinDestination",
     "PinOptions",
@@ -196,6 +203,8 @@ __all__ = [
     "TruncateBundles",
     "UnpinnedUses",
     "UpdateMode",
+    "UpdatePath",
+    "UpdatePlan",
     "UsedImage",
     "UserInterfaceMetadata",
     "ValidationOptions",
@@ -227,8 +236,8 @@ _MODULES = {
     "opmkit.author.pin.resolve": ("PinOptions",),
     "opmkit.author.pin.targets": (
         "PinDestination",
-        "PinTargets",
         "PinnedTarget",
+        "PinTargets",
         "UnpinnedUses",
     ),
     "opmkit.author.project.base": (
@@ -317,8 +326,8 @@ _MODULES = {
     ),
     "opmkit.index.image.source": ("IndexSource",),
     "opmkit.index.migrate": (
-        "MigrateOptions",
         "MigratedCatalog",
+        "MigrateOptions",
     ),
     "opmkit.index.modes": (
         "OnConflict",
@@ -344,6 +353,18 @@ _MODULES = {
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
+    "opmkit.index.plan.paths": (
+        "Outcome",
+        "UpdatePath",
+    ),
+    "opmkit.index.plan.request": (
+        "ChannelRequest",
+        "NamespaceRequest",
+    ),
+    "opmkit.index.plan.result": (
+        "NamespacePlan",
+        "UpdatePlan",
+    ),
     "opmkit.index.render": (
         "ImageTemplate",
         "RenderOptions",

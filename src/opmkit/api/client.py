@@ -14,6 +14,7 @@ from opmkit.api.indexes import IndexOperations
 from opmkit.api.inspection import InspectionOperations
 from opmkit.api.mirroring import MirrorOperations
 from opmkit.api.pinning import PinOperations
+from opmkit.api.planning import PlanOperations
 from opmkit.api.projects import ProjectOperations
 from opmkit.api.signing import SigningOperations
 from opmkit.api.templates import TemplateOperations
@@ -27,6 +28,7 @@ class Opm(
     ContentOperations,
     InspectionOperations,
     GraphOperations,
+    PlanOperations,
     ImageOperations,
     MirrorOperations,
     SigningOperations,

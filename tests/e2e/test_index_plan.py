@@ -1,0 +1,106 @@
+"""``opm index plan``: what clusters will do with an index."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kit.plans import chain, package, requires_package, write
+
+if TYPE_CHECKING:
+    from tests.kit.opm import Opm
+
+OLD = package("acme", {"stable": chain("acme.v1.1.0", "acme.v1.2.0")})
+NEW = package("acme", {"stable": [{"name": "acme.v1.1.0"}, {"name": "acme.v1.3.0", "replaces": "acme.v1.1.0"}]})
+STUCK = (
+    "stuck: no entry of stable replaces or skips acme.v1.2.0 (acme.v1.3.0 replaces acme.v1.1.0); "
+    "let acme.v1.3.0 skip acme.v1.2.0"
+)
+
+
+@pytest.fixture
+def site(opm: Opm) -> Opm:
+    write(opm.directory / "old", OLD)
+    write(opm.directory / "new", NEW)
+    return opm
+
+
+def test_stuck_versions_are_listed_with_the_smallest_change(site: Opm) -> None:
+    done = site.attempt("index", "plan", "new", "--from", "old")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "PACKAGE  CHANNEL  INSTALLED    NEXT         HOPS  RESULT",
+        "acme     stable   acme.v1.1.0  acme.v1.3.0  1     acme.v1.3.0",
+        f"acme     stable   acme.v1.2.0  -            0     {STUCK}",
+    ]
+    assert done.stderr == "2 installed versions: 1 reach the head, 1 stuck\n"
+
+
+def test_exit_code_and_formats(site: Opm) -> None:
+    assert site.attempt("index", "plan", "new", "--from", "old", "--fail-on", "stuck,gone").returncode == 1
+    assert site.attempt("index", "plan", "new", "--from", "old", "--fail-on", "gone").returncode == 0
+    found = json.loads(site("index", "plan", "new", "--from", "old", "--output", "json"))
+    assert found["counts"] == {"head": 1, "stuck": 1}
+    assert [path["outcome"] for path in found["paths"]] == ["head", "stuck"]
+    markdown = site("index", "plan", "new", "--from", "old", "--output", "markdown")
+    assert f"| acme | stable | acme.v1.2.0 | 0 | {STUCK} |" in markdown
+
+
+def test_a_namespace(site: Opm) -> None:
+    needs = package("reef", {"stable": chain("reef.v1.0.0")}, {"reef.v1.0.0": [requires_package("acme")]})
+    write(site.directory / "reef", needs)
+    done = site("index", "plan", "reef=reef", "other=new", "--subscribe", "reef")
+    assert done.splitlines() == [
+        "STEP  INSTALLS     CHANNEL      CATALOG  REPLACES     REASON",
+        "1     acme.v1.3.0  acme/stable  other    acme.v1.1.0  required by reef.v1.0.0",
+        "1     reef.v1.0.0  reef/stable  reef     -            subscription",
+    ]
+    blocked = site.attempt("index", "plan", "reef", "--subscribe", "reef", "--fail-on", "blocked")
+    assert blocked.returncode == 1
+    assert blocked.stdout.splitlines() == [
+        "Blocked: Subscription reef cannot be satisfied; nothing in the namespace changes",
+        "  reef.v1.0.0 requires package acme in the range >=0.0.0, which neither a catalog nor the namespace has",
+        "  Subscription reef accepts only reef.v1.0.0 (stable)",
+        "  to change: add a catalog with package acme in the range >=0.0.0",
+        "  to change: delete Subscription reef, or move it to another namespace",
+    ]
+    updated = json.loads(
+        site("index", "plan", "old", "--subscribe", "acme", "--installed", "acme.v1.1.0", "--output", "json")
+    )
+    assert [[step["name"] for step in each["steps"]] for each in updated["resolutions"]] == [["acme.v1.2.0"]]
+    assert updated["installed"] == ["acme.v1.2.0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("new",), "neither --from nor --subscribe or --installed is given"),
+        (("new", "--from", "old", "--subscribe", "acme"), "--from"),
+        (("new", "old", "--from", "old"), "--from takes one index"),
+        (("new", "--from", "old", "--fail-on", "sad"), "unknown kind 'sad' of --fail-on"),
+        (("new", "old", "--subscribe", "acme"), "several catalogs are called catalog"),
+        (("new", "--subscribe", "/stable"), "invalid Subscription '/stable'"),
+        (("new", "--subscribe", "acme", "--priority", "catalog=high"), "invalid priority 'catalog=high'"),
+        (("new", "--subscribe", "acme", "--priority", "other=1"), "catalog 'other' not found"),
+        (("new", "--subscribe", "acme", "--installed", "acme.v9"), "installed bundle 'acme.v9' not found"),
+        (("new", "--from", "old", "--package", "acne"), 'package "acne" not found'),
+        (("missing", "--from", "old"), "missing"),
+    ],
+)
+def test_errors(site: Opm, arguments: tuple[str, ...], message: str) -> None:
+    done = site.attempt("index", "plan", *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_names_from_outside_are_escaped(opm: Opm) -> None:
+    write(opm.directory / "old", package("acme", {"sta\x1b[31m|ble": chain("acme.v1.0.0")}))
+    write(opm.directory / "new", package("acme", {"fa\x1bst": chain("acme.v1.0.0")}))
+    for output in ("text", "json", "markdown"):
+        done = opm.attempt("index", "plan", "new", "--from", "old", "--output", output)
+        assert done.returncode == 0, done.stderr
+        assert "has no channel" in done.stdout
+        assert "\x1b" not in done.stdout + done.stderr
