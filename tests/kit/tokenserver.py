@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.kit.certificates import certificate_authority
+from tests.kit.certificates import RSA, certificate_authority
 from tests.kit.requirements import require
 from tests.kit.webserver import QuietHandler, WebServer
 
@@ -64,7 +64,7 @@ class TokenServer:
 
     def __enter__(self) -> Self:
         self._directory = tempfile.TemporaryDirectory(prefix="opmkit-tokens-")
-        self._signer = certificate_authority(Path(self._directory.name), "Token signer")
+        self._signer = certificate_authority(Path(self._directory.name), "Token signer", RSA)
         pem = self._signer.certificate.read_text()
         self._x5c = base64.b64encode(ssl.PEM_cert_to_DER_cert(pem)).decode()
         server = self

@@ -125,7 +125,7 @@ def test_certificates_apply_to_one_registry_only(mtls_registry: Registry, tls_re
 def test_invalid_files(mtls_registry: Registry, home: Path, tmp_path: Path) -> None:
     reference = Reference(mtls_registry.host, "a")
     directory = add_certificates(certs_d(home, mtls_registry), mtls_registry)
-    encrypted = ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", str(mtls_registry.client.key)]
+    encrypted = ["openssl", "pkey", "-aes256", "-passout", "pass:x", "-in", str(mtls_registry.client.key)]
     subprocess.run([*encrypted, "-out", str(directory / "client.key")], check=True, capture_output=True)
     with pytest.raises(ImageToolsError, match=r"client\.cert: cannot be loaded with client\.key"):
         client(home).repository(reference).resolve("1")
