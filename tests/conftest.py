@@ -53,6 +53,7 @@ REAL_COMPONENTS = frozenset(
         "docker_daemon",
         "forkserver",
         "gopolicy",
+        "mtls_registry",
         "registry",
         "tls_registry",
         "token_registry",

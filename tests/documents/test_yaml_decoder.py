@@ -67,6 +67,7 @@ def manifests() -> list[bytes]:
 
 @needs_shared
 @needs_ryaml
+@pytest.mark.slow
 def test_manifests_of_real_bundles() -> None:
     contents = {path.read_bytes() for path in (SHARED / "corpus").rglob("*.yaml") if path.is_file()}
     fast = sum(assert_equal(content) for content in contents)
@@ -74,6 +75,7 @@ def test_manifests_of_real_bundles() -> None:
 
 
 @needs_ryaml
+@pytest.mark.slow
 def test_short_scalars() -> None:
     alphabet = "+-._0178aAbBeExXoOyYnNsf<~=:"
     scalars = ("".join(text) for length in (1, 2, 3) for text in itertools.product(alphabet, repeat=length))

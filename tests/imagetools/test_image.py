@@ -197,6 +197,7 @@ def test_nested_indexes(tmp_path: Path) -> None:
         load_image_or_index(repository, "2")
 
 
+@pytest.mark.slow
 def test_loading_an_index_takes_linear_time(tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"b"})
     children = [

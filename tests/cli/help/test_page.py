@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from typing import Any
 
 import pytest
@@ -33,6 +34,11 @@ def context(path: str) -> Any:
     return commands()[path].make_context(path, [], resilient_parsing=True)
 
 
+@cache
+def page_text(path: str, width: int, *, full: bool = False) -> str:
+    return format_help(context(path), width, full=full)
+
+
 def flags_in(text: str) -> set[str]:
     """Return the flags in the tables of a help page."""
     return set(re.findall(r"^ +(?:-\w, )?(--[a-zA-Z0-9-]+)", text.partition("Options:")[2], re.MULTILINE))
@@ -41,7 +47,7 @@ def flags_in(text: str) -> set[str]:
 @pytest.mark.parametrize("path", commands())
 def test_no_line_is_too_long_and_no_markup_is_left(path: str) -> None:
     for width in WIDTHS:
-        for line in format_help(context(path), width, full=True).splitlines():
+        for line in page_text(path, width, full=True).splitlines():
             assert len(line) <= min(width, 100), line
             assert not re.search(r"\[/?bold\]|\[/\]|<bool>|\{[A-Z]", line), line
 
@@ -50,7 +56,7 @@ def test_no_line_is_too_long_and_no_markup_is_left(path: str) -> None:
 def test_full_help_describes_every_flag(path: str) -> None:
     shown = [parameter for parameter in commands()[path].params if not parameter.hidden]
     expected = {name for parameter in shown if isinstance(parameter, TyperOption) for name in parameter.opts}
-    page = format_help(context(path), 100, full=True)
+    page = page_text(path, 100, full=True)
     assert {name for name in expected if name.startswith("--")} <= set(re.findall(r"--[a-zA-Z0-9-]+", page))
 
 
@@ -60,7 +66,7 @@ def long_commands() -> list[str]:
 
 @pytest.mark.parametrize("path", long_commands())
 def test_help_of_commands_with_many_flags_names_the_groups_that_it_omits(path: str) -> None:
-    short, full = (format_help(context(path), 80, full=full) for full in (False, True))
+    short, full = (page_text(path, 80, full=full) for full in (False, True))
     text, omitted = re.split(r"\nMore (?:examples and )?flags with --help-all: ", short)
     groups = " ".join(omitted.split()).split(", ")
     assert set(groups) <= SPECIAL_PANELS
@@ -80,7 +86,7 @@ def test_special_groups_exist() -> None:
 
 def test_the_flags_used_most_are_first() -> None:
     flags = re.findall(
-        r"^ +(?:-\w, )?--([a-z-]+)", format_help(context("opm index add"), 80).partition("Options:")[2], re.MULTILINE
+        r"^ +(?:-\w, )?--([a-z-]+)", page_text("opm index add", 80).partition("Options:")[2], re.MULTILINE
     )
     assert flags[:2] == ["bundles", "from-index"]
     assert {"tag", "push", "dry-run", "help-all"} < set(flags)
@@ -98,7 +104,7 @@ def test_the_flags_used_most_are_first() -> None:
     ],
 )
 def test_usage_lines(path: str, usage: str) -> None:
-    assert f"\nUsage: {usage}\n" in format_help(context(path), 80)
+    assert f"\nUsage: {usage}\n" in page_text(path, 80)
 
 
 def test_paragraphs_are_reflowed_and_examples_are_commands() -> None:
@@ -137,6 +143,7 @@ def test_paragraphs_are_reflowed_and_examples_are_commands() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_pages_fit_the_terminal_and_are_plain_in_pipes() -> None:
     narrow = run_on_terminal("index", "add", "--help", columns=70)
     assert narrow.status == 0
@@ -152,8 +159,8 @@ def test_pages_fit_the_terminal_and_are_plain_in_pipes() -> None:
 
 
 def test_help_all_is_listed_for_commands_with_many_flags_only() -> None:
-    assert "--help-all" in format_help(context("opm index add"), 80)
-    assert "--help-all" not in format_help(context("opm image ls"), 80)
+    assert "--help-all" in page_text("opm index add", 80)
+    assert "--help-all" not in page_text("opm image ls", 80)
 
 
 def test_groups_of_flags_are_contiguous_and_special_ones_are_last() -> None:
@@ -199,18 +206,18 @@ def test_content_is_what_other_formats_need() -> None:
 
 @pytest.mark.parametrize("path", commands())
 def test_help_is_not_longer_than_a_page(path: str) -> None:
-    assert len(format_help(context(path), 80).splitlines()) <= 50
+    assert len(page_text(path, 80).splitlines()) <= 50
 
 
 def test_all_examples_are_in_full_help() -> None:
-    short, full = (format_help(context("opm mirror"), 80, full=full) for full in (False, True))
+    short, full = (page_text("opm mirror", 80, full=full) for full in (False, True))
     assert "opm mirror mirror.tar" not in short
     assert "More examples and flags with --help-all:" in short
     assert "opm mirror mirror.tar" in full
 
 
 def test_help_of_opm_begins_with_what_most_users_look_for() -> None:
-    page = format_help(context("opm"), 80)
+    page = page_text("opm", 80)
     examples, commands = page.index("Examples:"), page.index("Commands:")
     assert examples < page.index("  opm index add -b") < commands
     listed = re.findall(r"^  ([a-z]+)  ", page[commands:], re.MULTILINE)
@@ -218,12 +225,13 @@ def test_help_of_opm_begins_with_what_most_users_look_for() -> None:
 
 
 def test_help_all_of_groups_lists_the_commands_in_them() -> None:
-    page = format_help(context("opm"), 80, full=True)
+    page = page_text("opm", 80, full=True)
     assert re.search(r"^  index add +Add bundles", page, re.MULTILINE)
     assert re.search(r"^  alpha bundle +Generate", page, re.MULTILINE)
     assert "  alpha bundle build" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "same"),
     [

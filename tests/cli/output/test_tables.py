@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.cli.output.tables import fit_table, shorten, shorten_digests
-from tests.kit.opm import PROGRAM, run
+from tests.kit.opm import PROGRAM, Opm, run
 from tests.kit.screen import run_on_terminal
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def write_catalog(directory: Path) -> Path:
     return catalog
 
 
+@pytest.mark.slow
 def test_lists_fit_a_terminal_and_are_complete_in_pipes(tmp_path: Path) -> None:
     command = ("alpha", "list", "bundles", str(write_catalog(tmp_path)))
     screen = run_on_terminal(*command, columns=80)
@@ -119,6 +120,7 @@ def test_lists_fit_a_terminal_and_are_complete_in_pipes(tmp_path: Path) -> None:
     assert piped.stderr == ""
 
 
+@pytest.mark.slow
 def test_images_fit_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPM_STORE", str(tmp_path / "store"))
     name = "registry.example.com/harbor-team/operators/catalog:v4.17"
@@ -132,6 +134,7 @@ def test_images_fit_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert row.split()[0].endswith("catalog:v4.17")
 
 
+@pytest.mark.slow
 def test_differences_fit_a_terminal(tmp_path: Path) -> None:
     catalog = write_catalog(tmp_path)
     changed = tmp_path / "changed"
@@ -145,9 +148,9 @@ def test_differences_fit_a_terminal(tmp_path: Path) -> None:
     assert "@sha256:f123456789ab…" in screen.output
     assert changed_digest not in screen.output
     assert max(map(len, screen.lines)) <= 80
-    piped = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True)
-    assert changed_digest in piped.stdout
-    assert len(piped.stdout.splitlines()) == 4
+    piped = Opm(tmp_path).here(*arguments)
+    assert changed_digest in piped
+    assert len(piped.splitlines()) == 4
 
 
 def write_long_names(directory: Path) -> None:
@@ -180,6 +183,7 @@ def write_long_names(directory: Path) -> None:
     (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "columns"),
     [
@@ -190,7 +194,9 @@ def write_long_names(directory: Path) -> None:
         ("bundle rules", ["RULE", "SEVERITY", "SUMMARY"]),
     ],
 )
-def test_long_names_remain_readable_at_80_columns(command: str, columns: list[str], tmp_path: Path) -> None:
+def test_long_names_remain_readable_at_80_columns(
+    command: str, columns: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_long_names(tmp_path)
     env = {"OPM_STORE": str(tmp_path / "store")}
     screen = run_on_terminal(*command.split(), "--progress", "none", columns=80, directory=tmp_path, env=env)
@@ -200,5 +206,5 @@ def test_long_names_remain_readable_at_80_columns(command: str, columns: list[st
     assert re.split(" {2,}", header.strip()) == columns
     cells = [cell for row in screen.lines[screen.lines.index(header) + 1 :] for cell in row.split("  ") if "…" in cell]
     assert min(map(len, cells), default=24) >= 24
-    piped = subprocess.run([PROGRAM, *command.split()], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert "…" not in piped.stdout
+    monkeypatch.chdir(tmp_path)
+    assert "…" not in Opm(tmp_path).here(*command.split())

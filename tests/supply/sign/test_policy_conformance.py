@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kit.content import put_image
-from tests.kit.registry import Registry
 from tests.supply.sign.conftest import Question, ask, private_key
 
 from opmkit.imagetools.errors import ImageToolsError
@@ -27,8 +26,9 @@ from opmkit.supply.sign.policy import SignaturePolicy
 from opmkit.supply.sign.sign import Signer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.kit.registry import Registry
 
 pytestmark = pytest.mark.timeout(900)  # building takes a minute, the first time
 
@@ -92,36 +92,35 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Site:
     directory = tmp_path_factory.mktemp("policies")
-    with Registry() as registry:
-        site = Site(directory, registry)
-        (directory / "key.pub").write_bytes(KEY.public_key.pem)
-        (directory / "registries.yaml").write_text("default-docker:\n  use-sigstore-attachments: true\n")
-        (directory / "registries.conf").write_text(
-            f'[aliases]\n"{ALIAS}" = "{site.prefix}/own"\n'
-            f'[[registry]]\nprefix = "mirrored.example.com"\nlocation = "{site.host}/missing"\ninsecure = true\n'
-            f'[[registry.mirror]]\nlocation = "{site.prefix}"\ninsecure = true\n'
-        )
-        identities = {
-            "own": [(KEY, f"{site.prefix}/own")],
-            "tagged": [(KEY, f"{site.prefix}/tagged:1")],
-            "remapped": [(KEY, f"{REMAPPED}/remapped:1")],
-            "stolen": [(KEY, f"{site.prefix}/own"), (KEY, "quay.example.com/me/other:1")],
-            "others": [(OTHER_KEY, f"{site.prefix}/others:1")],
-            "unsigned": [],
-            "bundle": [],
-        }
-        for name, signatures in identities.items():
-            repository = site.client.target(Reference.parse(f"{site.prefix}/{name}"))
-            image = put_image(repository, "1", name.encode()).descriptor
-            put_image(repository, "latest", name.encode())
-            for key, identity in signatures:
-                Signer(key).sign(repository, image, identity)
-            if name == "bundle":
-                Signer(KEY, SignatureFormat.BUNDLE).sign(repository, image, f"{site.prefix}/{name}")
-            put_image(LayoutRepository(directory / "layouts" / name), "1", name.encode())
-        yield site
+    site = Site(directory, registry)
+    (directory / "key.pub").write_bytes(KEY.public_key.pem)
+    (directory / "registries.yaml").write_text("default-docker:\n  use-sigstore-attachments: true\n")
+    (directory / "registries.conf").write_text(
+        f'[aliases]\n"{ALIAS}" = "{site.prefix}/own"\n'
+        f'[[registry]]\nprefix = "mirrored.example.com"\nlocation = "{site.host}/missing"\ninsecure = true\n'
+        f'[[registry.mirror]]\nlocation = "{site.prefix}"\ninsecure = true\n'
+    )
+    identities = {
+        "own": [(KEY, f"{site.prefix}/own")],
+        "tagged": [(KEY, f"{site.prefix}/tagged:1")],
+        "remapped": [(KEY, f"{REMAPPED}/remapped:1")],
+        "stolen": [(KEY, f"{site.prefix}/own"), (KEY, "quay.example.com/me/other:1")],
+        "others": [(OTHER_KEY, f"{site.prefix}/others:1")],
+        "unsigned": [],
+        "bundle": [],
+    }
+    for name, signatures in identities.items():
+        repository = site.client.target(Reference.parse(f"{site.prefix}/{name}"))
+        image = put_image(repository, "1", name.encode()).descriptor
+        put_image(repository, "latest", name.encode())
+        for key, identity in signatures:
+            Signer(key).sign(repository, image, identity)
+        if name == "bundle":
+            Signer(KEY, SignatureFormat.BUNDLE).sign(repository, image, f"{site.prefix}/{name}")
+        put_image(LayoutRepository(directory / "layouts" / name), "1", name.encode())
+    return site
 
 
 def scoped(scopes: dict[str, object], transport: str = "docker") -> dict[str, object]:

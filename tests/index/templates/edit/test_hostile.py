@@ -15,6 +15,7 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.templates.edit.template import EditableTemplate
 from opmkit.index.templates.render import TemplateType
 from tests.index.templates.samples import render
+from tests.kit.rounds import rounds
 
 from .samples import BASIC, added, deprecated, failure, parse, promoted, render_all, result
 from .test_semver import SEMVER
@@ -104,7 +105,7 @@ def test_names_from_outside_are_quoted_in_the_text() -> None:
     assert deprecated(deprecation, "olm.channel", "stable", name) == deprecation
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", rounds(150, 40))
 def test_damaged_templates_are_edited_or_rejected(seed: int) -> None:
     rng = random.Random(seed)
     text = rng.choice([BASIC, SEMVER])
@@ -131,7 +132,7 @@ def render_known(images: Sequence[str], /) -> dict[str, BundleBlob]:
     return render_all(images)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", rounds(25, 8))
 def test_random_histories_result_in_valid_templates_with_all_comments(seed: int) -> None:
     rng = random.Random(seed)
     text, versions = BASIC, ["1.0.0", "1.1.0", "1.2.0"]
