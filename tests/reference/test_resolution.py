@@ -22,7 +22,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan.candidate import CatalogKey, list_candidates
-from opmkit.index.plan.namespace import Blocked, CatalogEntries, Namespace, Subscription, resolve
+from opmkit.index.plan.namespace import Blocked, Namespace, ResolvableCatalog, Subscription, resolve
 from opmkit.index.plan.paths import Outcome, plan_updates
 from opmkit.index.plan.walk import install, walk
 from tests.kit.opm import PROGRAM
@@ -85,7 +85,7 @@ class Pool:
         for catalog in case["catalogs"]:
             key = CatalogKey(catalog["name"], catalog["namespace"])
             candidates = list_candidates(self.catalogs[key.name], key)
-            entries[key.name] = CatalogEntries(key, candidates, catalog["priority"])
+            entries[key.name] = ResolvableCatalog(key, candidates, catalog["priority"])
         followed = {item["installedCSV"] for item in case["subscriptions"]}
         installed = [
             next(entry for entry in entries[item["catalog"]].entries if entry.name == item["name"]).installed(

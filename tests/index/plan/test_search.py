@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.index.plan.search import Alternatives, AtMostOne, Contradiction, Problem, Prohibition, search
+from opmkit.index.plan.search import Alternatives, AtMostOne, ChoiceProblem, Contradiction, Prohibition, search
 
 
 def one(*names: str) -> Alternatives[str]:
@@ -14,26 +14,26 @@ def one(*names: str) -> Alternatives[str]:
 
 
 def test_the_preferred_options_are_selected() -> None:
-    found = search(Problem((one("a", "b"), one("c")), {"a": [one("x", "y")]}))
+    found = search(ChoiceProblem((one("a", "b"), one("c")), {"a": [one("x", "y")]}))
     assert not isinstance(found, Contradiction)
     assert (found.selected, found.abandoned) == (("a", "c", "x"), ())
 
 
 def test_a_requirement_that_a_selected_option_meets_adds_nothing() -> None:
-    found = search(Problem((one("a"), one("y")), {"a": [one("x", "y")]}))
+    found = search(ChoiceProblem((one("a"), one("y")), {"a": [one("x", "y")]}))
     assert not isinstance(found, Contradiction)
     assert found.selected == ("a", "y")
 
 
 def test_the_search_goes_back_to_the_choice_with_a_part_in_the_failure() -> None:
     exclusions = (AtMostOne(frozenset({"a", "x"})),)
-    found = search(Problem((one("a", "b"), one("m", "n"), one("x")), {}, exclusions))
+    found = search(ChoiceProblem((one("a", "b"), one("m", "n"), one("x")), {}, exclusions))
     assert not isinstance(found, Contradiction)
     assert (found.selected, found.abandoned) == (("b", "m", "x"), (one("m", "n"), one("x")))
 
 
 def test_a_contradiction_has_the_choices_that_cannot_all_be_made() -> None:
-    problem = Problem((one("a"), one("b"), one("c")), {}, (AtMostOne(frozenset({"a", "c"}), "pair"),))
+    problem = ChoiceProblem((one("a"), one("b"), one("c")), {}, (AtMostOne(frozenset({"a", "c"}), "pair"),))
     found = search(problem)
     assert isinstance(found, Contradiction)
     assert found.anchors == (one("a"), one("c"))
@@ -41,10 +41,10 @@ def test_a_contradiction_has_the_choices_that_cannot_all_be_made() -> None:
 
 
 def test_prohibited_and_missing_options() -> None:
-    found = search(Problem((one("a"),), {}, (), (Prohibition("a", "old"),)))
+    found = search(ChoiceProblem((one("a"),), {}, (), (Prohibition("a", "old"),)))
     assert isinstance(found, Contradiction)
     assert "old" in {constraint.reason for constraint in found.constraints}
-    assert isinstance(search(Problem((one("a"),), {"a": [one()]})), Contradiction)
+    assert isinstance(search(ChoiceProblem((one("a"),), {"a": [one()]})), Contradiction)
 
 
 def test_random_problems_have_a_selection_if_and_only_if_a_model_exists() -> None:
@@ -59,7 +59,7 @@ def test_random_problems_have_a_selection_if_and_only_if_a_model_exists() -> Non
             if rng.random() < 0.5
         }
         exclusions = tuple(AtMostOne(frozenset(rng.sample(names, 3)), number) for number in range(rng.randint(0, 3)))
-        problem = Problem(tuple(options), requirements, exclusions)
+        problem = ChoiceProblem(tuple(options), requirements, exclusions)
         found = search(problem)
         if not isinstance(found, Contradiction):
             assert is_model(problem, set(found.selected))
@@ -76,7 +76,7 @@ def models(names: str) -> list[set[str]]:
     ]
 
 
-def is_model(problem: Problem[str], selected: set[str]) -> bool:
+def is_model(problem: ChoiceProblem[str], selected: set[str]) -> bool:
     required = [*problem.anchors, *(each for name in selected for each in problem.requirements.get(name, ()))]
     return all(selected & {*each.options} for each in required) and all(
         len(selected & group.members) < 2 for group in problem.exclusions
@@ -88,4 +88,4 @@ def test_a_search_that_would_take_years_fails() -> None:
     holes = [[f"{pigeon} in {hole}" for hole in range(11)] for pigeon in range(12)]
     exclusions = tuple(AtMostOne(frozenset(column), number) for number, column in enumerate(zip(*holes, strict=True)))
     with pytest.raises(LimitExceeded):
-        search(Problem(tuple(Alternatives(tuple(row)) for row in holes), {}, exclusions))
+        search(ChoiceProblem(tuple(Alternatives(tuple(row)) for row in holes), {}, exclusions))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
     from opmkit.index.fbc.model import Catalog, Channel, Package
-    from opmkit.index.plan.requirement import Api, Requirement
+    from opmkit.index.plan.requirement import Api, BundleRequirement
 
 GVK = "olm.gvk"
 LABEL = "olm.label"
@@ -118,7 +118,7 @@ class BundleProperties:
         return any(item.type == DEPRECATED for item in self.properties)
 
     @cached_property
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self) -> tuple[BundleRequirement, ...]:
         """What other bundles must provide, in the order of the properties.
 
         Raises:
@@ -131,7 +131,7 @@ class BundleProperties:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class CatalogEntry:
     """A bundle as an entry of a channel of a catalog, or an installed one.
 
     Attributes:
@@ -175,18 +175,18 @@ class Candidate:
             return True
         return self.skip_range is not None and version is not None and self.skip_range.contains_key(version)
 
-    def installed(self, namespace: str, *, mandatory: bool) -> Candidate:
+    def installed(self, namespace: str, *, mandatory: bool) -> CatalogEntry:
         """Return the bundle as an installed one, without update edges."""
-        return Candidate(self.bundle, CatalogKey("", namespace), is_mandatory=mandatory)
+        return CatalogEntry(self.bundle, CatalogKey("", namespace), is_mandatory=mandatory)
 
     def __str__(self) -> str:
         """Return the name with the channel, if any."""
         return f"{self.name} ({self.channel})" if self.channel else self.name
 
 
-def list_candidates(catalog: Catalog, key: CatalogKey) -> tuple[Candidate, ...]:
+def list_candidates(catalog: Catalog, key: CatalogKey) -> tuple[CatalogEntry, ...]:
     """Return the entries of all channels of a catalog whose bundles exist, by package and channel."""
-    found: list[Candidate] = []
+    found: list[CatalogEntry] = []
     for package in catalog.packages.values():
         bundles = {name: BundleProperties.of_blob(bundle) for name, bundle in package.bundles.items()}
         for channel in package.channels.values():
@@ -196,11 +196,11 @@ def list_candidates(catalog: Catalog, key: CatalogKey) -> tuple[Candidate, ...]:
 
 def _channel_candidates(
     package: Package, channel: Channel, bundles: dict[str, BundleProperties], key: CatalogKey
-) -> Iterator[Candidate]:
+) -> Iterator[CatalogEntry]:
     is_default = channel.name == package.default_channel
     for entry in channel.entries.values():
         if entry.name in bundles:
-            yield Candidate(
+            yield CatalogEntry(
                 bundles[entry.name],
                 key,
                 channel.name,

@@ -15,14 +15,22 @@ from itertools import groupby, islice, permutations
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.plan.requirement import RequiredPackage
-from opmkit.index.plan.search import Alternatives, AtMostOne, Contradiction, Problem, Prohibition, Selection, search
+from opmkit.index.plan.requirement import PackageRequirement
+from opmkit.index.plan.search import (
+    Alternatives,
+    AtMostOne,
+    ChoiceProblem,
+    Contradiction,
+    Prohibition,
+    Solution,
+    search,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit.index.plan.candidate import Candidate, CatalogKey
-    from opmkit.index.plan.requirement import Api, Requirement
+    from opmkit.index.plan.candidate import CatalogEntry, CatalogKey
+    from opmkit.index.plan.requirement import Api, BundleRequirement
 
 
 MAX_VARIANTS = 100
@@ -34,7 +42,7 @@ class AmbiguousChannel(CatalogError):
 
 
 @dataclass(frozen=True)
-class CatalogEntries:
+class ResolvableCatalog:
     """A catalog in a cluster.
 
     Attributes:
@@ -44,14 +52,14 @@ class CatalogEntries:
     """
 
     key: CatalogKey
-    entries: tuple[Candidate, ...]
+    entries: tuple[CatalogEntry, ...]
     priority: int = 0
 
-    def of_package(self, package: str) -> Sequence[Candidate]:
+    def of_package(self, package: str) -> Sequence[CatalogEntry]:
         """Return the entries of a package, and of others whose properties name it."""
         return self._by_package.get(package, ())
 
-    def providers(self, requirement: Requirement) -> Sequence[Candidate]:
+    def providers(self, requirement: BundleRequirement) -> Sequence[CatalogEntry]:
         """Return the entries that meet a requirement, the preferred one first: by channel, and from its head down.
 
         Raises:
@@ -61,8 +69,8 @@ class CatalogEntries:
             self._providers[requirement] = tuple(self._find_providers(requirement))
         return self._providers[requirement]
 
-    def _find_providers(self, requirement: Requirement) -> Iterator[Candidate]:
-        entries = self.of_package(requirement.package) if isinstance(requirement, RequiredPackage) else self.entries
+    def _find_providers(self, requirement: BundleRequirement) -> Iterator[CatalogEntry]:
+        entries = self.of_package(requirement.package) if isinstance(requirement, PackageRequirement) else self.entries
         met = {entry for entry in entries if requirement.matches(entry.bundle)}
         channels = {
             (not other.in_default_channel, other.package, other.channel)
@@ -73,14 +81,14 @@ class CatalogEntries:
         for _, package, channel in sorted(channels):
             yield from (entry for entry in self._ordered(package, channel) if entry in met)
 
-    def _ordered(self, package: str, channel: str) -> Sequence[Candidate]:
+    def _ordered(self, package: str, channel: str) -> Sequence[CatalogEntry]:
         if (package, channel) not in self._channels:
             entries = [each for each in self.of_package(package) if (each.package, each.channel) == (package, channel)]
             self._channels[package, channel] = order_channel(entries)
         return self._channels[package, channel]
 
     @cached_property
-    def _by_package(self) -> dict[str, list[Candidate]]:
+    def _by_package(self) -> dict[str, list[CatalogEntry]]:
         found = defaultdict(list)
         for entry in self.entries:
             for package in {entry.package, *entry.bundle.declared_packages}:
@@ -88,11 +96,11 @@ class CatalogEntries:
         return found
 
     @cached_property
-    def _providers(self) -> dict[Requirement, tuple[Candidate, ...]]:
+    def _providers(self) -> dict[BundleRequirement, tuple[CatalogEntry, ...]]:
         return {}
 
     @cached_property
-    def _channels(self) -> dict[tuple[str, str], Sequence[Candidate]]:
+    def _channels(self) -> dict[tuple[str, str], Sequence[CatalogEntry]]:
         return {}
 
 
@@ -125,16 +133,16 @@ class Namespace:
         name: Name of the namespace.
         catalogs: The catalogs of the namespace and the global ones.
         subscriptions: The Subscriptions.
-        installed: The installed operators, as `Candidate.installed` returns them.
+        installed: The installed operators, as `CatalogEntry.installed` returns them.
     """
 
     name: str
-    catalogs: tuple[CatalogEntries, ...]
+    catalogs: tuple[ResolvableCatalog, ...]
     subscriptions: tuple[Subscription, ...] = ()
-    installed: tuple[Candidate, ...] = ()
+    installed: tuple[CatalogEntry, ...] = ()
 
 
-Variable: TypeAlias = "Candidate | Subscription"
+Variable: TypeAlias = "CatalogEntry | Subscription"
 """What a resolution selects."""
 
 
@@ -148,7 +156,7 @@ class ResolvedStep:
         required_by: Names of the bundles that require it, empty if a Subscription does.
     """
 
-    candidate: Candidate
+    candidate: CatalogEntry
     replaces: str
     required_by: tuple[str, ...] = ()
 
@@ -165,23 +173,23 @@ class SubscriptionReason:
 
     subscription: Subscription
     problem: str = ""
-    accepted: tuple[Candidate, ...] = ()
+    accepted: tuple[CatalogEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RequirementReason:
     """A requirement of a bundle, with the bundles that meet it."""
 
-    bundle: Candidate
-    requirement: Requirement
-    providers: tuple[Candidate, ...]
+    bundle: CatalogEntry
+    requirement: BundleRequirement
+    providers: tuple[CatalogEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledReason:
     """An installed operator without a Subscription, which every solution contains."""
 
-    bundle: Candidate
+    bundle: CatalogEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +210,15 @@ class PackageReason:
 class ReplacementReason:
     """A bundle that replaces an installed one, so that a namespace cannot have both."""
 
-    bundle: Candidate
-    installed: Candidate
+    bundle: CatalogEntry
+    installed: CatalogEntry
 
 
 @dataclass(frozen=True, slots=True)
 class DeprecationReason:
     """A deprecated bundle, which OLM never installs."""
 
-    bundle: Candidate
+    bundle: CatalogEntry
 
 
 Reason: TypeAlias = (
@@ -250,7 +258,7 @@ class Conflict:
     """
 
     subscriptions: tuple[Subscription, ...]
-    installed: tuple[Candidate, ...]
+    installed: tuple[CatalogEntry, ...]
     reasons: tuple[Reason, ...]
 
 
@@ -277,8 +285,8 @@ class _Resolver:
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
         self._catalogs = {catalog.key: catalog for catalog in namespace.catalogs}
-        self._requirements: dict[Candidate, list[Alternatives[Variable]]] = {}
-        self._replaced: dict[Candidate, Candidate] = {}
+        self._requirements: dict[CatalogEntry, list[Alternatives[Variable]]] = {}
+        self._replaced: dict[CatalogEntry, CatalogEntry] = {}
 
     def run(self) -> Resolution | Blocked:
         """Build the problem, and search its solution."""
@@ -291,7 +299,7 @@ class _Resolver:
         anchors = [_anchor(bundle, InstalledReason(bundle)) for bundle in installed if bundle.is_mandatory]
         anchors += [_anchor(subscription, SubscriptionReason(subscription)) for subscription in subscriptions]
         requirements = accepted | dict(self._requirements.items())
-        problem = Problem(tuple(anchors), requirements, tuple(self._exclusions()), self._prohibitions())
+        problem = ChoiceProblem(tuple(anchors), requirements, tuple(self._exclusions()), self._prohibitions())
         found = search(problem)
         if isinstance(found, Contradiction):
             return Blocked(tuple(_conflicts(problem, found)))
@@ -302,14 +310,14 @@ class _Resolver:
         abandoned = any(variant.abandoned for variant in (found, *variants))
         return Resolution(steps, tuple(others), is_determined=not (others or abandoned))
 
-    def _variants(self, problem: Problem[Variable], found: Selection[Variable]) -> Iterator[Selection[Variable]]:
+    def _variants(self, problem: ChoiceProblem[Variable], found: Solution[Variable]) -> Iterator[Solution[Variable]]:
         """Yield what is selected with other orders of the Subscriptions, and of the options of abandoned choices."""
         has_choices = found.was_obstructed or any(self._requirements[item] for item in _bundles(found.selected))
         if not found.abandoned and (len(problem.anchors) < 2 or not has_choices):
             return
         for ordered in permutations(problem.anchors):
             variant = search(replace(problem, anchors=ordered))
-            if isinstance(variant, Selection):
+            if isinstance(variant, Solution):
                 yield variant
                 for abandoned in variant.abandoned:
                     yield from _with_each_option_first(problem, ordered, abandoned)
@@ -343,7 +351,7 @@ class _Resolver:
             options.append(current)
         return Alternatives(tuple(options), SubscriptionReason(subscription, accepted=tuple(options)))
 
-    def _visit(self, bundles: Iterable[Candidate]) -> None:
+    def _visit(self, bundles: Iterable[CatalogEntry]) -> None:
         """Add bundles with their requirements, and all bundles that can meet these."""
         stack = list(bundles)
         while stack:
@@ -357,7 +365,7 @@ class _Resolver:
                     )
                     stack += options
 
-    def _providers(self, bundle: Candidate, requirement: Requirement) -> tuple[Candidate, ...]:
+    def _providers(self, bundle: CatalogEntry, requirement: BundleRequirement) -> tuple[CatalogEntry, ...]:
         """Return the bundles that meet a requirement: installed ones, those of the same catalog, then by priority."""
         installed = [item for item in self._namespace.installed if requirement.matches(item.bundle)]
         catalogs = sorted(
@@ -373,7 +381,7 @@ class _Resolver:
 
     def _exclusions(self) -> Iterator[AtMostOne[Variable]]:
         """Yield the groups of bundles of which a namespace can have one."""
-        groups: defaultdict[Reason, list[Candidate]] = defaultdict(list)
+        groups: defaultdict[Reason, list[CatalogEntry]] = defaultdict(list)
         for bundle in self._requirements:
             for api in bundle.bundle.apis:
                 groups[ApiReason(api)].append(bundle)
@@ -407,11 +415,11 @@ def _anchor(variable: Variable, reason: Reason) -> Alternatives[Variable]:
     return Alternatives((variable,), reason)
 
 
-def _bundles(selected: Sequence[Variable]) -> list[Candidate]:
+def _bundles(selected: Sequence[Variable]) -> list[CatalogEntry]:
     return [item for item in selected if not isinstance(item, Subscription)]
 
 
-def order_channel(entries: Sequence[Candidate]) -> list[Candidate]:
+def order_channel(entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
     """Return the entries of a channel from its head down, along what they replace, without those that are skipped.
 
     Raises:
@@ -433,7 +441,7 @@ def order_channel(entries: Sequence[Candidate]) -> list[Candidate]:
     return [entry for entry in chains[0] if entry.name not in skipped]
 
 
-def _chain(head: Candidate, by_name: dict[str, Candidate]) -> list[Candidate]:
+def _chain(head: CatalogEntry, by_name: dict[str, CatalogEntry]) -> list[CatalogEntry]:
     chain, names, current = [head], {head.name}, head
     while current.replaces in by_name:
         current = by_name[current.replaces]
@@ -448,7 +456,7 @@ def _chain(head: Candidate, by_name: dict[str, Candidate]) -> list[Candidate]:
     return chain
 
 
-def _missing(subscription: Subscription, catalog: CatalogEntries | None) -> str:
+def _missing(subscription: Subscription, catalog: ResolvableCatalog | None) -> str:
     """Return why no entry of a catalog matches a Subscription."""
     if catalog is None or not catalog.entries:
         return f"catalog {subscription.catalog} has no bundles"
@@ -460,10 +468,10 @@ def _missing(subscription: Subscription, catalog: CatalogEntries | None) -> str:
     return f"channel {subscription.channel} of package {subscription.package} has no entry {subscription.starting_csv}"
 
 
-def _conflicts(problem: Problem[Variable], found: Contradiction[Variable]) -> Iterator[Conflict]:
+def _conflicts(problem: ChoiceProblem[Variable], found: Contradiction[Variable]) -> Iterator[Conflict]:
     """Yield the conflict, and those of the Subscriptions that have no part in it."""
     remaining = problem.anchors
-    contradiction: Selection[Variable] | Contradiction[Variable] = found
+    contradiction: Solution[Variable] | Contradiction[Variable] = found
     while isinstance(contradiction, Contradiction):
         anchors = contradiction.anchors
         reasons = [constraint.reason for constraint in (*anchors, *contradiction.constraints)]
@@ -477,8 +485,8 @@ def _conflicts(problem: Problem[Variable], found: Contradiction[Variable]) -> It
 
 
 def _with_each_option_first(
-    problem: Problem[Variable], anchors: tuple[Alternatives[Variable], ...], choice: Alternatives[Variable]
-) -> Iterator[Selection[Variable]]:
+    problem: ChoiceProblem[Variable], anchors: tuple[Alternatives[Variable], ...], choice: Alternatives[Variable]
+) -> Iterator[Solution[Variable]]:
     """Yield what is selected if a choice prefers each of its options."""
     for option in choice.options:
         preferred = replace(choice, options=(option, *(other for other in choice.options if other is not option)))
@@ -488,5 +496,5 @@ def _with_each_option_first(
         }
         ordered = tuple(preferred if anchor is choice else anchor for anchor in anchors)
         found = search(replace(problem, anchors=ordered, requirements=requirements))
-        if isinstance(found, Selection):
+        if isinstance(found, Solution):
             yield found

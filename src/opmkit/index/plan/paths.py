@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.plan.candidate import Candidate, CatalogKey, list_candidates
+from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
 from opmkit.index.plan.namespace import (
     AmbiguousChannel,
     Blocked,
-    CatalogEntries,
     Namespace,
     RequirementReason,
+    ResolvableCatalog,
     Subscription,
     order_channel,
 )
@@ -102,15 +102,15 @@ def plan_updates(catalog: Catalog, published: Catalog, packages: Iterable[str] =
         packages: Names of packages, by default all of the published catalog.
     """
     names = set(packages)
-    planner = _Planner(CatalogEntries(_KEY, list_candidates(catalog, _KEY)))
-    before = CatalogEntries(_KEY, list_candidates(published, _KEY))
+    planner = _Planner(ResolvableCatalog(_KEY, list_candidates(catalog, _KEY)))
+    before = ResolvableCatalog(_KEY, list_candidates(published, _KEY))
     for package, channel, entries in _channels(before.entries):
         if not names or package in names:
             yield from planner.paths(package, channel, entries)
 
 
-def _channels(entries: Iterable[Candidate]) -> Iterator[tuple[str, str, Sequence[Candidate]]]:
-    channels: defaultdict[tuple[str, str], list[Candidate]] = defaultdict(list)
+def _channels(entries: Iterable[CatalogEntry]) -> Iterator[tuple[str, str, Sequence[CatalogEntry]]]:
+    channels: defaultdict[tuple[str, str], list[CatalogEntry]] = defaultdict(list)
     for entry in entries:
         channels[entry.package, entry.channel].append(entry)
     for (package, channel), members in channels.items():
@@ -120,15 +120,15 @@ def _channels(entries: Iterable[Candidate]) -> Iterator[tuple[str, str, Sequence
 class _Planner:
     """Plans the updates to one catalog."""
 
-    def __init__(self, catalog: CatalogEntries) -> None:
+    def __init__(self, catalog: ResolvableCatalog) -> None:
         self._catalog = catalog
         self._known: dict[State, Resolution | Blocked] = {}
 
     @cached_property
-    def _channels(self) -> Mapping[tuple[str, str], Sequence[Candidate]]:
+    def _channels(self) -> Mapping[tuple[str, str], Sequence[CatalogEntry]]:
         return {(package, channel): entries for package, channel, entries in _channels(self._catalog.entries)}
 
-    def paths(self, package: str, channel: str, installed: Sequence[Candidate]) -> Iterator[UpdatePath]:
+    def paths(self, package: str, channel: str, installed: Sequence[CatalogEntry]) -> Iterator[UpdatePath]:
         """Yield the paths of bundles that follow a channel."""
         entries = self._channels.get((package, channel), ())
         if not entries:
@@ -147,7 +147,7 @@ class _Planner:
         following = _next_entries(chain, [*installed, *entries])
         yield from (_follow(each, channel, chain, following) for each in installed)
 
-    def _resolve(self, installed: Candidate, channel: str, chain: Sequence[Candidate]) -> UpdatePath:
+    def _resolve(self, installed: CatalogEntry, channel: str, chain: Sequence[CatalogEntry]) -> UpdatePath:
         subscription = Subscription("subscription", installed.package, channel, _KEY, installed_csv=installed.name)
         present = installed.installed(_NAMESPACE, mandatory=False)
         namespace = Namespace(_NAMESPACE, (self._catalog,), (subscription,), (present,))
@@ -175,7 +175,7 @@ class _Planner:
         return _stuck(installed, channel, hops, current, chain)
 
 
-def _needs_resolution(entry: Candidate) -> bool:
+def _needs_resolution(entry: CatalogEntry) -> bool:
     """Return whether more than the channel decides about updates to a bundle."""
     try:
         return bool(entry.bundle.requirements) or entry.bundle.is_deprecated
@@ -183,9 +183,9 @@ def _needs_resolution(entry: Candidate) -> bool:
         return True
 
 
-def _next_entries(chain: Sequence[Candidate], bundles: Iterable[Candidate]) -> dict[str, Candidate]:
+def _next_entries(chain: Sequence[CatalogEntry], bundles: Iterable[CatalogEntry]) -> dict[str, CatalogEntry]:
     """Return the entry of a channel that each bundle is updated to, by name: the one nearest to the head."""
-    following: dict[str, Candidate] = {}
+    following: dict[str, CatalogEntry] = {}
     versions: dict[str, VersionKey | None] = {bundle.name: bundle.bundle.version for bundle in bundles}
     ordered = sorted((version, name) for name, version in versions.items() if version is not None)
     keys = [version for version, _ in ordered]
@@ -199,7 +199,7 @@ def _next_entries(chain: Sequence[Candidate], bundles: Iterable[Candidate]) -> d
 
 
 def _follow(
-    installed: Candidate, channel: str, chain: Sequence[Candidate], following: Mapping[str, Candidate]
+    installed: CatalogEntry, channel: str, chain: Sequence[CatalogEntry], following: Mapping[str, CatalogEntry]
 ) -> UpdatePath:
     hops: list[str] = []
     current, seen = installed, {installed.name}
@@ -220,7 +220,7 @@ def _follow(
 
 
 def _stuck(
-    installed: Candidate, channel: str, hops: tuple[str, ...], current: Candidate, chain: Sequence[Candidate]
+    installed: CatalogEntry, channel: str, hops: tuple[str, ...], current: CatalogEntry, chain: Sequence[CatalogEntry]
 ) -> UpdatePath:
     """Return the path of a version that no entry of a channel replaces or skips."""
     newer = [entry for entry in chain if _is_newer(entry, current)]
@@ -231,12 +231,12 @@ def _stuck(
     return UpdatePath(installed.package, channel, installed.name, hops, Outcome.STUCK, reason, remedy)
 
 
-def _is_newer(entry: Candidate, current: Candidate) -> bool:
+def _is_newer(entry: CatalogEntry, current: CatalogEntry) -> bool:
     one, other = entry.bundle.version, current.bundle.version
     return one is not None and other is not None and one > other
 
 
-def _missing(package: str, channel: str, catalog: CatalogEntries) -> tuple[Outcome, str, str]:
+def _missing(package: str, channel: str, catalog: ResolvableCatalog) -> tuple[Outcome, str, str]:
     """Return the outcome, the reason and the remedy for a channel without entries."""
     if not catalog.of_package(package):
         return Outcome.GONE, f"the catalog has no package {package}", "keep the package"
@@ -254,7 +254,7 @@ def _explain(blocked: Blocked) -> str:
     return "its requirements exclude each other"
 
 
-def _unmet(entry: Candidate, catalog: CatalogEntries) -> str:
+def _unmet(entry: CatalogEntry, catalog: ResolvableCatalog) -> str:
     """Return the first requirement of a bundle that no bundle of the catalog meets, or that another one excludes."""
     if entry.bundle.is_deprecated:
         return "nothing, but is deprecated"

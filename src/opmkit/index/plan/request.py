@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import CatalogKey, list_candidates
-from opmkit.index.plan.namespace import CatalogEntries, Namespace, Subscription
+from opmkit.index.plan.namespace import Namespace, ResolvableCatalog, Subscription
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.plan.candidate import Candidate
+    from opmkit.index.plan.candidate import CatalogEntry
 
 NAMESPACE = "operators"
 """Name of a namespace that the user does not name."""
@@ -77,7 +77,7 @@ class NamespaceRequest:
                 f"catalog {unknown!r} not found", hint=suggest_names("catalogs", unknown, list(catalogs))
             )
         entries = [
-            CatalogEntries(
+            ResolvableCatalog(
                 CatalogKey(name, self.namespace),
                 list_candidates(catalog, CatalogKey(name, self.namespace)),
                 self.priorities.get(name, 0),
@@ -104,7 +104,7 @@ class NamespaceRequest:
         return Namespace(self.namespace, tuple(entries), tuple(subscriptions), tuple(installed))
 
 
-def _catalog_of(request: ChannelRequest, catalogs: Sequence[CatalogEntries]) -> CatalogEntries:
+def _catalog_of(request: ChannelRequest, catalogs: Sequence[ResolvableCatalog]) -> ResolvableCatalog:
     """Return the catalog of a Subscription: the named one, or the only one that has the package."""
     names = [catalog.key.name for catalog in catalogs]
     if request.catalog:
@@ -123,7 +123,7 @@ def _catalog_of(request: ChannelRequest, catalogs: Sequence[CatalogEntries]) -> 
     return having[0] if having else catalogs[0]
 
 
-def _find_bundle(name: str, catalogs: Sequence[CatalogEntries]) -> Candidate:
+def _find_bundle(name: str, catalogs: Sequence[ResolvableCatalog]) -> CatalogEntry:
     for catalog in catalogs:
         for entry in catalog.entries:
             if entry.name == name:

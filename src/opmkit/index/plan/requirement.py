@@ -57,7 +57,7 @@ class Provider(Protocol):
         """All properties."""
 
 
-class Requirement(Protocol):
+class BundleRequirement(Protocol):
     """A condition on a bundle."""
 
     def matches(self, bundle: Provider) -> bool:
@@ -68,7 +68,7 @@ class Requirement(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredPackage:
+class PackageRequirement:
     """A package in a version range."""
 
     package: str
@@ -88,7 +88,7 @@ class RequiredPackage:
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredApi:
+class ApiRequirement:
     """A provider of an API."""
 
     api: Api
@@ -104,7 +104,7 @@ class RequiredApi:
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredLabel:
+class LabelRequirement:
     """A bundle with a label."""
 
     label: str
@@ -119,7 +119,7 @@ class RequiredLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredRule:
+class RuleRequirement:
     """A bundle whose properties satisfy a rule in the Common Expression Language."""
 
     rule: str
@@ -139,7 +139,7 @@ class RequiredRule:
 class AllOf:
     """A bundle that meets all of several conditions."""
 
-    parts: tuple[Requirement, ...]
+    parts: tuple[BundleRequirement, ...]
 
     def matches(self, bundle: Provider) -> bool:
         """Return whether all conditions are met."""
@@ -154,7 +154,7 @@ class AllOf:
 class AnyOf:
     """A bundle that meets one of several conditions."""
 
-    parts: tuple[Requirement, ...]
+    parts: tuple[BundleRequirement, ...]
 
     def matches(self, bundle: Provider) -> bool:
         """Return whether one of the conditions is met."""
@@ -169,7 +169,7 @@ class AnyOf:
 class NoneOf:
     """A bundle that meets none of several conditions."""
 
-    parts: tuple[Requirement, ...]
+    parts: tuple[BundleRequirement, ...]
 
     def matches(self, bundle: Provider) -> bool:
         """Return whether no condition is met."""
@@ -180,7 +180,7 @@ class NoneOf:
         return f"not ({' or '.join(map(str, self.parts))})"
 
 
-def parse_requirement(item: BlobProperty) -> Requirement | None:
+def parse_requirement(item: BlobProperty) -> BundleRequirement | None:
     """Return the requirement of a property, or None if it is none.
 
     Raises:
@@ -204,24 +204,28 @@ def api_of(value: JsonValue) -> Api:
     return group, version, kind
 
 
-def _api(value: JsonValue) -> Requirement:
-    return RequiredApi(api_of(value))
+def _api(value: JsonValue) -> BundleRequirement:
+    return ApiRequirement(api_of(value))
 
 
-def _package(value: JsonValue) -> Requirement:
+def _package(value: JsonValue) -> BundleRequirement:
     members = fields.mapping(value, "the package")
     name, text = (fields.text(fields.member(members, key), key) for key in ("packageName", "versionRange"))
-    return RequiredPackage(name, VersionRange.parse(text), text)
+    return PackageRequirement(name, VersionRange.parse(text), text)
 
 
-def _label(value: JsonValue) -> Requirement:
-    return RequiredLabel(fields.text(fields.member(fields.mapping(value, "the label"), "label"), "label"))
+def _label(value: JsonValue) -> BundleRequirement:
+    return LabelRequirement(fields.text(fields.member(fields.mapping(value, "the label"), "label"), "label"))
 
 
-_COMPOUNDS: Mapping[str, Callable[[tuple[Requirement, ...]], Requirement]] = {"all": AllOf, "any": AnyOf, "not": NoneOf}
+_COMPOUNDS: Mapping[str, Callable[[tuple[BundleRequirement, ...]], BundleRequirement]] = {
+    "all": AllOf,
+    "any": AnyOf,
+    "not": NoneOf,
+}
 
 
-def _constraint(value: JsonValue, depth: int = 0) -> Requirement:
+def _constraint(value: JsonValue, depth: int = 0) -> BundleRequirement:
     if depth > MAX_DEPTH:
         raise ValueError(f"constraints are nested deeper than {MAX_DEPTH} levels")
     members = fields.mapping(value, "the constraint")
@@ -239,7 +243,7 @@ def _constraint(value: JsonValue, depth: int = 0) -> Requirement:
     if (rule := fields.member(members, "cel")) is not None:
         _check_names(fields.mapping(rule, "cel"), ("rule",))
         text = fields.text(fields.member(fields.mapping(rule, "cel"), "rule"), "rule")
-        return RequiredRule(text, message, _rule_evaluator(text))
+        return RuleRequirement(text, message, _rule_evaluator(text))
     raise ValueError("the constraint is empty")
 
 
@@ -250,7 +254,7 @@ def _rule_evaluator(rule: str) -> Callable[[Sequence[tuple[str, JsonValue]]], bo
         raise CatalogError(f"cannot evaluate a CEL rule: {error}", hint="install the extra opmkit[cel]") from error
 
 
-def _parts(value: JsonValue, name: str, depth: int) -> Iterator[Requirement]:
+def _parts(value: JsonValue, name: str, depth: int) -> Iterator[BundleRequirement]:
     members = fields.mapping(value, name)
     _check_names(members, ("constraints",))
     for part in fields.items(fields.member(members, "constraints"), "constraints"):

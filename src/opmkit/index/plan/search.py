@@ -55,7 +55,7 @@ class Prohibition(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem(Generic[V]):
+class ChoiceProblem(Generic[V]):
     """Variables and their constraints.
 
     Attributes:
@@ -72,7 +72,7 @@ class Problem(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection(Generic[V]):
+class Solution(Generic[V]):
     """The preferred selection.
 
     Attributes:
@@ -100,7 +100,7 @@ class Contradiction(Generic[V]):
     constraints: tuple[Alternatives[V] | AtMostOne[V] | Prohibition[V], ...]
 
 
-def search(problem: Problem[V]) -> Selection[V] | Contradiction[V]:
+def search(problem: ChoiceProblem[V]) -> Solution[V] | Contradiction[V]:
     """Return the preferred selection, or why there is none.
 
     The choices of a contradiction are minimal: without any one of them there is a selection.
@@ -142,7 +142,7 @@ class _Choice(Generic[V]):
 
 
 class _Search(Generic[V]):
-    def __init__(self, problem: Problem[V]) -> None:
+    def __init__(self, problem: ChoiceProblem[V]) -> None:
         self._problem = problem
         self._choices = [_Choice(anchor) for anchor in problem.anchors]
         self._position_of: dict[V, int] = {}
@@ -155,7 +155,7 @@ class _Search(Generic[V]):
         self._core: dict[Alternatives[V] | AtMostOne[V] | Prohibition[V], None] = {}
         self._abandoned: dict[Alternatives[V], None] = {}
 
-    def run(self) -> Selection[V] | Contradiction[V]:
+    def run(self) -> Solution[V] | Contradiction[V]:
         """Make the choices in turn, and go back to the latest one that has a part in a failure."""
         position = decisions = 0
         while position < len(self._choices):
@@ -180,7 +180,7 @@ class _Search(Generic[V]):
             self._abandoned |= dict.fromkeys(choice.alternatives for choice in self._choices[target + 1 : position + 1])
             position = target
         selected = tuple(choice.selected for choice in self._choices if choice.selected is not None)
-        return Selection(selected, tuple(self._abandoned), was_obstructed=bool(self._core))
+        return Solution(selected, tuple(self._abandoned), was_obstructed=bool(self._core))
 
     def _decide(self, position: int) -> bool:
         """Select the next possible option, unless one is selected already; return false if there is none."""

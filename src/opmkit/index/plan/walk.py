@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.index.plan.namespace import Blocked, Subscription, resolve
 
 if TYPE_CHECKING:
-    from opmkit.index.plan.candidate import Candidate
+    from opmkit.index.plan.candidate import CatalogEntry
     from opmkit.index.plan.namespace import Namespace, Resolution
 
 
@@ -68,7 +68,7 @@ def _state(namespace: Namespace) -> State:
     return frozenset(namespace.subscriptions), frozenset(item.name for item in namespace.installed)
 
 
-def install(namespace: Namespace, candidate: Candidate) -> Namespace:
+def install(namespace: Namespace, candidate: CatalogEntry) -> Namespace:
     """Return a namespace after the installation of a bundle; OLM subscribes to dependencies as well."""
     subscriptions, removed, followed = [], {candidate.name}, False
     for subscription in namespace.subscriptions:
