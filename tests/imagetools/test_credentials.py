@@ -9,7 +9,7 @@ import pytest
 
 from opmkit.imagetools.credentials import Credentials, Keychain
 from opmkit.imagetools.errors import ImageToolsError
-from tests.imagetools.auth.files import auth, write_json
+from tests.imagetools.auth_files import auth, write_json
 
 
 def test_order_of_files(tmp_path: Path) -> None:

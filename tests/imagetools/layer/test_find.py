@@ -10,7 +10,7 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage
 from opmkit.imagetools.layer import FoundFile, find_file, read_tree
 from opmkit.imagetools.repository import verify_stream
 from tests.imagetools.layer.helpers import find_content
-from tests.imagetools.layer.test_reading import LAYERS
+from tests.imagetools.layer.test_layer_reading import LAYERS
 from tests.kit.images import directory, hardlink, layer, member, symlink
 
 if TYPE_CHECKING:

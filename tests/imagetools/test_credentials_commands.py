@@ -14,7 +14,7 @@ from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from tests.imagetools.auth.files import auth, write_json
+from tests.imagetools.auth_files import auth, write_json
 from tests.kit.content import put_image
 from tests.kit.images import small_image
 from tests.kit.registry import Registry
