@@ -202,6 +202,13 @@ def test_identifier_and_modified_copies() -> None:
         reference.with_tag("no tag")
 
 
+def test_identifier_of_an_image_in_a_layout() -> None:
+    for reference, identifier in [("oci:dir", ""), ("oci:dir:1", "1"), (f"oci:dir@{SHA256}", SHA256)]:
+        layout = parse_image_reference(reference)
+        assert isinstance(layout, LayoutReference)
+        assert layout.identifier == identifier
+
+
 HOSTS = st.sampled_from(["docker.io", "quay.io", "localhost", "localhost:5000", "[::1]:5000", "UPPER", "a.b-c.d:80"])
 NAMES = st.from_regex(r"[a-z0-9]+((\.|_|__|-{1,3})[a-z0-9]+){0,2}(/[a-z0-9]+){0,2}", fullmatch=True)
 TAGS = st.none() | st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", fullmatch=True)

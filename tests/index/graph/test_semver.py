@@ -164,10 +164,11 @@ def test_only_the_next_higher_bundle_loses_its_other_edges() -> None:
     ("before", "problem"),
     [
         (present(v1="", v2="v1", v3="v2 v1"), "it lets v3 update from v2 as well as from v1"),
+        (present(v1="", v2="v1", v3="v2 v1", v4="v3"), "it lets v3 update from v2 as well as from v1"),
         (present(v1="", v2="", v3="v2"), "it has v1 and v3 as heads"),
         (present(v1="", v2="v2", v3="v1"), "it leads from its head to v3 -> v1 and leaves out v2"),
         (present(v1="v2", v2="v1"), "it has no bundles as heads"),
-        (present(v1="v3", v2="v1", v3="v2", v4="v3"), "it has a cycle through v"),
+        (present(v1="v2", v2="v1", v3="v1", v4="v3"), "it has a cycle through v1"),
     ],
 )
 def test_rejects_channels_that_are_not_a_chain(before: Mapping[str, list[ChannelNode]], problem: str) -> None:

@@ -72,6 +72,7 @@ CHANGES = [
     ("scope: Namespaced", "scope: namespaced", "CRD-SCOPE", "namespaced", 7),
     ("plural: demos", "plural: demos\n    shortNames: [D_X]", "CRD-NAMES", "D_X", 11),
     ("plural: demos", "plural: demos\n    listKind: Demo", "CRD-NAMES", "Demo", 11),
+    ("plural: demos", "plural: demos\n    singular: D_X", "CRD-NAMES", "D_X", 11),
     ("storage: true", "storage: false", "CRD-STORAGE-VERSION", "spec.versions", 11),
     ("- name: v1\n", "- name: V1\n", "CRD-VERSION-NAME", "V1", 12),
     ("served: true", "deprecationWarning: old", "CRD-DEPRECATION-WARNING", "spec.versions[0].deprecationWarning", 13),
@@ -298,3 +299,27 @@ def test_equal_files_are_checked_once() -> None:
     first, second = findings(bundle, "crd"), findings(again, "crd")
     assert [finding.file for finding in first + second] == ["manifests/other.yaml", "manifests/third.yaml"]
     assert len(bundle.manifest("manifests/other.yaml").content.memo) == len(again.manifests[0].content.memo)
+
+
+def test_deprecation_warnings_have_at_most_256_bytes() -> None:
+    for length, rules in [(256, []), (257, ["CRD-DEPRECATION-WARNING"])]:
+        deprecated = f"served: true\n    deprecated: true\n    deprecationWarning: {'x' * length}"
+        assert [rule for rule, _, _ in check(GOOD.replace("served: true", deprecated))] == rules
+
+
+VERSION = "  - name: v1\n    served: true\n    storage: {}\n    schema: {{openAPIV3Schema: {{type: object}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD.replace("storage: true", "storage: false"), "spec.versions has no storage version"),
+        (GOOD + VERSION.format("true").replace("v1", "v2"), "spec.versions has 2 storage versions (v1, v2)"),
+        (
+            OLD.replace("version: v1", "version: v3\n  versions: [{name: v1, storage: true}, {name: v2}]"),
+            "spec.version is 'v3', but the first of spec.versions is 'v1'",
+        ),
+    ],
+)
+def test_messages_name_versions(text: str, message: str) -> None:
+    assert message in [finding.message for finding in findings(view({FILE: text}), "crd")]

@@ -92,6 +92,16 @@ class TestDeclaredEdges:
         created = shown(add(new_bundle("1.1.1", channels="new", replaces="1.1.0"), to=blobs).blobs, "demo")["new"]
         assert created == ["demo.v1.0.0", "demo.v1.1.0 > demo.v0.9.0, demo.v1.0.0", "demo.v1.1.1 > demo.v1.1.0"]
 
+    def test_copied_entries_are_from_the_default_channel_or_the_first_by_name(self) -> None:
+        def chain(skipped: str) -> list[str]:
+            return ["demo.v1.0.0", f"demo.v1.1.0 > demo.v1.0.0, {skipped}"]
+
+        other = "demo.v1.2.0 > demo.v1.1.0"
+        channels = {"m": chain("m"), "a": [*chain("a"), other], "z": [*chain("z"), f"{other}, z"]}
+        blobs = catalog({"demo": channels})
+        created = shown(add(new_bundle("1.3.0", channels="new", replaces="1.2.0"), to=blobs).blobs, "demo")["new"]
+        assert created == [*chain("m"), other, "demo.v1.3.0 > demo.v1.2.0"]
+
     def test_missing_bundles_below_are_copied(self) -> None:
         beta = shown(add(new_bundle("1.3.0", channels="beta", replaces="1.2.0")).blobs, "demo")["beta"]
         assert beta == [*CHAIN, "demo.v1.3.0 > demo.v1.2.0"]
@@ -358,6 +368,12 @@ class TestOverwriteLatest:
         assert result.bundles[2].image == "registry.example.com/demo:again"
         assert result.bundles[2].location == CATALOG.bundles[2].location
         assert len(result.bundles) == len(CATALOG.bundles)
+
+    def test_other_entries_stay(self) -> None:
+        chain = ["demo.v1.9.0", "demo.v1.10.0 > demo.v1.9.0"]
+        changed = new_bundle("1.10.0", replaces="1.9.0", skip_range="<1.10.0", image="registry.example.com/demo:again")
+        result = add(changed, to=catalog({"demo": {"alpha": chain}}), options=OVERWRITE).blobs
+        assert shown(result, "demo")["alpha"] == ["demo.v1.9.0", "demo.v1.10.0 > demo.v1.9.0 < <1.10.0"]
 
     def test_moves_to_the_channels_of_the_new_bundle(self) -> None:
         blobs = catalog({"demo": {"alpha": CHAIN[:2], "beta": CHAIN, "gamma": ["demo.v1.2.0"]}})
