@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,6 +139,12 @@ def forkserver() -> Iterator[ForkServer]:
 def opm(tmp_path: Path, forkserver: ForkServer) -> Opm:
     """Return the command in an empty working directory."""
     return Opm(tmp_path, forkserver=forkserver)
+
+
+@pytest.fixture
+def opm_http(opm: Opm) -> Opm:
+    """Return the command in an empty working directory with ``--use-http``."""
+    return replace(opm, flags=("--use-http",))
 
 
 @pytest.fixture(scope="session")

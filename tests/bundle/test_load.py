@@ -12,22 +12,16 @@ from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
-from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools.registry import RegistryTool
 from tests.bundle.samples import CRD, crd, files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from opmkit.imagetools.tools.registry import RegistryTool
+
 INDEX = "operators.operatorframework.io.index."
-
-
-@pytest.fixture
-def tool(tmp_path: Path) -> RegistryTool:
-    return RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), ImageStore.open(tmp_path / "store"))
 
 
 def save(tool: RegistryTool, directory: Path, content: Mapping[str, bytes], changes: ConfigChanges) -> str:

@@ -45,12 +45,6 @@ def empty_cluster(started_empty_cluster: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def opm_http(opm: Opm) -> Opm:
-    """Return the command in an empty working directory with ``--use-http``."""
-    return replace(opm, flags=("--use-http",))
-
-
-@pytest.fixture
 def namespace(cluster: Cluster) -> str:
     """Return a new namespace of the cluster."""
     return cluster.create_namespace(f"test-{next(_NUMBERS)}")

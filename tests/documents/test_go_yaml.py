@@ -141,6 +141,7 @@ def test_values_that_do_not_match_their_tag_are_rejected(text: str) -> None:
         ("1e6", "1e+06"),
         ("0.00001", "1e-05"),
         ("123456.789", "123456.79"),
+        ("9223372036854775807", "9223372036854775807"),
         ("2020-01-01", "2020-01-01"),
         (".inf", ".inf"),
         (".nan", ".nan"),
@@ -150,7 +151,7 @@ def test_keys_become_strings(key: str, text: str) -> None:
     assert go_yaml.load(f"{key}: x".encode()) == {text: "x"}
 
 
-@pytest.mark.parametrize("key", ["~", "[a]", "{a: b}", "18446744073709551615"])
+@pytest.mark.parametrize("key", ["~", "[a]", "{a: b}", "9223372036854775808", "18446744073709551615"])
 def test_other_keys_are_rejected(key: str) -> None:
     with pytest.raises(InvalidDocument, match="a key must be"):
         go_yaml.load(f"? {key}\n: x".encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,13 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.kit.forkserver import ForkServer
-    from tests.kit.opm import Opm
-
-
-@pytest.fixture
-def opm_http(opm: Opm) -> Opm:
-    """Return the command in an empty working directory with ``--use-http``."""
-    return replace(opm, flags=("--use-http",))
 
 
 @pytest.fixture(scope="session")
