@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.slow
+@pytest.mark.long  # test_server_leaks.py finds most leaks without a process
 def test_files_and_memory_do_not_grow(tmp_path: Path) -> None:
     write_library(tmp_path / "library.db")
     with Server("-d", str(tmp_path / "library.db")) as server:

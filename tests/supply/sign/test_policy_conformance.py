@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ class Site:
     def prefix(self) -> str:
         return f"{self.host}/policy"
 
-    @property
+    @cached_property
     def client(self) -> RegistryClient:
         environ = {"CONTAINERS_REGISTRIES_CONF": str(self.directory / "registries.conf")}
         return RegistryClient(RegistryOptions(plain_http=True), settings=RegistrySettings(environ))
@@ -73,7 +74,7 @@ class Site:
             text = text.replace(name, value)
         return text
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return self.client.target(Reference.parse(f"{self.prefix}/own")).resolve("1").digest
 
