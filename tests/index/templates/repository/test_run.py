@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from opmkit.core.errors import DiskError
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -42,7 +42,9 @@ def image(registry: Registry, tmp_path: Path) -> str:
 def render(root: Path, *, cached: bool = True, lock: bool = False, **options: Any) -> RenderedTemplates:
     """Render the templates below a directory."""
     store = ImageStore.open(root.parent / "store")
-    tool = RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), store)
+    tool = RegistryTool(
+        RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(sleep=lambda _: None)), store
+    )
     plan_options = PlanOptions(root / "catalogs", **options.pop("plan", {}))
     warn = options.pop("warn", lambda _: None)
     paths = options.pop("paths", [root])
