@@ -56,11 +56,13 @@ class TemplateOperations(Session):
             CatalogError, BundleError, ImageToolsError: A bundle cannot be rendered.
             DiskError: The file cannot be read.
         """
+        from opmkit.index.fbc.migrate import MigrationLevel
         from opmkit.index.render import RenderOptions
         from opmkit.index.templates.render import render_template, template_type
 
         options, file = options or RenderOptions(), self._open_template(template)
-        render = self._renderer(options, progress)
+        bundles = replace(options, level=MigrationLevel.NONE)  # the package takes its description from their manifests
+        render = self._renderer(bundles, progress)
         return render_template(file, kind or template_type(file), render, level=options.level, compat=options.compat)
 
     def build_composite(
