@@ -236,6 +236,7 @@ VALUES_OF_COMMANDS: dict[str, set[str]] = {
     "index_merge": {"opmkit.index.modes"},
     "registry": {"opmkit.index.change", "opmkit.index.image.source", "opmkit.server.serve"},
     "render": {"opmkit.imagetools.worker_options"},
+    "supply/mirror": {"opmkit.supply.mirror.errors", "opmkit.supply.mirror.target"},
 }
 """Modules below the API with values and reports that the module of a command imports; all others import none."""
 COMPOSING_COMMANDS = {
@@ -245,11 +246,10 @@ COMPOSING_COMMANDS = {
     "index_manifests",
     "init",
     "serve",
-    "supply/mirror",
     "validate",
 }
 """Modules whose commands are not calls of `Opm` yet."""
-MAX_IMPORTS_BELOW_THE_API = 168
+MAX_IMPORTS_BELOW_THE_API = 135
 """Of the command line; it only gets lower."""
 
 

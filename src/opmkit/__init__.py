@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.registry.oras_registry import OrasRegistry
+    from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
     from opmkit.imagetools.spec.descriptor import Platform
     from opmkit.imagetools.store.images import PrunedStore, StoredImage
     from opmkit.imagetools.worker_options import WorkerExecutor
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
+    from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
+    from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.supply.sign.formats import SignatureFormat
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
@@ -151,7 +154,9 @@ __all__ = [
     "MigratedCatalog",
     "MigrationLevel",
     "MirrorOptions",
+    "MirrorPolicy",
     "MirrorResult",
+    "MirrorScope",
     "NamespacePlan",
     "NamespaceRequest",
     "OlmOptions",
@@ -169,6 +174,7 @@ __all__ = [
     "PinTargets",
     "PinnedTarget",
     "Placement",
+    "PlannedMirror",
     "Platform",
     "PlatformImage",
     "PodOptions",
@@ -295,6 +301,7 @@ _MODULES = {
         "RegistryOptions",
     ),
     "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
+    "opmkit.imagetools.registry_config.mirror_rules": ("MirrorScope",),
     "opmkit.imagetools.spec.descriptor": ("Platform",),
     "opmkit.imagetools.store.images": (
         "PrunedStore",
@@ -386,6 +393,8 @@ _MODULES = {
         "RenderedTemplates",
     ),
     "opmkit.kube.access": ("ClusterAccess",),
+    "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
+    "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": (
         "ImageTransfer",
         "MirrorOptions",

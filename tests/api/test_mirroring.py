@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit import CatalogError, ImageToolsError, MirrorOptions, Opm, RegistryOptions
+from opmkit import CatalogError, ImageToolsError, MirrorOptions, MirrorPolicy, Opm, RegistryOptions, Shard
 from tests.kit.mirror_site import MirrorSite, digest_at
 
 if TYPE_CHECKING:
@@ -79,3 +79,32 @@ def test_filters_and_failures(site: MirrorSite, api: Opm, tmp_path: Path) -> Non
         api.mirror(catalog, to, MirrorOptions(filters=("nothing",)))
     with pytest.raises(ValueError, match="requires an archive"):
         api.mirror(catalog, to, MirrorOptions(have=tmp_path / "have.json"))
+
+
+def test_manifests_are_written_and_options_checked(site: MirrorSite, api: Opm, tmp_path: Path) -> None:
+    catalog, to, manifests = site.push_catalog(site.sample()), f"{site.host}/{site.prefix}-cluster", tmp_path / "files"
+    options = MirrorOptions(manifests=manifests, policy=MirrorPolicy(never_contact_source=True))
+    with api.open_mirror(catalog, to, options) as planned:
+        assert {image.status for image in planned.result.images} == {"absent"}
+        mirrored = planned.run()
+        assert {image["status"] for image in planned.to_dict()["images"]} == {"copied"}
+    assert sorted(path.name for path in manifests.iterdir()) == list(mirrored.manifests)
+    configuration = (manifests / "registries.conf").read_text()
+    assert "blocked = true" in configuration
+    assert "insecure = true" in configuration
+
+    parts = [api.mirror(catalog, f"{to}-parts", MirrorOptions(shard=Shard(part, 2))) for part in (1, 2)]
+    assert sum(len(part.images) for part in parts) == len(mirrored.images) - 1
+    assert not any(part.catalogs for part in parts)
+    for refused in (MirrorOptions(shard=Shard(1, 2)), options):
+        with pytest.raises(ValueError, match="require a registry"):
+            api.mirror(catalog, str(tmp_path / "directory"), refused)
+    with pytest.raises(ValueError, match="exclude each other"):
+        api.mirror(catalog, to, replace(options, shard=Shard(1, 2)))
+
+
+def test_archives_report_changes(site: MirrorSite, api: Opm, tmp_path: Path) -> None:
+    catalog, to = site.push_catalog(site.sample()), f"oci-archive:{tmp_path}/mirror.tar"
+    assert [api.mirror(catalog, to).has_changed for _ in range(2)] == [True, False]
+    with pytest.raises(ValueError, match="can only be copied to a registry"):
+        api.mirror(f"{tmp_path}/mirror.tar", f"{site.host}/{site.prefix}-x", MirrorOptions(index_only=True))

@@ -10,74 +10,70 @@ from opmkit.cli.output.errors import print_hint, print_to_stderr
 from opmkit.cli.output.streams import printing_result
 
 if TYPE_CHECKING:
-    from opmkit.core.progress import Progress
-    from opmkit.supply.mirror.copy import CopyOptions
-    from opmkit.supply.mirror.load import MirrorLoad
-    from opmkit.supply.mirror.mirror import IndexMirror
-    from opmkit.supply.mirror.model import MirrorFailure
+    from pathlib import Path
+
+    from opmkit import MirrorResult
+    from opmkit.supply.mirror.target import MirrorLocation
 
 
-def run_mirror(opened: IndexMirror | MirrorLoad, options: CopyOptions, bars: Progress) -> None:
-    """Copy the images; report on stderr what was copied, whatever the outcome is."""
-    try:
-        opened.run(options, progress=bars)
-    finally:
-        report = opened.report
-        size = format_size(report.transferred)
-        print_to_stderr(
-            f"{format_count(len(report.copied), 'image')} copied ({size}), {len(report.present)} already present, "
-            f"{len(report.failures)} failed"
-        )
-
-
-def print_mirror(opened: IndexMirror | MirrorLoad, output: OutputFormat, *, is_dry_run: bool) -> None:
-    """Print the catalogs in the target, the plan, or all as JSON; and the failures on stderr."""
-    if output is OutputFormat.JSON:
-        print_json(_as_json(opened))
-    elif is_dry_run:
-        _print_plan(opened)
-    else:
-        with printing_result("the index was mirrored"):
-            for catalog in opened.catalogs:
-                print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
-    for failure in opened.report.failures:
-        _print_failure(failure)
-
-
-def _print_plan(opened: IndexMirror | MirrorLoad) -> None:
-    rows = [
-        (
-            str(image.request.reference),
-            "present" if image.is_present else format_size(image.size),
-            "" if image.is_present else format_size(image.missing or 0),
-            f"{image.target}:{image.tag}",
-        )
-        for image in opened.plan.images
-    ]
-    for catalog, source in opened.local_catalogs:
-        size = "present" if catalog.is_present else format_size(catalog.size)
-        rows.append((f"{source.name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
-    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows, optional=("TARGET",))
-    plan = opened.plan
-    print_line(
-        f"{format_count(len(plan.absent), 'image')} to copy, {len(plan.present)} present, {len(plan.failures)} failed; "
-        f"{format_size(plan.size)} in total"
+def print_copied(result: MirrorResult) -> None:
+    """Report on stderr what was copied."""
+    print_to_stderr(
+        f"{format_count(_count(result, 'copied'), 'image')} copied ({format_size(result.transferred)}), "
+        f"{_count(result, 'present')} already present, {len(result.failures)} failed"
     )
 
 
-def _print_failure(failure: MirrorFailure) -> None:
-    from opmkit.supply.mirror.errors import failure_lines
+def print_written(result: MirrorResult, location: MirrorLocation, manifests: Path | None) -> None:
+    """Report on stderr whether an archive was written, and the manifests."""
+    from opmkit.supply.mirror.target import ArchiveLocation
 
-    first, *others = failure_lines([failure])
-    print_to_stderr(f"Error: {first}", *others)
-    print_hint(failure.error.hint)
+    if isinstance(location, ArchiveLocation):
+        print_to_stderr(f"{location.path}: {'written' if result.has_changed else 'unchanged'}")
+    if result.manifests:
+        print_to_stderr(f"manifests written to {manifests}: {', '.join(result.manifests)}")
 
 
-def _as_json(opened: IndexMirror | MirrorLoad) -> dict[str, Any]:
+def print_mirror(result: MirrorResult, output: OutputFormat, *, is_dry_run: bool) -> None:
+    """Print the catalogs in the target, the plan, or all as JSON; and the failures on stderr."""
+    if output is OutputFormat.JSON:
+        print_json(_as_json(result))
+    elif is_dry_run:
+        _print_plan(result)
+    else:
+        with printing_result("the index was mirrored"):
+            for catalog in result.catalogs:
+                print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
+    for failure in result.failures:
+        first, *others = failure.lines()
+        print_to_stderr(f"Error: {first}", *others)
+        print_hint(failure.error.hint)
+
+
+def _count(result: MirrorResult, status: str) -> int:
+    return sum(image.status == status for image in result.images)
+
+
+def _print_plan(result: MirrorResult) -> None:
+    rows = [
+        (image.source, "present", "", image.target)
+        if image.status == "present"
+        else (image.source, format_size(image.size), format_size(image.missing or 0), image.target)
+        for image in result.images
+    ]
+    for catalog in result.catalogs:
+        if catalog.is_local:
+            size = "present" if catalog.is_present else format_size(catalog.size)
+            rows.append((f"{catalog.source_name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
+    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows, optional=("TARGET",))
+    print_line(
+        f"{format_count(_count(result, 'absent'), 'image')} to copy, {_count(result, 'present')} present, "
+        f"{len(result.failures)} failed; {format_size(result.size)} in total"
+    )
+
+
+def _as_json(result: MirrorResult) -> dict[str, Any]:
     """Return the result with hints in terms of flags."""
-    from opmkit import MirrorResult
-
-    result = MirrorResult.from_mirror(opened)
     failures = [
         {
             "image": failure.image,

@@ -9,8 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit.core.files import write_files
 from opmkit.imagetools.referrers import DIGEST_TAG
-from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope, mirror_rules
+from opmkit.imagetools.registry_config.mirror_rules import (
+    MirrorRule,
+    MirrorScope,
+    format_registries_conf,
+    mirror_rules,
+)
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
@@ -19,6 +25,7 @@ from opmkit.supply.mirror.model import is_digest_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -29,6 +36,7 @@ Manifest = dict[str, Any]
 API_VERSION = "config.openshift.io/v1"
 NAMESPACE = "openshift-marketplace"
 """Namespace of OpenShift's catalogs."""
+REGISTRIES_CONF = "registries.conf"
 MAX_MIRRORS = 1000
 """Mirrors of one object: etcd stores objects of at most 1.5 MB."""
 _MAX_SUFFIX = 12
@@ -89,6 +97,36 @@ def cluster_manifests(
         files[f"{source.name}.yaml"] = build_manifests(source)
         files[f"{cluster_catalog.name}.yaml"] = [cluster_catalog.manifest()]
     return ClusterManifests(rules, {name: objects for name, objects in files.items() if objects})
+
+
+def write_cluster_manifests(
+    directory: Path, manifests: ClusterManifests, *, insecure: bool, block: bool
+) -> tuple[str, ...]:
+    """Write manifests to a directory, which is created, and the rules as a file for podman; return the file names.
+
+    Args:
+        directory: The directory.
+        manifests: The manifests.
+        insecure: Whether the mirror has no TLS, or a certificate that is not trusted.
+        block: Whether podman never pulls images from their source.
+
+    Raises:
+        DiskError: A file cannot be written.
+    """
+    files: dict[str, bytes | Path] = {name: _dump(objects) for name, objects in manifests.files.items()}
+    files[REGISTRIES_CONF] = format_registries_conf(manifests.rules, insecure=insecure, block_sources=block)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_files(directory, files)
+    return tuple(sorted(files))
+
+
+def _dump(objects: Sequence[Manifest]) -> bytes:
+    import yaml
+
+    documents: bytes = yaml.dump_all(
+        objects, Dumper=yaml.CSafeDumper, sort_keys=False, explicit_start=True, encoding="utf-8"
+    )
+    return documents
 
 
 def repository_rules(images: Iterable[PlannedImage]) -> list[MirrorRule]:

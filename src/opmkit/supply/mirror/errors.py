@@ -9,13 +9,10 @@ from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from opmkit.core.errors import OpmkitError
     from opmkit.supply.mirror.model import MirrorFailure
-
-_MAX_USERS = 5
-"""What needs an image, in messages."""
 
 
 class MirrorFailed(ImageToolsError):
@@ -27,7 +24,7 @@ class MirrorFailed(ImageToolsError):
 
     def __init__(self, failures: Sequence[MirrorFailure], total: int = 0) -> None:
         """Create the error for one image, or for several of ``total`` images that are to be mirrored."""
-        first, *others = failure_lines(failures)
+        first, *others = [line for failure in failures for line in failure.lines()]
         if total:
             count = f"{len(failures)} of {total} images cannot be mirrored; nothing was copied"
             first, others = count, [first, *others]
@@ -46,20 +43,17 @@ class TargetFailed(ImageToolsError):
         super().__init__(f"the target keeps failing: {failure.error.message}", hint=failure.error.hint)
 
 
+class UnexpectedMirror(ValueError):
+    """A mirror in a directory or archive, where an index is required."""
+
+    def __init__(self, name: str) -> None:
+        """Create the error for the directory or archive."""
+        super().__init__(f"{name}: a mirror can only be copied to a registry, with all of its images")
+
+
 def partial_copy_error(error: OpmkitError) -> OpmkitError:
     """Return the error for an index that was put without some of its images."""
     if type(error) is not ImageToolsError and not isinstance(error, NotFound):  # other errors have their own causes
         return error
     hint = Hint("omit {}: many registries require all images of an index", ImageSetting.PLATFORM)
     return type(error)(error.message, hint=hint)
-
-
-def failure_lines(failures: Sequence[MirrorFailure]) -> Iterator[str]:
-    """Yield the cause of each failure, and below it what needs the image."""
-    for failure in failures:
-        named = failure.image in failure.error.message
-        yield failure.error.message if named else f"{failure.image}: {failure.error.message}"
-        for user in failure.needed_by[:_MAX_USERS]:
-            yield f"  needed by {user}"
-        if len(failure.needed_by) > _MAX_USERS:
-            yield f"  needed by {len(failure.needed_by) - _MAX_USERS} others"

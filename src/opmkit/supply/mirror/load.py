@@ -55,11 +55,6 @@ class MirrorLoad:
             if image.request.last
         ]
 
-    @property
-    def local_catalogs(self) -> list[tuple[MirroredCatalog, Reference]]:
-        """The catalogs that are not in the plan: none."""
-        return []
-
     def run(self, options: CopyOptions, *, progress: Progress = NO_PROGRESS) -> MirrorReport:
         """Copy the images, the catalogs last.
 

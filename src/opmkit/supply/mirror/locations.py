@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
     from opmkit.supply.mirror.description import MirroredImage
     from opmkit.supply.mirror.layout_source import LayoutSource
-    from opmkit.supply.mirror.target import MirrorTarget
+    from opmkit.supply.mirror.target import MirrorLocation, MirrorTarget
 
 
 @contextmanager
 def open_target(
     client: RegistryClient,
-    location: RegistryLocation | ArchiveLocation | Path,
+    location: MirrorLocation,
     *,
     have: Path | None = None,
     max_components: int | None = None,

@@ -53,6 +53,16 @@ class MirroredCatalog:
     size: int = 0
 
     @property
+    def is_local(self) -> bool:
+        """Whether the image is built or read on this machine, and thus not among those of the plan."""
+        return self.size > 0
+
+    @property
+    def source_name(self) -> str:
+        """Its name in the source without a tag or digest."""
+        return Reference.parse(self.source).name
+
+    @property
     def reference(self) -> Reference:
         """Its reference in a registry: by tag, or by digest if the tag only stands for that."""
         reference = Reference.parse(self.name)
@@ -97,13 +107,6 @@ class IndexMirror:
     def catalogs(self) -> list[MirroredCatalog]:
         """The catalog in the target."""
         return [self.target_catalog] if self.target_catalog else []
-
-    @property
-    def local_catalogs(self) -> list[tuple[MirroredCatalog, Reference]]:
-        """The catalog, with its source, if its image is built or read on this machine and thus not in the plan."""
-        if self.target_catalog is None or self.catalog.image is None:
-            return []
-        return [(self.target_catalog, self.catalog.name)]
 
     def described_images(self) -> list[MirroredImage]:
         """Return the images that the target has, including the catalog, for its description."""

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.core.errors import OpmkitError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.spec import Descriptor, Platform
+
+_MAX_USERS = 5
+"""What needs an image, in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,15 @@ class MirrorFailure:
     error: OpmkitError
     needed_by: tuple[str, ...] = ()
     is_target_error: bool = False
+
+    def lines(self) -> Iterator[str]:
+        """Yield the cause, and below it what needs the image."""
+        named = self.image in self.error.message
+        yield self.error.message if named else f"{self.image}: {self.error.message}"
+        for user in self.needed_by[:_MAX_USERS]:
+            yield f"  needed by {user}"
+        if len(self.needed_by) > _MAX_USERS:
+            yield f"  needed by {len(self.needed_by) - _MAX_USERS} others"
 
 
 @dataclass(frozen=True, slots=True)

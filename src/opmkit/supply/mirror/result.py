@@ -6,14 +6,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opmkit.supply.mirror.mirror import IndexMirror
+from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from opmkit.core.shard import Shard
+    from opmkit.imagetools.worker_options import WorkerExecutor
+    from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.load import MirrorLoad
     from opmkit.supply.mirror.mirror import MirroredCatalog
     from opmkit.supply.mirror.model import MirrorFailure, PlannedImage
+    from opmkit.supply.mirror.target import MirrorLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,11 @@ class MirrorOptions:
         max_nested_paths: Components of a repository name in the target; None for any number.
         have: Record of what earlier archives contain, which is created or updated, for an archive; None for none.
         workers: Blobs to transfer at the same time.
+        shard: Part of the images to mirror, without the catalog, in a registry; None for all.
+        executor: Workers that plan and copy the images, to a registry; None for this process.
+        manifests: Directory to write manifests for clusters to, which pull from a registry; None for none.
+        policy: Settings of the manifests.
+        index_only: Whether to reject a mirror in a directory or archive.
     """
 
     filters: tuple[str, ...] = ()
@@ -45,12 +55,27 @@ class MirrorOptions:
     max_nested_paths: int | None = None
     have: Path | None = None
     workers: int = 8
+    shard: Shard | None = None
+    executor: WorkerExecutor | None = None
+    manifests: Path | None = None
+    policy: MirrorPolicy | None = None
+    index_only: bool = False
 
     @property
     def needs_index(self) -> bool:
         """Whether an option does not apply to a mirror in a directory or archive."""
         selected = self.filters or self.platforms or self.default_channels or self.with_dependencies
-        return bool(selected or self.target_catalog or self.binary_image or self.have) or not self.signatures
+        others = self.target_catalog or self.binary_image or self.have or self.executor or self.index_only
+        return bool(selected or others) or not self.signatures
+
+    def check_target(self, location: MirrorLocation) -> None:
+        """Raise ValueError for an option that does not apply to a target."""
+        if self.have and not isinstance(location, ArchiveLocation):
+            raise ValueError("the option have requires an archive as the target")
+        if (self.shard or self.executor or self.manifests) and not isinstance(location, RegistryLocation):
+            raise ValueError("the options shard, executor and manifests require a registry as the target")
+        if self.shard and self.manifests:
+            raise ValueError("the options shard and manifests exclude each other: the manifests cover all images")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +134,8 @@ class MirrorResult:
         size: Bytes of the images that the target lacked; what they share is counted once.
         transferred: Bytes of blobs that were read from the sources.
         warnings: Warnings about the filtered catalog.
+        has_changed: Whether an archive, or the description of a directory, was written.
+        manifests: Names of the manifests that were written.
     """
 
     catalogs: tuple[MirroredCatalog, ...]
@@ -117,6 +144,8 @@ class MirrorResult:
     size: int = 0
     transferred: int = 0
     warnings: tuple[str, ...] = ()
+    has_changed: bool = False
+    manifests: tuple[str, ...] = ()
 
     @classmethod
     def from_mirror(cls, opened: IndexMirror | MirrorLoad) -> MirrorResult:
@@ -134,7 +163,7 @@ class MirrorResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result in JSON types, without warnings."""
+        """Return the result in JSON types, without warnings and the names of files."""
         catalogs = [
             {"source": catalog.source, "target": f"{catalog.name}:{catalog.tag}", "digest": catalog.digest}
             for catalog in self.catalogs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference, is_registry_host
@@ -73,7 +73,11 @@ class ArchiveLocation:
     path: Path
 
 
-def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
+MirrorLocation: TypeAlias = RegistryLocation | ArchiveLocation | Path
+"""The location of a target: a registry, an archive or a directory."""
+
+
+def parse_location(text: str) -> MirrorLocation:
     """Parse the name of a target: a registry, an archive or a directory.
 
     These are ``REGISTRY[/PREFIX]``, ``oci-archive:FILE``, and ``oci:DIR``, ``/...``, ``./...`` or an existing
@@ -101,7 +105,7 @@ def parse_location(text: str) -> RegistryLocation | ArchiveLocation | Path:
     return RegistryLocation(registry, prefix)
 
 
-def parse_name_in_target(text: str, location: RegistryLocation | ArchiveLocation | Path) -> Reference:
+def parse_name_in_target(text: str, location: MirrorLocation) -> Reference:
     """Parse the name that an image gets in a target: ``NAME[:TAG]`` below the prefix of a registry, or a full name.
 
     The result is a source in the sense of `MirrorTarget.name`.

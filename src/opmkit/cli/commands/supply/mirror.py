@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
+from opmkit.cli.flags.mirror import MirrorManifestFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption
 from opmkit.cli.help.panels import ADVANCED_PANEL
-from opmkit.cli.mirror_archive import ArchiveFlags, commit, open_target
-from opmkit.cli.mirror_manifests import MirrorManifestFlags
-from opmkit.cli.mirror_workers import check_scale_flags, mirror_distribution
 from opmkit.cli.output.console import Output, OutputFormat
-from opmkit.cli.output.errors import UsageError, print_warning
-from opmkit.cli.output.mirror import print_mirror, run_mirror
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
+from opmkit.cli.output.mirror import print_copied, print_mirror, print_written
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from opmkit.cli.flags.executors import CommandExecutor
-    from opmkit.core.progress import Progress
-    from opmkit.core.shard import Shard
-    from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.supply.mirror.copy import CopyOptions
-    from opmkit.supply.mirror.layout_source import LayoutSource
-    from opmkit.supply.mirror.model import MirrorFailure
-    from opmkit.supply.mirror.target import MirrorTarget
+    from opmkit import MirrorOptions
+    from opmkit.supply.mirror.target import MirrorLocation
 
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
@@ -120,7 +110,14 @@ def mirror(
             metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time", rich_help_panel=ADVANCED_PANEL
         ),
     ] = 8,
-    archive_flags: ArchiveFlags,
+    have: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Omit from the archive what earlier archives contain according to FILE, which is created or updated",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
     manifest_flags: MirrorManifestFlags,
     output: Output = OutputFormat.TEXT,
     shard: ShardOption = "",
@@ -157,124 +154,91 @@ def mirror(
 
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
-    from opmkit import RegistryClient
-    from opmkit.core.shard import Shard
-    from opmkit.imagetools.spec import Platform
-    from opmkit.imagetools.store import ImageStore
-    from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.operations.filter.package_filter import PackageFilter
-    from opmkit.supply.mirror.catalog import CatalogSelection
-    from opmkit.supply.mirror.copy import CopyOptions
-    from opmkit.supply.mirror.locations import find_layout_source
-    from opmkit.supply.mirror.mirror import open_mirror
-    from opmkit.supply.mirror.plan import MirrorPlanOptions
-    from opmkit.supply.mirror.target import parse_location, parse_name_in_target
+    from opmkit import MirrorOptions, Shard
+    from opmkit.supply.mirror.errors import UnexpectedMirror
+    from opmkit.supply.mirror.target import parse_location
 
     location, part = parse_location(to), Shard.parse(shard) if shard else None
     executor = executor_flags.parse(registry_flags)
-    check_scale_flags(executor, part, location, has_manifests=bool(manifest_flags.manifests))
-    platforms = tuple(map(Platform.parse, platform or ()))
-    selection = CatalogSelection(
-        filters=tuple(map(PackageFilter.parse, filters or ())),
+    options = MirrorOptions(
+        filters=tuple(filters or ()),
+        platforms=tuple(platform or ()),
         default_channels=dict(parse_default_channels(default_channel or [], ctx.command_path)),
         with_dependencies=with_dependencies,
-        platforms=platforms,
+        target_catalog=target_catalog or "",
         binary_image=binary_image,
-        name=parse_name_in_target(target_catalog, location) if target_catalog else None,
+        signatures=signatures,
+        continue_on_errors=keep_going,
+        max_nested_paths=max_nested_paths,
+        have=have,
+        workers=workers,
+        shard=part,
+        executor=executor.workers if executor else None,
+        manifests=manifest_flags.manifests,
+        policy=manifest_flags.policy(),
+        index_only=bool(given_flags(ctx) & _INDEX_ONLY_FLAGS),
     )
-    with RegistryClient(registry_flags.options()) as client, progress() as bars, ExitStack() as stack:
-        target = stack.enter_context(open_target(client, to, archive_flags, max_nested_paths, ctx.command_path))
-        manifest_flags.check_target(is_registry=not target.shares_blobs, is_dry_run=dry_run, command=ctx.command_path)
-        copy_options = CopyOptions(keep_going, workers)
-        tool = RegistryTool(client, ImageStore.open(), workers=workers)
-        if loaded := find_layout_source(index):
-            _check_load_flags(ctx, target, index, executor)
-            failures = _load(
-                loaded,
-                target,
-                tool,
-                copy_options,
-                manifest_flags,
-                output,
-                bars,
-                shard=part,
-                is_dry_run=dry_run,
-                insecure=registry_flags.is_insecure,
-            )
-            if failures:
-                raise typer.Exit(INCOMPLETE)
-            return
-        plan_options = MirrorPlanOptions(platforms, measure=dry_run, workers=workers)
-        distribution = stack.enter_context(mirror_distribution(executor, part, location, max_nested_paths))
+    _check_target(location, options, ctx.command_path, is_dry_run=dry_run)
+    opm = registry_flags.opm()
+    with progress() as bars:
         with waiting(f"Preparing {index}"):
-            opened = stack.enter_context(
-                open_mirror(
-                    tool,
-                    client,
-                    target,
-                    index,
-                    selection,
-                    plan_options,
-                    signatures=signatures,
-                    distribution=distribution,
-                    progress=bars,
-                )
-            )
-        for warning in opened.catalog.change.warnings if opened.catalog.change else ():
-            print_warning(warning)
-        if not dry_run:
-            with waiting(f"Mirroring {index}"):
-                run_mirror(opened, copy_options, bars)
-                commit(target, opened.described_images(), archive_flags)
-            mirrored = (*opened.report.copied, *opened.report.present)
-            catalogs = [catalog.reference for catalog in opened.catalogs]
-            manifest_flags.write(mirrored, catalogs, tool, insecure=registry_flags.is_insecure)
-        print_mirror(opened, output, is_dry_run=dry_run)
-        failures = opened.report.failures
-    if failures:
+            try:
+                planned = opm.open_mirror(index, to, options, dry_run=dry_run, progress=bars)
+            except UnexpectedMirror:
+                raise _index_required(ctx, index, location, options) from None
+        with planned:
+            result = planned.result
+            for warning in result.warnings:
+                print_warning(warning)
+            if not dry_run:
+                try:
+                    with waiting(f"Mirroring {index}"):
+                        result = planned.run()
+                finally:
+                    print_copied(planned.result)
+                print_written(result, location, options.manifests)
+            print_mirror(result, output, is_dry_run=dry_run)
+    if result.failures:
         raise typer.Exit(INCOMPLETE)
 
 
-def _load(
-    source: LayoutSource,
-    target: MirrorTarget,
-    tool: RegistryTool,
-    options: CopyOptions,
-    manifest_flags: MirrorManifestFlags,
-    output: OutputFormat,
-    bars: Progress,
-    *,
-    shard: Shard | None,
-    is_dry_run: bool,
-    insecure: bool,
-) -> Sequence[MirrorFailure]:
-    """Copy the images of a directory or archive, and return those that cannot be copied."""
-    from opmkit.supply.mirror.errors import MirrorFailed
-    from opmkit.supply.mirror.load import open_mirror_load
+def _check_target(location: MirrorLocation, options: MirrorOptions, command: str, *, is_dry_run: bool) -> None:
+    """Raise UsageError for flags that do not apply to the target."""
+    from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
 
-    workers = options.workers
-    with open_mirror_load(source, target, measure=is_dry_run, workers=workers, shard=shard, progress=bars) as opened:
-        if opened.plan.failures and not is_dry_run and not options.continue_on_errors:
-            raise MirrorFailed(opened.plan.failures, len(opened.plan.images) + len(opened.plan.failures))
-        if not is_dry_run:
-            run_mirror(opened, options, bars)
-            catalogs = [catalog.reference for catalog in opened.catalogs]
-            mirrored = (*opened.report.copied, *opened.report.present)
-            manifest_flags.write(mirrored, catalogs, tool, insecure=insecure)
-        print_mirror(opened, output, is_dry_run=is_dry_run)
-        return opened.report.failures
-
-
-def _check_load_flags(ctx: typer.Context, target: MirrorTarget, index: str, executor: CommandExecutor | None) -> None:
-    """Raise UsageError for flags and targets that apply to an index only."""
-    if executor:
+    is_registry = isinstance(location, RegistryLocation)
+    if options.manifests and options.shard:
         raise UsageError(
-            f"{index}: a mirror in a directory or archive is loaded by this process, not by {executor.location.text}",
+            "--manifests and --shard cannot be used together: the manifests cover all images",
+            hint="pass --manifests to the command without --shard that copies the catalog",
+        )
+    flag = "--executor" if options.executor else "--shard" if options.shard else ""
+    if flag and not is_registry:
+        raise UsageError(
+            f"{flag} requires a registry as the target: a directory or archive is written by one process",
+            hint=f"mirror to a registry, or omit {flag}",
+        )
+    if options.have and not isinstance(location, ArchiveLocation):
+        raise UsageError("--have requires oci-archive:FILE as the target", command)
+    if options.manifests and is_dry_run:
+        raise conflicting_flags("--manifests", "--dry-run", command)
+    if options.manifests and not is_registry:
+        raise UsageError("--manifests requires a registry as the target", command)
+
+
+def _index_required(ctx: typer.Context, index: str, location: MirrorLocation, options: MirrorOptions) -> UsageError:
+    """Return the error for a mirror in a directory or archive, with a flag or target for indexes only."""
+    from opmkit.supply.mirror.target import RegistryLocation
+
+    if options.executor:
+        return UsageError(
+            f"{index}: a mirror in a directory or archive is loaded by this process, not by "
+            f"{options.executor.location.text}",
             hint="omit --executor, or run a process with --shard K/N for each part",
         )
-    if target.shares_blobs:
-        raise UsageError(f"{index}: the mirror in a directory or archive can only be loaded into a registry")
-    if ctx.params.get("filters"):
-        raise UsageError(f"{index}: packages cannot be selected: it is a mirror in a directory or archive")
-    for name in sorted(given_flags(ctx) & _INDEX_ONLY_FLAGS):
-        raise UsageError(f"{index}: --{name} cannot be used: it is a mirror in a directory or archive")
+    if not isinstance(location, RegistryLocation):
+        return UsageError(f"{index}: the mirror in a directory or archive can only be loaded into a registry")
+    if options.filters:
+        return UsageError(f"{index}: packages cannot be selected: it is a mirror in a directory or archive")
+    name = min(given_flags(ctx) & _INDEX_ONLY_FLAGS)
+    return UsageError(f"{index}: --{name} cannot be used: it is a mirror in a directory or archive")
