@@ -105,9 +105,9 @@ def validate(
         flag = "--alpha-select-external" if options.external else "--image-builder"
         raise conflicting_flags("--executor", flag, COMMAND)
     gc.set_threshold(GC_THRESHOLD)
-    opm, workers = registry_flags.opm(image_builder), executor.workers if executor else None
+    opm = registry_flags.opm(image_builder)
     with progress() as bars:
-        report = opm.validate_bundles(names, options, executor=workers, progress=bars).with_hints(format_hint)
+        report = opm.validate_bundles(names, options, executor=executor, progress=bars).with_hints(format_hint)
     _check_count(report or names, report_format)
     if path := report_flags.write_baseline:
         count = report.write_baseline(path)

@@ -67,7 +67,6 @@ def render(
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
     from opmkit import ImageTemplate, MigrationLevel, RenderOptions
-    from opmkit.imagetools.worker_options import WorkerExecutor
 
     if migrate and migrate_level:
         raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
@@ -81,7 +80,6 @@ def render(
     )
     references = expand_references(references, shard)
     opm, executor = registry_flags.opm(), executor_flags.parse(registry_flags)
-    workers = WorkerExecutor(executor.location, executor.worker) if executor else None
     with progress("Rendering") as bars:
-        blobs = opm.render(references, options, use_cache=not no_cache, executor=workers, progress=bars)
+        blobs = opm.render(references, options, use_cache=not no_cache, executor=executor, progress=bars)
     print_blobs(blobs, output)

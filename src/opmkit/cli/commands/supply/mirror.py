@@ -173,7 +173,7 @@ def mirror(
         have=have,
         workers=workers,
         shard=part,
-        executor=executor.workers if executor else None,
+        executor=executor,
         manifests=manifest_flags.manifests,
         policy=manifest_flags.policy(),
         index_only=bool(given_flags(ctx) & _INDEX_ONLY_FLAGS),
