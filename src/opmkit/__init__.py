@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
+    from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
@@ -134,6 +135,7 @@ __all__ = [
     "GeneratedBundle",
     "GeneratedKustomization",
     "GenerationOptions",
+    "HttpSettings",
     "ImageDescription",
     "ImageTemplate",
     "ImageToolsError",
@@ -194,6 +196,7 @@ __all__ = [
     "RenderedCatalog",
     "RenderedTemplates",
     "RuleDescription",
+    "ServerSettings",
     "ServerUnreachable",
     "Severity",
     "Shard",
@@ -206,6 +209,7 @@ __all__ = [
     "TemplateChange",
     "TemplateOptions",
     "TemplateType",
+    "TlsFiles",
     "TruncateBundles",
     "UnpinnedUses",
     "UpdateMode",
@@ -393,6 +397,11 @@ _MODULES = {
         "RenderedTemplates",
     ),
     "opmkit.kube.access": ("ClusterAccess",),
+    "opmkit.server.settings": (
+        "HttpSettings",
+        "ServerSettings",
+        "TlsFiles",
+    ),
     "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": (

@@ -16,6 +16,7 @@ from opmkit.api.mirroring import MirrorOperations
 from opmkit.api.pinning import PinOperations
 from opmkit.api.planning import PlanOperations
 from opmkit.api.projects import ProjectOperations
+from opmkit.api.serving import ServingOperations
 from opmkit.api.signing import SigningOperations
 from opmkit.api.templates import TemplateOperations
 
@@ -36,6 +37,7 @@ class Opm(
     ProjectOperations,
     PinOperations,
     ClusterOperations,
+    ServingOperations,
 ):
     """Operations on bundles, indexes, images, and operators in clusters.
 

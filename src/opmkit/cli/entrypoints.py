@@ -61,11 +61,11 @@ def _serve(
 
     [bold]Example:[/] registry-server --database bundles.db --port 50051
     """
-    from opmkit.server.serve import serve_database
+    from opmkit import Opm
 
     settings = server_flags.settings(debug=debug)
     with server_flags.logs(debug=debug):
-        serve_database(database, settings, migrate=not skip_migrate)
+        Opm().serve_database(database, settings, migrate=not skip_migrate)
 
 
 def _serve_config_map(
@@ -97,8 +97,8 @@ def _serve_config_map(
 
     [bold]Example:[/] configmap-server --configMapName catalog --configMapNamespace olm --database /tmp/bundles.db
     """
+    from opmkit import Opm
     from opmkit.index.operations.initialize.config_map import write_config_map_database
-    from opmkit.server.serve import serve_database
 
     require_flags(ctx, "configMapName", "configMapNamespace")
     settings = server_flags.settings(debug=debug)
@@ -108,7 +108,7 @@ def _serve_config_map(
         result = write_config_map_database(database, config_map.data, name, permissive=permissive)
         for failure in result.failures:
             _log.warning("permissive mode enabled", extra={"fields": {"error": failure.message}})
-        serve_database(database, settings)
+        Opm().serve_database(database, settings)
 
 
 def _read_in_subprocess(kubeconfig: str, namespace: str, name: str) -> ConfigMap:

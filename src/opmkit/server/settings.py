@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 MAX_DEFAULT_PROCESSES = 2
 """Catalogs are idle most of the time, which does not justify the memory of more processes."""
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MAX_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,16 @@ class ConnectionLimits:
     greeting: float = 20
 
 
+def is_catalog_name(name: str) -> bool:
+    """Return whether a ClusterCatalog can have the name."""
+    return len(name) <= _MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def default_processes() -> int:
+    """Return the number of available processors, but at most `MAX_DEFAULT_PROCESSES`."""
+    return min(len(os.sched_getaffinity(0)), MAX_DEFAULT_PROCESSES)
+
+
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     """Settings of the web API: its port (0 selects a free one), and the catalog's name in URLs, or "" for any."""
@@ -43,25 +56,26 @@ class HttpSettings:
     port: int
     catalog: str = ""
 
+    @property
+    def has_valid_name(self) -> bool:
+        """Whether a ClusterCatalog can have the name."""
+        return not self.catalog or is_catalog_name(self.catalog)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """Settings of a server.
 
-    ``port`` 0 selects a free one. ``processes`` workers share the port. The server stops after ``timeout`` seconds;
-    None is unlimited. After the signal to stop, calls in progress continue for at most ``grace`` seconds.
+    ``port`` 0 selects a free one. ``processes`` workers share the port, by default one for each processor, but at most
+    `MAX_DEFAULT_PROCESSES`. The server stops after ``timeout`` seconds; None is unlimited. After the signal to stop,
+    calls in progress continue for at most ``grace`` seconds.
     """
 
     port: int = 50051
-    processes: int = 1
+    processes: int = field(default_factory=default_processes)
     timeout: float | None = None
     grace: float = 20
     access_log: bool = False
     tls: TlsFiles | None = None
     limits: ConnectionLimits = ConnectionLimits()
     http: HttpSettings | None = None
-
-
-def default_processes() -> int:
-    """Return the number of available processors, but at most `MAX_DEFAULT_PROCESSES`."""
-    return min(len(os.sched_getaffinity(0)), MAX_DEFAULT_PROCESSES)

@@ -12,10 +12,10 @@ from opmkit.server.http_api.api import (
     HEAD_END,
     HttpRequest,
     RequestError,
-    is_catalog_name,
     parse_parameters,
     parse_request,
 )
+from opmkit.server.settings import is_catalog_name
 
 
 def parse(*lines: bytes) -> HttpRequest:

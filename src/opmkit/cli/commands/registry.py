@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,13 +153,13 @@ def serve(
 
       opm registry serve --index quay.io/me/database:1 --port 0
     """
-    from opmkit.server.serve import serve_database
+    from opmkit import Opm
 
     debug = registry_flags.debug
     settings = server_flags.settings(debug=debug, timeout=timeout_seconds)
-    with server_flags.logs(debug=debug), _open_database(index, database, registry_flags) as path:
-        loading = waiting(f"Loading {index or database}")
-        serve_database(path, settings, migrate=not skip_migrate, name=index, loading=loading)
+    with server_flags.logs(debug=debug):
+        opm, loading = registry_flags.opm() if index else Opm(), waiting(f"Loading {index or database}")
+        opm.serve_database(database, settings, image=index, migrate=not skip_migrate, loading=loading)
 
 
 def _apply(change: DatabaseChange, path: Path, output_flags: OutputFlags) -> AppliedChange:
@@ -170,19 +168,3 @@ def _apply(change: DatabaseChange, path: Path, output_flags: OutputFlags) -> App
 
     with waiting(f"Changing {path}"):
         return Opm().change_database(change, path, dry_run=output_flags.dry_run)
-
-
-@contextmanager
-def _open_database(index: str, database: Path, registry_flags: RegistryFlags) -> Iterator[Path]:
-    """Return the path of the database file, or of the database of an index image."""
-    if not index:
-        yield database
-        return
-    from opmkit import IndexSource
-    from opmkit.index.image.source import SourceKind
-
-    tool = registry_flags.tool()
-    source = IndexSource.resolve(lambda: tool, index)
-    source.require({SourceKind.DATABASE_IMAGE})
-    with source.open() as content:
-        yield content.path

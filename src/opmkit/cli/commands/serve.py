@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +11,9 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import MAX_PORT, ServerFlags, parse_number
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.progress.command import waiting
-from opmkit.core.lazy import call_once
 
 if TYPE_CHECKING:
-    from opmkit.server.settings import HttpSettings
+    from opmkit import HttpSettings
 
 CACHE_PANEL = "Cache"
 HTTP_PANEL = "HTTP"
@@ -79,7 +76,7 @@ def serve(
 
       opm serve ./catalog --http-port 8080 --cache-dir /tmp/cache --cache-only
     """
-    from opmkit.server.serve import build_cache, serve_catalog
+    from opmkit import Opm
 
     enforce = cache_enforce_integrity
     if enforce and cache_dir is None:
@@ -87,38 +84,24 @@ def serve(
     enforce = cache_dir is not None and not cache_only if enforce is None else enforce
     http = _http_settings(http_port, http_catalog)
     settings = server_flags.settings(debug=registry_flags.debug, http=http)
-    with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
+    with server_flags.logs(debug=registry_flags.debug):
+        opm = Opm() if Path(source).is_dir() else registry_flags.opm()
         if cache_only:
-            with waiting("Building the cache"):
-                build_cache(root, cache_dir, enforce=enforce, http=http is not None)
+            loading, has_http = waiting("Building the cache"), http is not None
+            opm.build_catalog_cache(source, cache_dir, enforce=enforce, http=has_http, loading=loading)
         else:
             loading = waiting(f"Loading {source}")
-            serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source, loading=loading)
+            opm.serve_catalog(source, settings, cache=cache_dir, enforce=enforce, loading=loading)
 
 
 def _http_settings(port: str, catalog: str) -> HttpSettings | None:
     if not port and not catalog:
         return None
-    from opmkit.server.http_api.api import is_catalog_name
-    from opmkit.server.settings import HttpSettings
+    from opmkit import HttpSettings
 
     if not port:
         raise UsageError("--http-port must be specified with --http-catalog", "opm serve")
-    if catalog and not is_catalog_name(catalog):
+    settings = HttpSettings(parse_number("--http-port", port, 0, MAX_PORT, example="8080"), catalog)
+    if not settings.has_valid_name:
         raise UsageError("--http-catalog must be a DNS subdomain in lower case, such as my-catalog", "opm serve")
-    return HttpSettings(parse_number("--http-port", port, 0, MAX_PORT, example="8080"), catalog)
-
-
-@contextmanager
-def _open_catalog(source: str, registry_flags: RegistryFlags) -> Iterator[Path]:
-    """Return the directory of the catalog, which exists within the block."""
-    if Path(source).is_dir():
-        yield Path(source)
-        return
-    from opmkit import IndexSource
-    from opmkit.index.image.source import CATALOGS
-
-    catalog = IndexSource.resolve(call_once(registry_flags.tool), source)
-    catalog.require(CATALOGS)
-    with catalog.open() as content:
-        yield content.path
+    return settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ import typer
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.server.settings import HttpSettings, ServerSettings
+    from opmkit import HttpSettings, ServerSettings
 
 SkipMigrate = Annotated[
     bool, typer.Option("--skip-migrate", help="Serve a database with an older schema without migrating a copy of it")
@@ -58,17 +58,12 @@ class ServerFlags:
         self, *, debug: bool = False, timeout: str = INFINITE, http: HttpSettings | None = None
     ) -> ServerSettings:
         """Return the settings of the server; raises UsageError."""
-        from opmkit.server.settings import ServerSettings, TlsFiles, default_processes
+        from opmkit import ServerSettings, TlsFiles
 
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be used together")
-        return ServerSettings(
+        settings = ServerSettings(
             port=parse_number("--port", self.port, 0, MAX_PORT, example="50051"),
-            processes=(
-                parse_number("--processes", self.processes, 1, MAX_PROCESSES, example="2")
-                if self.processes
-                else default_processes()
-            ),
             timeout=None
             if timeout == INFINITE
             else parse_number("--timeout-seconds", timeout, 0, MAX_PORT, example="60"),
@@ -76,6 +71,9 @@ class ServerFlags:
             access_log=self.access_log or debug,
             tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,
         )
+        if not self.processes:
+            return settings
+        return replace(settings, processes=parse_number("--processes", self.processes, 1, MAX_PROCESSES, example="2"))
 
     @contextmanager
     def logs(self, *, debug: bool = False) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
 from opmkit.server.http_api.content import FIELDS, Section
+from opmkit.server.settings import is_catalog_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _PATH = re.compile(r"/catalogs/(?P<catalog>[^/]+)/api/v1/(?P<endpoint>all|metas)")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_MAX_NAME = 253
 _METHODS = ("GET", "HEAD")
 _QUALITY = re.compile(r"\s*;\s*q\s*=\s*0(\.0*)?\s*")
 _CONTENT_TYPE = ("Content-Type", "application/jsonl")
@@ -128,11 +127,6 @@ def _redirect(location: str) -> HttpResponse:
     status = HTTPStatus.TEMPORARY_REDIRECT
     headers = (("Content-Type", "text/html; charset=utf-8"), ("Location", location), VARY)
     return HttpResponse(status, headers, f'<a href="{escape(location)}">{status.phrase}</a>.\n\n'.encode())
-
-
-def is_catalog_name(name: str) -> bool:
-    """Return whether a ClusterCatalog can have the name."""
-    return len(name) <= _MAX_NAME and _NAME.fullmatch(name) is not None
 
 
 def error_response(status: HTTPStatus, text: str = "") -> HttpResponse:
