@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.options import ValidationOptions
     from opmkit.bundle.validation.report import ValidationReport
     from opmkit.bundle.validation.result import ValidationResult
-    from opmkit.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
+    from opmkit.client import (
+        BundleUpdates,
+        CallFailed,
+        CallTimedOut,
+        CatalogClient,
+        ProvidedApi,
+        RemoteBundle,
+        RemotePackage,
+        ServerUnreachable,
+    )
     from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
     from opmkit.core.progress import OperationReporter, Progress
     from opmkit.core.shard import Shard
@@ -108,6 +117,7 @@ __all__ = [
     "BuiltIndex",
     "BundleError",
     "BundleListing",
+    "BundleUpdates",
     "CallFailed",
     "CallTimedOut",
     "Catalog",
@@ -184,12 +194,15 @@ __all__ = [
     "Progress",
     "Project",
     "PromoteOptions",
+    "ProvidedApi",
     "PrunePackages",
     "PruneStranded",
     "PrunedStore",
     "Reference",
     "RegistryClient",
     "RegistryOptions",
+    "RemoteBundle",
+    "RemotePackage",
     "RemovePackages",
     "RemovedOperator",
     "RenderOptions",
@@ -278,9 +291,13 @@ _MODULES = {
     "opmkit.bundle.validation.report": ("ValidationReport",),
     "opmkit.bundle.validation.result": ("ValidationResult",),
     "opmkit.client": (
+        "BundleUpdates",
         "CallFailed",
         "CallTimedOut",
         "CatalogClient",
+        "ProvidedApi",
+        "RemoteBundle",
+        "RemotePackage",
         "ServerUnreachable",
     ),
     "opmkit.core.errors": (

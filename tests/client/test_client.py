@@ -23,7 +23,6 @@ from opmkit.client import (
     ServerUnreachable,
     parse_address,
 )
-from opmkit.client.queries import fetch_bundles, fetch_head, fetch_packages, group_updates, provided_apis
 from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import message_class
 from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
@@ -113,7 +112,7 @@ def test_health(catalog: CatalogClient) -> None:
 
 
 def test_threads_share_a_client(catalog: CatalogClient) -> None:
-    assert [each.name for each in fetch_packages(catalog)] == ["book", "shelf"]
+    assert [each.name for each in catalog.fetch_packages()] == ["book", "shelf"]
 
 
 def test_errors_have_the_message_of_the_server(catalog: CatalogClient) -> None:
@@ -139,22 +138,22 @@ def test_cancelled_stream_ends(catalog: CatalogClient) -> None:
 
 
 def test_queries(catalog: CatalogClient) -> None:
-    assert fetch_head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
+    assert catalog.fetch_bundle("shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
     with pytest.raises(CatalogError, match='channel "nix" not found') as caught:
-        fetch_head(catalog, "shelf", "nix")
+        catalog.fetch_bundle("shelf", "nix")
     assert "alpha, beta" in str(caught.value.hint)
-    assert [(each.channel, each.name) for each in fetch_bundles(catalog, package="shelf", channel="beta")] == [
+    assert [(each.channel, each.name) for each in catalog.fetch_bundles(package="shelf", channel="beta")] == [
         ("beta", "shelf.v1.0.0"),
         ("beta", "shelf.v1.1.0"),
     ]
     with pytest.raises(CatalogError, match='no bundle found with package "shelf", name "nix"'):
-        fetch_bundles(catalog, package="shelf", name="nix")
-    apis = [(each.api, each.package, each.channels) for each in provided_apis(fetch_bundles(catalog))]
+        catalog.fetch_bundles(package="shelf", name="nix")
+    apis = [(each.api, each.package, each.channels) for each in catalog.fetch_apis()]
     assert apis == [
         ("books.example.com/v1/Book", "book", ("alpha",)),
         ("shelfs.example.com/v1/Shelf", "shelf", ("alpha", "beta")),
     ]
-    found = group_updates(catalog.get_channel_entries_that_provide(*SHELF))
+    found = catalog.fetch_providers(*SHELF)
     assert [(each.channel, each.bundle, each.replaces) for each in found] == [
         ("alpha", "shelf.v1.0.0", ()),
         ("alpha", "shelf.v1.1.0", ()),
@@ -281,7 +280,7 @@ def test_package_without_channels() -> None:
 
     answers = {"ListPackages": lambda *_: iter([message_class("PackageName")(name="bare")]), "GetPackage": refuse}
     with ScriptedCatalog(answers) as server, CatalogClient.connect(server.address) as client:
-        assert fetch_packages(client) == [RemotePackage("bare", "", ())]
+        assert client.fetch_packages() == [RemotePackage("bare", "", ())]
 
 
 @pytest.mark.slow

@@ -7,8 +7,10 @@ from opmkit.client.catalog_client import CatalogClient, Stream
 from opmkit.client.errors import CallFailed, CallTimedOut, ServerUnreachable
 from opmkit.client.values import (
     Api,
+    BundleUpdates,
     Dependency,
     Property,
+    ProvidedApi,
     RemoteBundle,
     RemoteChannel,
     RemoteDeprecation,
@@ -19,12 +21,14 @@ from opmkit.index.address import InvalidAddress, parse_address
 
 __all__ = [
     "Api",
+    "BundleUpdates",
     "CallFailed",
     "CallTimedOut",
     "CatalogClient",
     "Dependency",
     "InvalidAddress",
     "Property",
+    "ProvidedApi",
     "RemoteBundle",
     "RemoteChannel",
     "RemoteDeprecation",

@@ -1,4 +1,7 @@
-"""Client of the services ``api.Registry`` and ``api.ExperimentalRegistry``, with one method for each call."""
+"""Client of the services ``api.Registry`` and ``api.ExperimentalRegistry``.
+
+There is one method for each call. Those that begin with ``fetch_`` combine several calls, or collect a stream.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
-from opmkit.client.errors import call_error, invalid_request
-from opmkit.client.values import RemoteBundle, RemoteEntry, RemotePackage
+from opmkit.client.errors import CallFailed, call_error, invalid_request
+from opmkit.client.values import BundleUpdates, ProvidedApi, RemoteBundle, RemoteEntry, RemotePackage
 from opmkit.core.files import read_limited
+from opmkit.core.hints import Hint
+from opmkit.core.workers import WorkerPool
 from opmkit.index.address import parse_address
 from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import ACKNOWLEDGEMENT, ALL_METHODS, CUSTOM_SCHEMAS, request_class, response_class
+from opmkit.index.hint_terms import IndexOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +37,9 @@ T = TypeVar("T")
 TIMEOUT = 60.0
 """Default timeout of a call in seconds."""
 
+_MAX_PARALLEL_CALLS = 8
+_NOT_FOUND = "UNKNOWN"
+"""The status code of servers for names that the catalog does not contain."""
 _MAX_INTEGER = 2**53
 """The integers up to this one are exact as floating-point numbers."""
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -164,6 +173,69 @@ class CatalogClient:
         transfers numbers as floating-point numbers, so integers above 2^53 are rounded.
         """
         return self._call_stream(CUSTOM_SCHEMAS, _document, schema=schema, packageName=package)
+
+    def fetch_packages(self, package: str = "") -> list[RemotePackage]:
+        """Return all packages with their channels, sorted by name, or one package."""
+        if package:
+            return [self.get_package(package)]
+        names = sorted(self.list_packages())
+        with WorkerPool(_MAX_PARALLEL_CALLS, "call") as pool:
+            return list(pool.map(self._fetch_package, names))
+
+    def _fetch_package(self, name: str) -> RemotePackage:
+        try:
+            return self.get_package(name)
+        except CallFailed as error:
+            if error.code != _NOT_FOUND:
+                raise
+            return RemotePackage(name, "", ())  # servers list packages without channels, but do not find them
+
+    def fetch_bundle(self, package: str, channel: str, name: str = "") -> RemoteBundle:
+        """Return a bundle of a channel with its manifests, by default the head.
+
+        Raises:
+            CallFailed: The package or the bundle does not exist, or the server does not respond.
+            CatalogError: The package does not have the channel.
+        """
+        if name:
+            return self.get_bundle(package, channel, name)
+        heads = {each.name: each.head for each in self.get_package(package).channels}
+        if channel not in heads:
+            raise CatalogError(
+                f'package "{package}": channel "{channel}" not found',
+                hint=f"use one of its channels: {', '.join(sorted(heads))}",
+            )
+        return self.get_bundle(package, channel, heads[channel])
+
+    def fetch_bundles(self, package: str = "", channel: str = "", name: str = "") -> list[RemoteBundle]:
+        """Return the bundles of all channels, or those with the given names, sorted by package, channel and name.
+
+        Raises:
+            CallFailed: The server does not respond.
+            CatalogError: Names were given, and no bundle has them.
+        """
+        names = {"package": package, "channel": channel, "name": name}
+        given = {field: value for field, value in names.items() if value}
+        with self.list_bundles() as stream:
+            found = [bundle for bundle in stream if all(getattr(bundle, key) == value for key, value in given.items())]
+        if given and not found:
+            criteria = ", ".join(f'{field} "{value}"' for field, value in given.items())
+            hint = Hint("list all bundles with {}", IndexOperation.LIST_SERVED_BUNDLES)
+            raise CatalogError(f"no bundle found with {criteria}", hint=hint)
+        return sorted(found, key=lambda bundle: (bundle.package, bundle.channel, bundle.name))
+
+    def fetch_apis(self, package: str = "") -> list[ProvidedApi]:
+        """Return the APIs that the bundles of all packages, or of one, provide; raises what `fetch_bundles` raises."""
+        return ProvidedApi.collect(self.fetch_bundles(package))
+
+    def fetch_providers(self, group: str, version: str, kind: str, *, latest: bool = False) -> list[BundleUpdates]:
+        """Return the bundles that provide an API, or only the newest of each channel; without any, the call fails."""
+        call = self.get_latest_channel_entries_that_provide if latest else self.get_channel_entries_that_provide
+        return BundleUpdates.group(call(group, version, kind))
+
+    def fetch_successors(self, name: str) -> list[BundleUpdates]:
+        """Return the bundles of all channels that replace or skip the bundle ``name``; without any, the call fails."""
+        return BundleUpdates.group(self.get_channel_entries_that_replace(name))
 
     def _call(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> T:
         call = self._channel.unary_unary(

@@ -6,6 +6,7 @@ are empty.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,7 +39,7 @@ class Dependency(JsonResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the type and the parsed value."""
-        return {"type": self.type, "value": parse_json(self.value)}
+        return {"type": self.type, "value": _parse_json(self.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Property(JsonResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the type and the parsed value."""
-        return {"type": self.type, "value": parse_json(self.value)}
+        return {"type": self.type, "value": _parse_json(self.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +163,52 @@ class RemoteBundle(JsonResult):
         """
         return {
             **JsonResult.to_dict(self),
-            "csv": parse_json(self.csv),
-            "objects": [parse_json(text) for text in self.objects],
+            "csv": _parse_json(self.csv),
+            "objects": [_parse_json(text) for text in self.objects],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class BundleUpdates(JsonResult):
+    """A bundle in a channel with the names of all bundles that it replaces or skips there."""
+
+    package: str
+    channel: str
+    bundle: str
+    replaces: tuple[str, ...]
+
+    @classmethod
+    def group(cls, entries: Iterable[RemoteEntry]) -> list[Self]:
+        """Group entries, which are one for each update edge, by package, channel and bundle."""
+        replaced: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for entry in entries:
+            replaced[entry.package, entry.channel, entry.bundle].add(entry.replaces)
+        return [cls(*key, tuple(sorted(names - {""}))) for key, names in sorted(replaced.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidedApi(JsonResult):
+    """An API, a package that provides it, and the channels of the package with bundles that do."""
+
+    api: str
+    package: str
+    channels: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, bundles: Iterable[RemoteBundle]) -> list[Self]:
+        """Return the APIs that bundles provide, one for each package, sorted by API and package."""
+        channels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for bundle in bundles:
+            for api in bundle.provided_apis:
+                channels[str(api), bundle.package].add(bundle.channel)
+        return [cls(*key, tuple(sorted(names))) for key, names in sorted(channels.items())]
 
 
 def _apis(messages: Iterable[Any]) -> tuple[Api, ...]:
     return tuple(Api(each.group, each.version, each.kind, each.plural) for each in messages)
 
 
-def parse_json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Parse JSON; a text that is invalid, or nested too deeply to be encoded again, is returned unchanged."""
     import orjson
 

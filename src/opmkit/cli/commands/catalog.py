@@ -73,10 +73,8 @@ def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.T
 
     [bold]Example:[/] opm catalog list packages --address localhost:50051
     """
-    from opmkit.client.queries import fetch_packages
-
     with client_flags.connect() as client:
-        listed = fetch_packages(client)
+        listed = client.fetch_packages()
     if output is not ValueFormat.TEXT:
         print_value(listed, output)
         return
@@ -95,10 +93,8 @@ def list_channels(
 
     [bold]Example:[/] opm catalog list channels lagoon-operator --address localhost:50051
     """
-    from opmkit.client.queries import fetch_packages
-
     with client_flags.connect() as client:
-        listed = [client.get_package(package)] if package else fetch_packages(client)
+        listed = client.fetch_packages(package)
     rows = [
         {"package": parent.name, **asdict(channel), "default": channel.name == parent.default_channel}
         for parent in listed
@@ -125,10 +121,8 @@ def list_bundles(
 
       opm catalog list bundles lagoon-operator --channel stable --output json
     """
-    from opmkit.client.queries import fetch_bundles
-
     with client_flags.connect() as client:
-        found = fetch_bundles(client, package=package, channel=channel)
+        found = client.fetch_bundles(package=package, channel=channel)
     print_bundles(found, output)
 
 
@@ -137,10 +131,8 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
 
     [bold]Example:[/] opm catalog list apis --address localhost:50051
     """
-    from opmkit.client.queries import fetch_bundles, provided_apis
-
     with client_flags.connect() as client:
-        apis = provided_apis(fetch_bundles(client, package=package))
+        apis = client.fetch_apis(package)
     if output is not ValueFormat.TEXT:
         print_value(apis, output)
         return
@@ -201,10 +193,8 @@ def get_bundle(
 
       opm catalog get bundle lagoon-operator stable lagoon-operator.v0.1.0 --output yaml
     """
-    from opmkit.client.queries import fetch_head
-
     with client_flags.connect() as client:
-        found = client.get_bundle(package, channel, bundle) if bundle else fetch_head(client, package, channel)
+        found = client.fetch_bundle(package, channel, bundle)
     print_bundle(found, output)
 
 
@@ -231,21 +221,18 @@ def find_providers(
 
       opm catalog find providers water.example.com/v1alpha1/Lagoon --default
     """
-    from opmkit.client import RemoteBundle
-    from opmkit.client.queries import group_updates
-
     parts = api.split("/")
     if len(parts) != 3 or not all(parts[1:]):
         raise UsageError(f"{api!r}: invalid API: must be GROUP/VERSION/KIND", ctx.command_path)
     if latest and default:
         raise conflicting_flags("--latest", "--default", ctx.command_path)
     with client_flags.connect() as client:
-        call = client.get_latest_channel_entries_that_provide if latest else client.get_channel_entries_that_provide
-        found = client.get_default_bundle_that_provides(*parts) if default else group_updates(call(*parts))
-    if isinstance(found, RemoteBundle):
-        print_bundle(found, output)
+        bundle = client.get_default_bundle_that_provides(*parts) if default else None
+        updates = [] if default else client.fetch_providers(*parts, latest=latest)
+    if bundle:
+        print_bundle(bundle, output)
     else:
-        print_updates(found, output)
+        print_updates(updates, output)
 
 
 def find_successors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -253,10 +240,8 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
 
     [bold]Example:[/] opm catalog find successors lagoon-operator.v0.1.0 --address localhost:50051
     """
-    from opmkit.client.queries import group_updates
-
     with client_flags.connect() as client:
-        found = group_updates(client.get_channel_entries_that_replace(bundle))
+        found = client.fetch_successors(bundle)
     print_updates(found, output)
 
 
@@ -265,10 +250,8 @@ def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: Val
 
     [bold]Example:[/] opm catalog find predecessors lagoon-operator.v0.2.0 --address localhost:50051
     """
-    from opmkit.client.queries import fetch_bundles
-
     with client_flags.connect() as client:
-        found = fetch_bundles(client, name=bundle)
+        found = client.fetch_bundles(name=bundle)
     print_bundles(found, output)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.cli.output.console import ValueFormat, print_line, print_table, print_value
 from opmkit.core.escape import escape_controls
@@ -10,8 +10,7 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.client import RemoteBundle, RemotePackage
-    from opmkit.client.queries import BundleUpdates
+    from opmkit import BundleUpdates, RemoteBundle, RemotePackage
 
 _MAX_VALUE_LENGTH = 200
 """Characters shown of a property or dependency."""
@@ -49,8 +48,9 @@ def print_bundles(bundles: Sequence[RemoteBundle], output: ValueFormat) -> None:
 
 def print_bundle(bundle: RemoteBundle, output: ValueFormat) -> None:
     """Print a bundle with all of its fields."""
+    values = bundle.to_dict()
     if output is not ValueFormat.TEXT:
-        print_value(bundle.to_dict(), output)
+        print_value(values, output)
         return
     _print_fields(
         [
@@ -64,7 +64,7 @@ def print_bundle(bundle: RemoteBundle, output: ValueFormat) -> None:
             *(("Requires", str(api)) for api in bundle.required_apis),
             *(("Depends on", f"{dependency.type}: {dependency.value}") for dependency in bundle.dependencies),
             *(("Properties", f"{entry.type}: {entry.value}") for entry in bundle.properties),
-            *(("Manifests", _format_manifest(text)) for text in bundle.objects),
+            *(("Manifests", _format_manifest(value)) for value in values["objects"]),
             ("Deprecated", bundle.deprecation.message if bundle.deprecation else ""),
         ]
     )
@@ -99,13 +99,10 @@ def _truncate(text: str) -> str:
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
-def _format_manifest(manifest: str) -> str:
+def _format_manifest(manifest: Any) -> str:
     """Return kind and name of a manifest."""
-    from opmkit.client.values import parse_json
-
-    value = parse_json(manifest)
-    if not isinstance(value, dict):
+    if not isinstance(manifest, dict):
         return "?"
-    metadata = value.get("metadata")
+    metadata = manifest.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
-    return f"{value.get('kind', '?')} {name}".rstrip()
+    return f"{manifest.get('kind', '?')} {name}".rstrip()
