@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.filter.change import FilterPackages
     from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.list import BundleListing, ChannelListing, PackageListing
+    from opmkit.index.operations.manifests.pod_config import PodConfig
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
@@ -189,6 +190,7 @@ __all__ = [
     "PlannedMirror",
     "Platform",
     "PlatformImage",
+    "PodConfig",
     "PodOptions",
     "Policy",
     "Progress",
@@ -373,6 +375,7 @@ _MODULES = {
         "ChannelListing",
         "PackageListing",
     ),
+    "opmkit.index.operations.manifests.pod_config": ("PodConfig",),
     "opmkit.index.operations.prune": (
         "PrunePackages",
         "PruneStranded",

@@ -12,8 +12,10 @@ from opmkit.cli.flags.olm import PodSecurity
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.index.operations.manifests.pod_config import PodConfig
+    from opmkit import PodConfig
 
+CATALOG_DIRECTORY = "/configs"
+"""Directory of the file-based catalog in images that opm builds."""
 POD_PANEL = "Pod of the catalog source"
 
 
@@ -75,7 +77,7 @@ class PodFlags:
 
     def config(self) -> PodConfig:
         """Return the configuration of the pod; raises OpmkitError for invalid values."""
-        from opmkit.index.operations.manifests.pod_config import CATALOG_DIRECTORY, PodConfig, read_pod_config
+        from opmkit import PodConfig
 
         extracts = self.extract_content or self.extract_catalog_dir or self.extract_cache_dir
         return PodConfig(
@@ -86,7 +88,7 @@ class PodFlags:
             node_selector=dict(_parse_label(text) for text in self.node_selector or ()),
             tolerations=tuple(self.toleration or ()),
             priority_class=self.priority_class,
-            fields=read_pod_config(self.pod_config) if self.pod_config else {},
+            fields=PodConfig.read_fields(self.pod_config) if self.pod_config else {},
         )
 
 

@@ -70,11 +70,6 @@ class RegistryFlags:
 
             check_authfile(self.authfile)
 
-    @property
-    def is_insecure(self) -> bool:
-        """Whether registries without TLS, or with untrusted certificates, are accepted."""
-        return self.use_http or self.skip_tls or self.skip_tls_verify
-
     def options(self) -> RegistryOptions:
         """Return the options of the registry client; raises UsageError for conflicting flags."""
         from opmkit import RegistryOptions

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit import MirrorResult
-    from opmkit.supply.mirror.target import MirrorLocation
 
 
 def print_copied(result: MirrorResult) -> None:
@@ -24,12 +23,10 @@ def print_copied(result: MirrorResult) -> None:
     )
 
 
-def print_written(result: MirrorResult, location: MirrorLocation, manifests: Path | None) -> None:
+def print_written(result: MirrorResult, archive: Path | None, manifests: Path | None) -> None:
     """Report on stderr whether an archive was written, and the manifests."""
-    from opmkit.supply.mirror.target import ArchiveLocation
-
-    if isinstance(location, ArchiveLocation):
-        print_to_stderr(f"{location.path}: {'written' if result.has_changed else 'unchanged'}")
+    if archive:
+        print_to_stderr(f"{archive}: {'written' if result.has_changed else 'unchanged'}")
     if result.manifests:
         print_to_stderr(f"manifests written to {manifests}: {', '.join(result.manifests)}")
 

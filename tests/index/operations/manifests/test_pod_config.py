@@ -10,7 +10,7 @@ from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.installation import Installation
-from opmkit.index.operations.manifests.pod_config import PodConfig, read_pod_config
+from opmkit.index.operations.manifests.pod_config import PodConfig
 from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_invalid_settings(settings: dict[str, Any], problem: str) -> None:
 def test_files_of_fields(tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text("affinity:\n  podAntiAffinity: {}\n")
-    assert read_pod_config(path) == {"affinity": {"podAntiAffinity": {}}}
+    assert PodConfig.read_fields(path) == {"affinity": {"podAntiAffinity": {}}}
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_invalid_files(content: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(content)
     with pytest.raises(CatalogError) as failure:
-        read_pod_config(path)
+        PodConfig.read_fields(path)
     assert failure.value.message.startswith(f"{path}{problem}")

@@ -21,7 +21,6 @@ from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
     from opmkit import MirrorOptions
-    from opmkit.supply.mirror.target import MirrorLocation
 
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
@@ -156,9 +155,12 @@ def mirror(
     """
     from opmkit import MirrorOptions, Shard
     from opmkit.supply.mirror.errors import UnexpectedMirror
-    from opmkit.supply.mirror.target import parse_location
+    from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation, parse_location
 
     location, part = parse_location(to), Shard.parse(shard) if shard else None
+    is_registry, archive = isinstance(location, RegistryLocation), None
+    if isinstance(location, ArchiveLocation):
+        archive = location.path
     executor = executor_flags.parse(registry_flags)
     options = MirrorOptions(
         filters=tuple(filters or ()),
@@ -178,14 +180,14 @@ def mirror(
         policy=manifest_flags.policy(),
         index_only=bool(given_flags(ctx) & _INDEX_ONLY_FLAGS),
     )
-    _check_target(location, options, ctx.command_path, is_dry_run=dry_run)
+    _check_target(options, ctx.command_path, is_registry=is_registry, is_archive=bool(archive), is_dry_run=dry_run)
     opm = registry_flags.opm()
     with progress() as bars:
         with waiting(f"Preparing {index}"):
             try:
                 planned = opm.open_mirror(index, to, options, dry_run=dry_run, progress=bars)
             except UnexpectedMirror:
-                raise _index_required(ctx, index, location, options) from None
+                raise _index_required(ctx, index, options, is_registry=is_registry) from None
         with planned:
             result = planned.result
             for warning in result.warnings:
@@ -196,17 +198,16 @@ def mirror(
                         result = planned.run()
                 finally:
                     print_copied(planned.result)
-                print_written(result, location, options.manifests)
+                print_written(result, archive, options.manifests)
             print_mirror(result, output, is_dry_run=dry_run)
     if result.failures:
         raise typer.Exit(INCOMPLETE)
 
 
-def _check_target(location: MirrorLocation, options: MirrorOptions, command: str, *, is_dry_run: bool) -> None:
+def _check_target(
+    options: MirrorOptions, command: str, *, is_registry: bool, is_archive: bool, is_dry_run: bool
+) -> None:
     """Raise UsageError for flags that do not apply to the target."""
-    from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
-
-    is_registry = isinstance(location, RegistryLocation)
     if options.manifests and options.shard:
         raise UsageError(
             "--manifests and --shard cannot be used together: the manifests cover all images",
@@ -218,7 +219,7 @@ def _check_target(location: MirrorLocation, options: MirrorOptions, command: str
             f"{flag} requires a registry as the target: a directory or archive is written by one process",
             hint=f"mirror to a registry, or omit {flag}",
         )
-    if options.have and not isinstance(location, ArchiveLocation):
+    if options.have and not is_archive:
         raise UsageError("--have requires oci-archive:FILE as the target", command)
     if options.manifests and is_dry_run:
         raise conflicting_flags("--manifests", "--dry-run", command)
@@ -226,17 +227,15 @@ def _check_target(location: MirrorLocation, options: MirrorOptions, command: str
         raise UsageError("--manifests requires a registry as the target", command)
 
 
-def _index_required(ctx: typer.Context, index: str, location: MirrorLocation, options: MirrorOptions) -> UsageError:
+def _index_required(ctx: typer.Context, index: str, options: MirrorOptions, *, is_registry: bool) -> UsageError:
     """Return the error for a mirror in a directory or archive, with a flag or target for indexes only."""
-    from opmkit.supply.mirror.target import RegistryLocation
-
     if options.executor:
         return UsageError(
             f"{index}: a mirror in a directory or archive is loaded by this process, not by "
             f"{options.executor.location.text}",
             hint="omit --executor, or run a process with --shard K/N for each part",
         )
-    if not isinstance(location, RegistryLocation):
+    if not is_registry:
         return UsageError(f"{index}: the mirror in a directory or archive can only be loaded into a registry")
     if options.filters:
         return UsageError(f"{index}: packages cannot be selected: it is a mirror in a directory or archive")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
 
-CATALOG_DIRECTORY = "/configs"
-"""Directory of the file-based catalog in images that opm builds."""
 _FIELD = "grpcPodConfig"
 _SECURITY_CONTEXTS = ("legacy", "restricted")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -73,28 +71,28 @@ class PodConfig:
         }
         return {**self.fields, **{key: value for key, value in settings.items() if value}}
 
+    @staticmethod
+    def read_fields(path: Path) -> dict[str, Any]:
+        """Read further fields of ``grpcPodConfig`` from a YAML or JSON file.
 
-def read_pod_config(path: Path) -> dict[str, Any]:
-    """Read fields of ``grpcPodConfig`` from a YAML or JSON file.
-
-    Raises:
-        CatalogError: The file is invalid, or a field does not exist or has an invalid value.
-        DiskError: The file cannot be read.
-    """
-    with disk_errors(path):
-        content = Content.read(read_limited(path))
-    if content.error is not None:
-        raise CatalogError(content.error.located(str(path)), hint="correct the file")
-    if not isinstance(content.value, dict):
-        raise CatalogError(f"{path}: not a mapping of fields of {_FIELD}", hint="write fields such as 'affinity:'")
-    for problem in _type_problems(content.value):
-        line, column = content.locate(problem.path)
-        raise CatalogError(f"{path}:{line}:{column}: {problem.text}", hint=problem.hint)
-    try:
-        _check_values(content.value)
-    except CatalogError as error:
-        raise CatalogError(f"{path}: {error.message}", hint=error.hint) from error
-    return content.value
+        Raises:
+            CatalogError: The file is invalid, or a field does not exist or has an invalid value.
+            DiskError: The file cannot be read.
+        """
+        with disk_errors(path):
+            content = Content.read(read_limited(path))
+        if content.error is not None:
+            raise CatalogError(content.error.located(str(path)), hint="correct the file")
+        if not isinstance(content.value, dict):
+            raise CatalogError(f"{path}: not a mapping of fields of {_FIELD}", hint="write fields such as 'affinity:'")
+        for problem in _type_problems(content.value):
+            line, column = content.locate(problem.path)
+            raise CatalogError(f"{path}:{line}:{column}: {problem.text}", hint=problem.hint)
+        try:
+            _check_values(content.value)
+        except CatalogError as error:
+            raise CatalogError(f"{path}: {error.message}", hint=error.hint) from error
+        return content.value
 
 
 @dataclass(frozen=True, slots=True)
