@@ -83,15 +83,15 @@ def plan(
 
     [bold]Examples:[/]
 
-      opm index plan ./catalog --from quay.io/me/catalog:v4.20
+      opm index plan ./catalog --from quay.io/me/catalog:1
 
-      opm index plan ./catalog --from quay.io/me/catalog:v4.20 --package lagoon-operator --output json
+      opm index plan ./catalog --from quay.io/me/catalog:1 --package lagoon-operator --output json
 
-      opm index plan ./catalog --from quay.io/me/catalog:v4.20 --fail-on stuck,gone
+      opm index plan ./catalog --from quay.io/me/catalog:1 --fail-on stuck,gone
 
       opm index plan ./catalog --subscribe lagoon-operator/alpha --installed lagoon-operator.v0.1.0
 
-      opm index plan mine=./catalog other=quay.io/me/other:1 --priority other=10 --subscribe lagoon-operator@mine
+      opm index plan mine=./catalog other=quay.io/me/prod:1 --priority other=10 --subscribe lagoon-operator@mine
     """
     kinds = [kind for kind in fail_on or () if kind]
     if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
