@@ -69,13 +69,17 @@ if TYPE_CHECKING:
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.migrate import MigratedCatalog, MigrateOptions
-    from opmkit.index.modes import OnConflict, UpdateMode
+    from opmkit.index.modes import InstallerPermissions, OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.deprecate import EditDeprecations
     from opmkit.index.operations.filter.change import FilterPackages
     from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.list import BundleListing, ChannelListing, PackageListing
+    from opmkit.index.operations.manifests.installation import Installation
+    from opmkit.index.operations.manifests.olm_v0 import CatalogSourceOptions
+    from opmkit.index.operations.manifests.olm_v1.manifests import ClusterCatalogOptions, ClusterExtensionOptions
     from opmkit.index.operations.manifests.pod_config import PodConfig
+    from opmkit.index.operations.manifests.result import OlmManifests
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
@@ -126,11 +130,14 @@ __all__ = [
     "CatalogCompat",
     "CatalogError",
     "CatalogResult",
+    "CatalogSourceOptions",
     "CertificateIdentity",
     "ChannelListing",
     "ChannelRequest",
     "CleanupOptions",
     "ClusterAccess",
+    "ClusterCatalogOptions",
+    "ClusterExtensionOptions",
     "ComparisonPage",
     "Compat",
     "CompositeOptions",
@@ -157,7 +164,9 @@ __all__ = [
     "IndexRequirements",
     "IndexSource",
     "IndexUpdate",
+    "Installation",
     "InstalledOperator",
+    "InstallerPermissions",
     "KeyPair",
     "KeylessSigner",
     "KustomizeOptions",
@@ -172,6 +181,7 @@ __all__ = [
     "MirrorScope",
     "NamespacePlan",
     "NamespaceRequest",
+    "OlmManifests",
     "OlmOptions",
     "OlmState",
     "OnConflict",
@@ -360,6 +370,7 @@ _MODULES = {
         "MigrateOptions",
     ),
     "opmkit.index.modes": (
+        "InstallerPermissions",
         "OnConflict",
         "UpdateMode",
     ),
@@ -375,7 +386,14 @@ _MODULES = {
         "ChannelListing",
         "PackageListing",
     ),
+    "opmkit.index.operations.manifests.installation": ("Installation",),
+    "opmkit.index.operations.manifests.olm_v0": ("CatalogSourceOptions",),
+    "opmkit.index.operations.manifests.olm_v1.manifests": (
+        "ClusterCatalogOptions",
+        "ClusterExtensionOptions",
+    ),
     "opmkit.index.operations.manifests.pod_config": ("PodConfig",),
+    "opmkit.index.operations.manifests.result": ("OlmManifests",),
     "opmkit.index.operations.prune": (
         "PrunePackages",
         "PruneStranded",

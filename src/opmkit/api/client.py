@@ -12,6 +12,7 @@ from opmkit.api.graphs import GraphOperations
 from opmkit.api.images import ImageOperations
 from opmkit.api.indexes import IndexOperations
 from opmkit.api.inspection import InspectionOperations
+from opmkit.api.manifests import ManifestOperations
 from opmkit.api.mirroring import MirrorOperations
 from opmkit.api.pinning import PinOperations
 from opmkit.api.planning import PlanOperations
@@ -30,6 +31,7 @@ class Opm(
     InspectionOperations,
     GraphOperations,
     PlanOperations,
+    ManifestOperations,
     ImageOperations,
     MirrorOperations,
     SigningOperations,

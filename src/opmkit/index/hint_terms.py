@@ -8,6 +8,7 @@ from opmkit.core.hints import Operation, Setting
 class IndexSetting(Setting):
     """Settings of indexes that hints refer to."""
 
+    ADDRESS = "address"
     AFTER = "after"
     ALLOW_PACKAGE_REMOVAL = "allow_package_removal"
     ALLOW_PROGRAMS = "allow_programs"

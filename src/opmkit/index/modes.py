@@ -1,4 +1,4 @@
-"""Modes of changing an index."""
+"""Modes of changing and installing indexes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ class OnConflict(StrEnum):
     FAIL = "fail"
     REBASE = "rebase"
     OVERWRITE = "overwrite"
+
+
+class InstallerPermissions(StrEnum):
+    """Permissions of the ServiceAccount that OLM v1 installs a package with."""
+
+    BUNDLE = "bundle"
+    CLUSTER_ADMIN = "cluster-admin"
+    NONE = "none"
 
 
 class UpdateMode(StrEnum):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,16 +15,17 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import print_json, print_yaml
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.parser.go_commands import given_flags
-from opmkit.cli.progress.command import waiting
-from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.imagetools.hint_terms import ImageOperation
 
 if TYPE_CHECKING:
-    from opmkit import Reference
-    from opmkit.index.operations.manifests.installation import Installation
-    from opmkit.index.operations.manifests.pod_config import PodConfig
-    from opmkit.index.operations.manifests.resources import CatalogSource
+    from opmkit import (
+        CatalogSourceOptions,
+        ClusterCatalogOptions,
+        ClusterExtensionOptions,
+        Installation,
+        PodConfig,
+    )
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Package installation"
@@ -87,24 +87,14 @@ class CatalogSourceFlags:
         ),
     ] = 0
 
-    def source(self, reference: str, pod: PodConfig) -> CatalogSource:
-        """Return the source for the index ``reference``, or for the catalog served at the address."""
-        from opmkit.index.address import parse_address
-        from opmkit.index.operations.manifests.names import as_label
-        from opmkit.index.operations.manifests.resources import CatalogSource
+    def options(self, pod: PodConfig) -> CatalogSourceOptions:
+        """Return the options of the CatalogSource."""
+        from opmkit import CatalogSourceOptions
 
-        address, image = None, None
-        if self.address:
-            address = parse_address(self.address)
-            default_name = address.host.partition(".")[0]
-        else:
-            image = _parse_image(reference)
-            default_name = image.repository.rpartition("/")[2]
-        return CatalogSource(
-            name=self.name or as_label(default_name),
+        return CatalogSourceOptions(
+            name=self.name,
             namespace=self.namespace,
-            image=image,
-            address=address,
+            address=self.address,
             display_name=self.display_name,
             publisher=self.publisher,
             poll_interval=self.poll_interval,
@@ -112,6 +102,12 @@ class CatalogSourceFlags:
             pod=pod,
             priority=self.priority,
         )
+
+    def cluster_catalog(self, availability: str) -> ClusterCatalogOptions:
+        """Return the options of the ClusterCatalog."""
+        from opmkit import ClusterCatalogOptions
+
+        return ClusterCatalogOptions(self.name, self.poll_interval, self.priority, availability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,19 +160,37 @@ class InstallFlags:
         ),
     ] = False
 
-    def installation(self) -> Installation:
-        """Return the installation."""
-        from opmkit.index.operations.manifests.installation import Installation
-        from opmkit.index.operations.manifests.names import as_label
+    def installation(self) -> Installation | None:
+        """Return the installation with OLM v0; raises CatalogError for invalid names."""
+        from opmkit import Installation
 
+        if not self.package:
+            return None
         return Installation(
             package=self.package,
-            namespace=self.install_namespace or as_label(self.package),
+            namespace=self.install_namespace,
             channel=self.channel,
             starting_csv=self.starting_csv,
             approval=self.approval,
             targets=None if self.target_namespaces is None else tuple(self.target_namespaces),
             existing=self.existing_namespace,
+        )
+
+    def extension(self, olm_v1_flags: OlmV1Flags) -> ClusterExtensionOptions | None:
+        """Return the options of the installation with OLM v1."""
+        from opmkit import ClusterExtensionOptions
+
+        if not self.package:
+            return None
+        return ClusterExtensionOptions(
+            package=self.package,
+            namespace=self.install_namespace,
+            channel=self.channel,
+            version=olm_v1_flags.version,
+            service_account=olm_v1_flags.service_account,
+            permissions=olm_v1_flags.installer_permissions,
+            target_namespaces=tuple(self.target_namespaces or ()),
+            existing_namespace=self.existing_namespace,
         )
 
 
@@ -225,91 +239,17 @@ def manifests(
     if not install_flags.package and (unused := sorted(given_flags(ctx) & _INSTALL_ONLY_FLAGS)):
         raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)
     if olm_v1_flags.olm is OlmVersion.V1:
-        from opmkit.cli.olm_v1_manifests import OlmV1Manifests
-
-        objects = OlmV1Manifests(
-            image=_parse_image(reference),
-            name=catalog_source_flags.name,
-            poll_interval=catalog_source_flags.poll_interval,
-            priority=catalog_source_flags.priority,
-            package=install_flags.package,
-            namespace=install_flags.install_namespace,
-            channel=install_flags.channel,
-            target_namespaces=tuple(install_flags.target_namespaces or ()),
-            creates_namespace=not install_flags.existing_namespace,
-            flags=olm_v1_flags,
-        ).build(lambda: registry_flags.tool_named(container_tool))
+        catalog = catalog_source_flags.cluster_catalog(olm_v1_flags.availability or "")
+        extension = install_flags.extension(olm_v1_flags)
+        built = registry_flags.opm(container_tool).build_olm_v1_manifests(reference, catalog, extension)
     else:
-        source = catalog_source_flags.source(reference, pod_flags.config())
-        installation = install_flags.installation() if install_flags.package else None
-        objects = _olm_v0_objects(source, installation, reference, registry_flags, container_tool)
+        options, installation = catalog_source_flags.options(pod_flags.config()), install_flags.installation()
+        with report_status() as reporter:
+            opm = registry_flags.opm(container_tool)
+            built = opm.build_olm_v0_manifests(reference, options, installation, reporter=reporter)
+    for warning in built.warnings:
+        print_warning(warning)
     if output is ManifestFormat.JSON:
-        print_json({"apiVersion": "v1", "kind": "List", "items": objects})
+        print_json(built.to_dict())
     else:
-        print_yaml(objects)
-
-
-def _olm_v0_objects(
-    source: CatalogSource,
-    installation: Installation | None,
-    reference: str,
-    registry_flags: RegistryFlags,
-    container_tool: str,
-) -> list[dict[str, Any]]:
-    """Return the objects for OLM v0, and print warnings."""
-    from opmkit import ImageToolsError
-    from opmkit.imagetools.tools import NO_ENGINE
-    from opmkit.index.operations.manifests.resources import build_manifests, is_available, with_server
-
-    try:
-        if installation and reference:
-            index = str(source.image or reference)
-            installation = _resolve(source, installation, index, registry_flags, container_tool)
-        if container_tool in NO_ENGINE:
-            with waiting(f"Reading {source.image}"):
-                source = with_server(source, registry_flags.tool())
-    except (ImageToolsError, LimitExceeded, DiskError) as error:
-        unchecked = "package, channel and install modes are" if installation else "the server in the image is"
-        print_warning(f"{unchecked} not checked: {error}")
-    if installation and not is_available(source, installation):
-        print_warning(
-            f"OLM by default offers a catalog only in its namespace {source.namespace}, not in {installation.namespace}"
-        )
-    return build_manifests(source, installation)
-
-
-def _parse_image(text: str) -> Reference:
-    """Parse the name of an image; raises OpmkitError if clusters cannot pull it."""
-    from opmkit import CatalogError, Reference
-    from opmkit.core.hints import Hint
-    from opmkit.imagetools.reference import parse_image_reference
-
-    reference = None if Path(text).is_file() else parse_image_reference(text)
-    if not isinstance(reference, Reference):
-        raise CatalogError(
-            f"{text}: clusters cannot pull this index",
-            hint=Hint.any_of(
-                "pass an image in a registry",
-                Hint("copy it to a registry with {}", ImageOperation.COPY_IMAGE),
-                "pass --address",
-            ),
-        )
-    return reference.with_default_tag()
-
-
-def _resolve(
-    source: CatalogSource, installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
-) -> Installation:
-    """Resolve the installation in the index."""
-    from opmkit import IndexSource
-    from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
-
-    tool = registry_flags.tool_named(container_tool)
-    found = IndexSource.find(lambda: tool, index, build_context=True)
-    with waiting(f"Loading {index}"), found.open() as content:
-        if not isinstance(content, DatabaseContent):
-            return resolve_in_catalog(installation, content.blobs())
-        source.check_database(index)
-        with content.open() as database:
-            return resolve_in_database(installation, database)
+        print_yaml(built.objects)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from opmkit import InstallerPermissions
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.go_commands import given_flags
 
@@ -35,14 +36,6 @@ class Availability(StrEnum):
 
     AVAILABLE = "Available"
     UNAVAILABLE = "Unavailable"
-
-
-class InstallerPermissions(StrEnum):
-    """Permissions of the ServiceAccount that installs a package."""
-
-    BUNDLE = "bundle"
-    CLUSTER_ADMIN = "cluster-admin"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Installation:
 
     Attributes:
         package: Name of the package.
-        namespace: Namespace of the Subscription.
+        namespace: Namespace of the Subscription; by default it is named after the package.
         channel: Name of the channel, or "" for the default channel.
         starting_csv: Name of the first bundle to install, or "" for the head of the channel.
         approval: ``Automatic`` or ``Manual``.
@@ -47,7 +47,7 @@ class Installation:
     """
 
     package: str
-    namespace: str
+    namespace: str = ""
     channel: str = ""
     starting_csv: str = ""
     approval: str = "Automatic"
@@ -55,7 +55,8 @@ class Installation:
     existing: bool = False
 
     def __post_init__(self) -> None:
-        """Validate the names."""
+        """Derive the namespace, and validate the names."""
+        object.__setattr__(self, "namespace", self.namespace or as_label(self.package))
         if not as_label(self.package):
             raise CatalogError(
                 f"package {self.package!r}: cannot derive the name of an object", hint="check the spelling"
