@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,6 +113,35 @@ def test_client_certificate_of_another_authority(mtls_registry: Registry, home: 
     shutil.copy(other.key, directory / "client.key")
     with pytest.raises(AuthenticationFailed, match="requires a client certificate that it trusts"):
         client(home).repository(Reference(mtls_registry.host, "a")).resolve("1")
+
+
+def test_client_certificate_refused_before_the_request(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alert is read although the registry has closed the connection when the request is written."""
+    authority = certificate_authority(tmp_path)
+    server = server_certificate(tmp_path, authority)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.certificate)
+    context.load_cert_chain(server.certificate, server.key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    other = tmp_path / "other"
+    directory = tmp_path / "certificates"
+    for path in (other, directory):
+        path.mkdir()
+    stranger = certificate_authority(other, "Other authority")
+    shutil.copy(stranger.certificate, directory / "client.cert")
+    shutil.copy(stranger.key, directory / "client.key")
+    handshake = ssl.SSLSocket.do_handshake
+
+    def slow_handshake(connection: ssl.SSLSocket, block: bool = False) -> None:
+        handshake(connection, block)
+        time.sleep(0.2)
+
+    options = RegistryOptions(cert_dir=directory, verify_tls=False)
+    with WebServer(QuietHandler, context) as registry:
+        monkeypatch.setattr(ssl.SSLSocket, "do_handshake", slow_handshake)
+        with pytest.raises(AuthenticationFailed, match="requires a client certificate that it trusts"):
+            client(home, options).repository(Reference(registry.host, "a")).resolve("1")
 
 
 def test_certificates_apply_to_one_registry_only(mtls_registry: Registry, tls_registry: Registry, home: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import ssl
 import threading
 from collections.abc import Sized
@@ -23,6 +25,8 @@ from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from _typeshed import ReadableBuffer
 
 
 _POOL_SIZE = 16
@@ -191,6 +195,7 @@ class TLSConfig:
             ImageToolsError: A certificate file cannot be read or is invalid.
         """
         context = _default_context() if self.verify else _unverified_context()
+        context.sslsocket_class = _ClientSocket
         for path in self.certificates.authorities if self.verify else ():
             with _certificate_errors(path, "not a PEM certificate", "give a PEM file of certificate authorities"):
                 context.load_verify_locations(cafile=path)
@@ -200,6 +205,20 @@ class TLSConfig:
             ):
                 context.load_cert_chain(path, key, password=lambda: "")
         return context
+
+
+class _ClientSocket(ssl.SSLSocket):
+    """A TLS socket that fails to write to a closed connection as a plain socket does.
+
+    urllib3 reads the response after a BrokenPipeError. In TLS 1.3 this is where a server's alert arrives that refuses
+    the client certificate: it closes the connection after the client has finished the handshake.
+    """
+
+    def send(self, data: ReadableBuffer, flags: int = 0) -> int:
+        try:
+            return super().send(data, flags)
+        except ssl.SSLEOFError as error:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
 
 
 @contextmanager
