@@ -7,20 +7,22 @@ highest version and release, and refuses bundles with dependencies.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import BUNDLE, PACKAGE
+from opmkit.index.fbc.blobs import BUNDLE, PACKAGE, Blobs
 from opmkit.index.operations.manifests.olm_v1.cluster_extension import VersionConstraint
+from opmkit.index.plan.paths import Outcome, UpdatePath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.bundle.versions import Identifiers, VersionKey
-    from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob
+    from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
 
 DEPENDENCIES = ("olm.package.required", "olm.gvk.required", "olm.constraint")
 """Properties with which OLM v1 refuses a bundle."""
@@ -241,3 +243,68 @@ def _hint(request: ExtensionRequest) -> str:
     if request.installed and not request.self_certified:
         return "let an entry of any channel replace or skip the installed version, or use SelfCertified"
     return "check the package, the channels and the version range"
+
+
+def plan_extension_updates(catalog: Blobs, published: Blobs, packages: Iterable[str] = ()) -> Iterator[UpdatePath]:
+    """Yield where OLM v1 takes each bundle that a published catalog can have left installed, by package.
+
+    An extension without channels follows all of them, so that the paths have none.
+
+    Args:
+        catalog: The new catalog.
+        published: The catalog that clusters have installed bundles from.
+        packages: Names of packages, by default all of the published catalog.
+    """
+    names = set(packages)
+    by_package: defaultdict[str, list[BundleBlob]] = defaultdict(list)
+    for bundle in published.bundles:
+        if not names or bundle.package in names:
+            by_package[bundle.package].append(bundle)
+    for package, bundles in by_package.items():
+        source = ExtensionCatalog("catalog", _of_package(catalog, package))
+        yield from (_path(bundle, source) for bundle in bundles)
+
+
+def _path(installed: BundleBlob, catalog: ExtensionCatalog) -> UpdatePath:
+    """Return the updates of a bundle until nothing changes."""
+    package, current, problem = installed.package, installed, ""
+    hops: list[BundleBlob] = []
+    while True:
+        version = next(_version_texts(current), "")
+        try:
+            found = resolve_extension(
+                ExtensionRequest(package, installed=InstalledBundle(current.name, version)), [catalog]
+            )
+        except CatalogError as error:
+            problem = error.message
+            break
+        if found.bundle.name == current.name or found.bundle in hops:
+            break
+        hops.append(found.bundle)
+        current = found.bundle
+    names = tuple(bundle.name for bundle in hops)
+    if not catalog.blobs.bundles:
+        reason = f"the catalog has no package {package}"
+        return UpdatePath(package, "", installed.name, names, Outcome.GONE, reason, "keep the package")
+    try:
+        head = resolve_extension(ExtensionRequest(package), [catalog]).bundle.name
+    except CatalogError as error:
+        return UpdatePath(package, "", installed.name, names, Outcome.UNRESOLVABLE, error.message)
+    if current.name == head:
+        return UpdatePath(package, "", installed.name, names, Outcome.HEAD)
+    if problem and "dependency" in problem:
+        return UpdatePath(package, "", installed.name, names, Outcome.UNRESOLVABLE, problem)
+    reason = f"no entry of any channel replaces or skips {current.name}"
+    return UpdatePath(package, "", installed.name, names, Outcome.STUCK, reason, f"let {head} skip {current.name}")
+
+
+def _version_texts(bundle: BundleBlob) -> Iterator[str]:
+    """Yield the versions of the properties of a bundle."""
+    for value in bundle.property_values(PACKAGE):
+        text = member(value, "version") if isinstance(value, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def _of_package(blobs: Blobs, package: str) -> Blobs:
+    return Blobs.from_blobs(blob for blob in blobs if blob.package == package)
