@@ -27,7 +27,7 @@ from opmkit.cli.main import run_app
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.parser.registration import add_command
 from opmkit.cli.progress.command import progress
-from opmkit.core.epoch import rfc3339, source_date_epoch
+from opmkit.core.environment import rfc3339, source_date_epoch
 from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import write_tar

@@ -11,8 +11,7 @@ from tests.kit.catalogmaker import build_catalog
 from tests.kit.registry import Registry
 
 from opmkit.index.fbc.blobs import PACKAGE, BlobProperty, Blobs, BundleBlob, PackageBlob
-from opmkit.index.fbc.directory import write_catalog
-from opmkit.index.fbc.write import to_json
+from opmkit.index.fbc.write import to_json, write_catalog
 
 from .bundles import corpus_packages
 from .measure import Run, Workbench, median

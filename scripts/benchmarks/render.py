@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from tests.kit.catalogmaker import build_catalog
 from tests.kit.registry import Registry
 
-from opmkit.index.fbc.directory import write_catalog
-from opmkit.index.fbc.write import to_json, to_yaml
+from opmkit.index.fbc.write import to_json, to_yaml, write_catalog
 
 from .bundle_registry import bundle_registry
 from .bundles import corpus_packages

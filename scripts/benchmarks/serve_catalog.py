@@ -15,8 +15,7 @@ from tests.kit.catalogmaker import build_catalog
 from tests.kit.catalogs import free_port
 from tests.kit.soak import memory
 
-from opmkit.index.fbc.directory import write_catalog
-from opmkit.index.fbc.write import to_json
+from opmkit.index.fbc.write import to_json, write_catalog
 
 from .databases import largest_bundles
 from .measure import programs

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from opmkit.author.run.options import CleanupOptions, OperatorRunOptions
     from opmkit.author.run.registry_pod import PodOptions
     from opmkit.bundle.errors import BundleError
-    from opmkit.bundle.finding import Finding, Severity
+    from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.policy import Policy
-    from opmkit.bundle.rule_description import RuleDescription
     from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.options import ValidationOptions
     from opmkit.bundle.validation.report import ValidationReport
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.fbc.compat import CatalogCompat
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
@@ -72,13 +71,12 @@ if TYPE_CHECKING:
     from opmkit.index.modes import InstallerPermissions, OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.deprecate import EditDeprecations
-    from opmkit.index.operations.filter.change import FilterPackages
+    from opmkit.index.operations.filter.fbc import FilterPackages
     from opmkit.index.operations.gate import IndexRequirements
     from opmkit.index.operations.list import BundleListing, ChannelListing, PackageListing
-    from opmkit.index.operations.manifests.installation import Installation
     from opmkit.index.operations.manifests.olm_v0 import CatalogSourceOptions
     from opmkit.index.operations.manifests.olm_v1.manifests import ClusterCatalogOptions, ClusterExtensionOptions
-    from opmkit.index.operations.manifests.pod_config import PodConfig
+    from opmkit.index.operations.manifests.resources import Installation, PodConfig
     from opmkit.index.operations.manifests.result import OlmManifests
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
@@ -92,16 +90,16 @@ if TYPE_CHECKING:
     from opmkit.index.templates.composite import CompositeOptions
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
     from opmkit.index.templates.edit.edges import EdgeOptions
-    from opmkit.index.templates.edit.result import EditedTemplate, TemplateChange
+    from opmkit.index.templates.edit.write import EditedTemplate, TemplateChange
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.repository.options import TemplateOptions
-    from opmkit.index.templates.repository.result import RenderedCatalog, RenderedTemplates
+    from opmkit.index.templates.repository.outputs import RenderedCatalog, RenderedTemplates
     from opmkit.kube.access import ClusterAccess
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
-    from opmkit.supply.sign.formats import SignatureFormat
+    from opmkit.supply.sign.documents import SignatureFormat
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
         AttestedImage,
@@ -256,48 +254,21 @@ __all__ = [
 # Modules are imported on first use: the command line needs few of them for most commands.
 _MODULES = {
     "opmkit.api": ("Opm",),
-    "opmkit.api.graphs": (
-        "ComparisonPage",
-        "Drawing",
-    ),
-    "opmkit.author.generate.operation": (
-        "GeneratedBundle",
-        "GenerationOptions",
-    ),
-    "opmkit.author.install.operations": (
-        "OlmOptions",
-        "OlmState",
-    ),
+    "opmkit.api.graphs": ("ComparisonPage", "Drawing"),
+    "opmkit.author.generate.operation": ("GeneratedBundle", "GenerationOptions"),
+    "opmkit.author.install.operations": ("OlmOptions", "OlmState"),
     "opmkit.author.pin.resolve": ("PinOptions",),
-    "opmkit.author.pin.targets": (
-        "PinDestination",
-        "PinnedTarget",
-        "PinTargets",
-        "UnpinnedUses",
-    ),
-    "opmkit.author.project.base": (
-        "Maintainer",
-        "UserInterfaceMetadata",
-    ),
-    "opmkit.author.project.kustomize": (
-        "GeneratedKustomization",
-        "KustomizeOptions",
-    ),
+    "opmkit.author.pin.targets": ("PinDestination", "PinnedTarget", "PinTargets", "UnpinnedUses"),
+    "opmkit.author.project.base": ("Maintainer", "UserInterfaceMetadata"),
+    "opmkit.author.project.kustomize": ("GeneratedKustomization", "KustomizeOptions"),
     "opmkit.author.project.project_file": ("Project",),
     "opmkit.author.run.cleanup": ("RemovedOperator",),
     "opmkit.author.run.installation": ("InstalledOperator",),
-    "opmkit.author.run.options": (
-        "CleanupOptions",
-        "OperatorRunOptions",
-    ),
+    "opmkit.author.run.options": ("CleanupOptions", "OperatorRunOptions"),
     "opmkit.author.run.registry_pod": ("PodOptions",),
     "opmkit.bundle.errors": ("BundleError",),
-    "opmkit.bundle.finding": (
-        "Finding",
-        "Severity",
-    ),
+    "opmkit.bundle.finding": ("Finding", "Severity", "RuleDescription"),
     "opmkit.bundle.policy": ("Policy",),
-    "opmkit.bundle.rule_description": ("RuleDescription",),
     "opmkit.bundle.validation.compat": ("Compat",),
     "opmkit.bundle.validation.options": ("ValidationOptions",),
     "opmkit.bundle.validation.report": ("ValidationReport",),
@@ -312,146 +283,64 @@ _MODULES = {
         "RemotePackage",
         "ServerUnreachable",
     ),
-    "opmkit.core.errors": (
-        "DiskError",
-        "LimitExceeded",
-        "OpmkitError",
-    ),
-    "opmkit.core.progress": (
-        "OperationReporter",
-        "Progress",
-    ),
+    "opmkit.core.errors": ("DiskError", "LimitExceeded", "OpmkitError"),
+    "opmkit.core.progress": ("OperationReporter", "Progress"),
     "opmkit.core.shard": ("Shard",),
     "opmkit.documents.errors": ("DocumentError",),
-    "opmkit.imagetools.description": (
-        "ImageDescription",
-        "PlatformImage",
-    ),
+    "opmkit.imagetools.description": ("ImageDescription", "PlatformImage"),
     "opmkit.imagetools.errors": ("ImageToolsError",),
     "opmkit.imagetools.reference": ("Reference",),
-    "opmkit.imagetools.registry": (
-        "RegistryClient",
-        "RegistryOptions",
-    ),
+    "opmkit.imagetools.registry": ("RegistryClient", "RegistryOptions"),
     "opmkit.imagetools.registry.oras_registry": ("OrasRegistry",),
     "opmkit.imagetools.registry_config.mirror_rules": ("MirrorScope",),
     "opmkit.imagetools.spec.descriptor": ("Platform",),
-    "opmkit.imagetools.store.images": (
-        "PrunedStore",
-        "StoredImage",
-    ),
+    "opmkit.imagetools.store.images": ("PrunedStore", "StoredImage"),
     "opmkit.imagetools.worker_options": ("WorkerExecutor",),
     "opmkit.index.change": ("AppliedChange",),
-    "opmkit.index.diff.differences": (
-        "Difference",
-        "IndexComparison",
-    ),
-    "opmkit.index.errors": (
-        "CatalogError",
-        "IndexMoved",
-    ),
+    "opmkit.index.diff.differences": ("Difference", "IndexComparison"),
+    "opmkit.index.errors": ("CatalogError", "IndexMoved"),
     "opmkit.index.fbc.blobs": ("Blobs",),
     "opmkit.index.fbc.check.result": ("CatalogResult",),
     "opmkit.index.fbc.compat": ("CatalogCompat",),
-    "opmkit.index.fbc.migrate": ("MigrationLevel",),
+    "opmkit.index.fbc.csv_metadata": ("MigrationLevel",),
     "opmkit.index.fbc.model": ("Catalog",),
-    "opmkit.index.fbc.write": (
-        "sort_blobs",
-        "to_json",
-        "to_yaml",
-    ),
-    "opmkit.index.image.build": (
-        "BuiltIndex",
-        "IndexPlan",
-    ),
+    "opmkit.index.fbc.write": ("sort_blobs", "to_json", "to_yaml"),
+    "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
     "opmkit.index.image.source": ("IndexSource",),
-    "opmkit.index.migrate": (
-        "MigratedCatalog",
-        "MigrateOptions",
-    ),
-    "opmkit.index.modes": (
-        "InstallerPermissions",
-        "OnConflict",
-        "UpdateMode",
-    ),
-    "opmkit.index.operations.add.options": (
-        "AddOptions",
-        "Placement",
-    ),
+    "opmkit.index.migrate": ("MigratedCatalog", "MigrateOptions"),
+    "opmkit.index.modes": ("InstallerPermissions", "OnConflict", "UpdateMode"),
+    "opmkit.index.operations.add.options": ("AddOptions", "Placement"),
     "opmkit.index.operations.deprecate": ("EditDeprecations",),
-    "opmkit.index.operations.filter.change": ("FilterPackages",),
+    "opmkit.index.operations.filter.fbc": ("FilterPackages",),
     "opmkit.index.operations.gate": ("IndexRequirements",),
-    "opmkit.index.operations.list": (
-        "BundleListing",
-        "ChannelListing",
-        "PackageListing",
-    ),
-    "opmkit.index.operations.manifests.installation": ("Installation",),
+    "opmkit.index.operations.list": ("BundleListing", "ChannelListing", "PackageListing"),
     "opmkit.index.operations.manifests.olm_v0": ("CatalogSourceOptions",),
-    "opmkit.index.operations.manifests.olm_v1.manifests": (
-        "ClusterCatalogOptions",
-        "ClusterExtensionOptions",
-    ),
-    "opmkit.index.operations.manifests.pod_config": ("PodConfig",),
+    "opmkit.index.operations.manifests.olm_v1.manifests": ("ClusterCatalogOptions", "ClusterExtensionOptions"),
+    "opmkit.index.operations.manifests.resources": ("Installation", "PodConfig"),
     "opmkit.index.operations.manifests.result": ("OlmManifests",),
-    "opmkit.index.operations.prune": (
-        "PrunePackages",
-        "PruneStranded",
-    ),
+    "opmkit.index.operations.prune": ("PrunePackages", "PruneStranded"),
     "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
-    "opmkit.index.plan.paths": (
-        "Outcome",
-        "UpdatePath",
-    ),
-    "opmkit.index.plan.request": (
-        "ChannelRequest",
-        "NamespaceRequest",
-    ),
-    "opmkit.index.plan.result": (
-        "NamespacePlan",
-        "UpdatePlan",
-    ),
-    "opmkit.index.render": (
-        "ImageTemplate",
-        "RenderOptions",
-    ),
+    "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),
+    "opmkit.index.plan.request": ("ChannelRequest", "NamespaceRequest"),
+    "opmkit.index.plan.result": ("NamespacePlan", "UpdatePlan"),
+    "opmkit.index.render": ("ImageTemplate", "RenderOptions"),
     "opmkit.index.templates.composite": ("CompositeOptions",),
-    "opmkit.index.templates.edit.apply": (
-        "PromoteOptions",
-        "TemplateAddOptions",
-    ),
+    "opmkit.index.templates.edit.apply": ("PromoteOptions", "TemplateAddOptions"),
     "opmkit.index.templates.edit.edges": ("EdgeOptions",),
-    "opmkit.index.templates.edit.result": (
-        "EditedTemplate",
-        "TemplateChange",
-    ),
+    "opmkit.index.templates.edit.write": ("EditedTemplate", "TemplateChange"),
     "opmkit.index.templates.render": ("TemplateType",),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
-    "opmkit.index.templates.repository.result": (
-        "RenderedCatalog",
-        "RenderedTemplates",
-    ),
+    "opmkit.index.templates.repository.outputs": ("RenderedCatalog", "RenderedTemplates"),
     "opmkit.kube.access": ("ClusterAccess",),
-    "opmkit.server.settings": (
-        "HttpSettings",
-        "ServerSettings",
-        "TlsFiles",
-    ),
+    "opmkit.server.settings": ("HttpSettings", "ServerSettings", "TlsFiles"),
     "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
-    "opmkit.supply.mirror.result": (
-        "ImageTransfer",
-        "MirrorOptions",
-        "MirrorResult",
-    ),
-    "opmkit.supply.sign.formats": ("SignatureFormat",),
-    "opmkit.supply.sign.keyless": (
-        "CertificateIdentity",
-        "KeylessSigner",
-    ),
+    "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorResult"),
+    "opmkit.supply.sign.documents": ("SignatureFormat",),
+    "opmkit.supply.sign.keyless": ("CertificateIdentity", "KeylessSigner"),
     "opmkit.supply.sign.sign": (
         "AttestedImage",
         "KeyPair",
@@ -460,10 +349,7 @@ _MODULES = {
         "VerifiedAttestations",
         "VerifiedImage",
     ),
-    "opmkit.supply.sign.verify": (
-        "Attestation",
-        "Signature",
-    ),
+    "opmkit.supply.sign.verify": ("Attestation", "Signature"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.build import bundle_build_spec
+from opmkit.bundle.unpack import bundle_build_spec
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.reference import parse_image_reference
 

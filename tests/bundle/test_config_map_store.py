@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ConfigMap, ExtractionOptions, bundle_config_map
-from opmkit.bundle.config_map_store import read_config_map, write_config_map
+from opmkit.bundle.config_map import (
+    MANAGED_ANNOTATIONS,
+    ConfigMap,
+    ExtractionOptions,
+    bundle_config_map,
+    read_config_map,
+    write_config_map,
+)
 from opmkit.kube import Cluster, ClusterError
 from tests.kit.apiserver import ApiServer
 from tests.kit.bundles import bundle_content, bundle_labels

@@ -9,8 +9,8 @@ import pytest
 
 from opmkit.kube import ALL_NAMESPACES, ClusterError
 from opmkit.kube import Cluster as Client
+from opmkit.kube.api import CLUSTER_ROLE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, Resource
 from opmkit.kube.errors import UNKNOWN_RESOURCE
-from opmkit.kube.resources import CLUSTER_ROLE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, Resource
 
 if TYPE_CHECKING:
     from tests.kit.cluster.cluster import Cluster

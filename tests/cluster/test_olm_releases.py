@@ -16,7 +16,7 @@ import yaml
 from opmkit.author.install.install import RELEASE_ANNOTATION
 from opmkit.author.install.release import Release, parse_release
 from opmkit.kube import Cluster as Client
-from opmkit.kube import Resource, resources
+from opmkit.kube import Resource, api
 from tests.cluster.state import cluster_state
 from tests.kit.cluster.cluster import OPERATORS
 from tests.kit.cluster.programs import custom_resource_definitions
@@ -150,7 +150,7 @@ def test_objects_equal_those_of_operator_sdk(empty_cluster: Cluster, opm: Opm, t
 
 def _read(cluster: Cluster, kind: str, name: str, namespace: list[str]) -> Object:
     client = Client.connect(str(cluster.kubeconfig))
-    known = {each.kind: each for each in vars(resources).values() if isinstance(each, Resource)}
+    known = {each.kind: each for each in vars(api).values() if isinstance(each, Resource)}
     return _wanted(client.get(known[kind], name, *namespace))
 
 

@@ -13,7 +13,7 @@ from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image, load_image
 from opmkit.imagetools.layer import LayerFile, extract_tree, write_layer
 from opmkit.imagetools.spec import ConfigChanges
-from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
+from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE
 from tests.kit.opm import run
 from tests.kit.shared import Case, assert_equal_index, cases, needs_shared
 

@@ -8,8 +8,7 @@ import pytest
 
 from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import InvalidCatalog
-from opmkit.index.fbc.directory import write_catalog
-from opmkit.index.fbc.write import to_yaml
+from opmkit.index.fbc.write import to_yaml, write_catalog
 from opmkit.index.sqlite import open_database
 from tests.kit.opm import run
 from tests.kit.shared import Case, cases, needs_shared

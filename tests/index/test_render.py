@@ -18,7 +18,7 @@ from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.render import ImageTemplate, RenderOptions, open_render_cache, render

@@ -14,7 +14,7 @@ from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.new_bundle import NewBundle
+from opmkit.index.operations.add.fbc_checks import NewBundle
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles as add_to_database
 from opmkit.index.operations.prune import (

@@ -11,8 +11,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.fbc.migrate import bundle_objects
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs

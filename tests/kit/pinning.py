@@ -6,9 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from opmkit.author.pin.object_images import find_object_images
-from opmkit.author.pin.pin import PinResult, pin_files
+from opmkit.author.pin.pin import PinResult, RelatedImagesMode, pin_files
 from opmkit.author.pin.pinnable_file import PinnableFile
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
 from opmkit.author.pin.resolve import PinOptions, resolve_images
 
 if TYPE_CHECKING:

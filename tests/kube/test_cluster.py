@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.kube import ALL_NAMESPACES, Cluster, ClusterError, Resource, transport, watch
+from opmkit.kube import ALL_NAMESPACES, Cluster, ClusterError, Resource, cluster, transport
+from opmkit.kube.api import CONFIG_MAP, CRD, DEPLOYMENT, NAMESPACE, POD, SUBSCRIPTION
 from opmkit.kube.errors import UNKNOWN_RESOURCE
-from opmkit.kube.resources import CONFIG_MAP, CRD, DEPLOYMENT, NAMESPACE, POD, SUBSCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ WIDGET = Resource("example.com", "v1", "Widget", "widgets")
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "BACKOFF", 0.001)
-    monkeypatch.setattr(watch, "PAUSE", 0.01)
+    monkeypatch.setattr(cluster, "PAUSE", 0.01)
 
 
 def config_map(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:

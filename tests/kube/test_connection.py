@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from opmkit.kube import Cluster, ClusterError, transport
-from opmkit.kube.resources import CONFIG_MAP
+from opmkit.kube.api import CONFIG_MAP
 from tests.kit.apiserver import ApiServer
 from tests.kit.webserver import QuietHandler, WebServer
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.kube import Cluster, ClusterError, transport, watch
-from opmkit.kube.resources import CONFIG_MAP
+from opmkit.kube import Cluster, ClusterError, cluster, transport
+from opmkit.kube.api import CONFIG_MAP
 from tests.kit.forwardproxy import ForwardProxy
 from tests.kit.webserver import QuietHandler, WebServer
 
@@ -27,7 +27,7 @@ EMPTY_LIST = b'{"items": [], "metadata": {"resourceVersion": "1"}}'
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "BACKOFF", 0.001)
-    monkeypatch.setattr(watch, "PAUSE", 0.01)
+    monkeypatch.setattr(cluster, "PAUSE", 0.01)
 
 
 def handler(reply: Callable[[QuietHandler], None]) -> type[QuietHandler]:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from opmkit.kube import Cluster, ClusterError
-from opmkit.kube.resources import NAMESPACE
+from opmkit.kube.api import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ExtractionOptions, bundle_config_map
-from opmkit.bundle.config_map_store import read_config_map, write_config_map
+from opmkit.bundle.config_map import (
+    MANAGED_ANNOTATIONS,
+    ExtractionOptions,
+    bundle_config_map,
+    read_config_map,
+    write_config_map,
+)
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.initialize.config_map import write_config_map_database
-from opmkit.index.operations.package_manifest import walk
+from opmkit.index.operations.export import walk
+from opmkit.index.operations.initialize.loader import write_config_map_database
 from opmkit.kube import Cluster
 from tests.kit.apiserver import ApiServer
 from tests.kit.shared import SHARED, dump_index, needs_shared

@@ -16,8 +16,8 @@ import pytest
 
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import read_blobs
-from opmkit.index.pictures.filter import GraphFilter
 from opmkit.index.pictures.mermaid import render_mermaid
+from opmkit.index.pictures.view import GraphFilter
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm
 from tests.kit.shared import SHARED, needs_shared

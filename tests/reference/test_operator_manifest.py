@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.pin import RelatedImagesMode
 from opmkit.documents import go_yaml
 from opmkit.imagetools.reference import Reference
 from tests.kit.opm import LAGOON

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.fbc.directory import write_catalog as write_blobs
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.write import to_json
+from opmkit.index.fbc.write import write_catalog as write_blobs
 from tests.golden.test_grpc import CATALOG, GOLDEN
 from tests.index.recorded_adds import REGISTRY
 from tests.kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree

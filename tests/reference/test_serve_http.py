@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from opmkit.index.fbc.directory import write_catalog as write_blobs
 from opmkit.index.fbc.write import to_json, to_yaml
+from opmkit.index.fbc.write import write_catalog as write_blobs
 from tests.e2e.test_serve_http import http_port
 from tests.kit.catalogd import (
     ALL,

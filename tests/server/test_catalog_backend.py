@@ -16,9 +16,9 @@ from opmkit.server.catalog_backend import (
     custom_documents,
     custom_schemas,
 )
-from opmkit.server.errors import InvalidQuery, QueryFailed
 from opmkit.server.json_cache.cache import load_cache
 from opmkit.server.response_cache import ResponseCache
+from opmkit.server.settings import InvalidQuery, QueryFailed
 from tests.kit.customschemas import write_catalog
 
 if TYPE_CHECKING:

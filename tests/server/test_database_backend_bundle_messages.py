@@ -9,7 +9,7 @@ import pytest
 from opmkit.index.grpc_api import message_class
 from opmkit.index.sqlite.serving import ListedBundle, PropertyValue, ServedBundle
 from opmkit.server.database_backend import bundle_fields, find_csv, listed_bundle_fields, listed_channel_fields
-from opmkit.server.errors import QueryFailed
+from opmkit.server.settings import QueryFailed
 
 CSV = '{"kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}'
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from opmkit.server.errors import ServerError
 from opmkit.server.response_cache import BUNDLE_LIST, ResponseCache, content_record, csv_record, prefix_messages
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Self
 import hpack
 import pytest
 
-from opmkit.server.grpc_calls import GrpcDispatcher
+from opmkit.server.grpc_calls import GrpcDispatcher, MethodHandler
 from opmkit.server.http2.connection import Connection
 from opmkit.server.http2.frames import PREFACE, Flag, FrameType, pack_frame, settings_frame
-from opmkit.server.rpc import MethodHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from opmkit.core.progress import NO_PROGRESS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opmkit.bundle.finding import RuleDescription
     from opmkit.bundle.policy import Policy
-    from opmkit.bundle.rule_description import RuleDescription
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.options import ValidationOptions, ValidationPlan
     from opmkit.bundle.validation.platforms import ImagePlatforms
@@ -56,9 +56,9 @@ class BundleOperations(Session):
             BundleError: The manifests are not a valid bundle, or package or channels are missing.
             ImageToolsError: The image cannot be written.
         """
-        from opmkit.bundle.build import bundle_build_spec
         from opmkit.bundle.generate import AnnotationsInput, generate
-        from opmkit.core.epoch import source_date_epoch
+        from opmkit.bundle.unpack import bundle_build_spec
+        from opmkit.core.environment import source_date_epoch
         from opmkit.imagetools.reference import parse_image_reference
         from opmkit.imagetools.transports import pin_reference
 
@@ -129,7 +129,7 @@ class BundleOperations(Session):
 
         key = plan.cache_key() if use_cache else None
         if executor is not None:
-            from opmkit.bundle.validation.batch import ValidationTask
+            from opmkit.bundle.validation.validator import ValidationTask
 
             executor.check_paths(source.target for source in sources if isinstance(source.location, Path))
             config = plan.validator_config(None)
@@ -215,7 +215,7 @@ class BundleOperations(Session):
             ImageToolsError: The archive is damaged, unsafe or too large, or cannot be read.
         """
         from opmkit.bundle.upload import unpack_archive
-        from opmkit.core.scratch import ScratchDirectory
+        from opmkit.core.files import ScratchDirectory
 
         with ScratchDirectory("opm-upload-") as scratch:
             directory = unpack_archive(archive, Path(scratch, "bundle"))
@@ -224,8 +224,8 @@ class BundleOperations(Session):
 
 
 def _open_cache(key: tuple[str, ...]) -> ValidationCache:
-    from opmkit.bundle.validation.batch import CACHE
     from opmkit.bundle.validation.cache import ValidationCache
+    from opmkit.bundle.validation.validator import CACHE
     from opmkit.imagetools.store.directory import cache_directory
 
     return ValidationCache.open(cache_directory(CACHE), key)

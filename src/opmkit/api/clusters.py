@@ -129,7 +129,7 @@ class ClusterOperations(Session):
         """
         from opmkit.author.run.cleanup import RemovedOperator, clean_up
         from opmkit.author.run.options import CleanupOptions
-        from opmkit.author.run.waiting import WaitDeadline
+        from opmkit.author.run.session import WaitDeadline
 
         options = options or CleanupOptions()
         deadline, client = WaitDeadline(options.timeout), cluster.connect()

@@ -45,7 +45,7 @@ class ContentOperations(Session):
             ImageToolsError: An image cannot be read or written. Nothing was changed.
             ValueError: The plan has a ``from_index``, or is to rebase.
         """
-        from opmkit.index.fbc.migrate import MigrationLevel
+        from opmkit.index.fbc.csv_metadata import MigrationLevel
         from opmkit.index.image.build import BuiltIndex, build_index
         from opmkit.index.operations.merge.merge import MergeIndexes
         from opmkit.index.operations.merge.owners import read_owners

@@ -101,8 +101,8 @@ class GraphOperations(Session):
         """
         from opmkit.index.fbc.blobs import Blobs
         from opmkit.index.fbc.compat import CatalogCompat
-        from opmkit.index.pictures.filter import GraphFilter
         from opmkit.index.pictures.mermaid import render_mermaid
+        from opmkit.index.pictures.view import GraphFilter
 
         selected, release = GraphFilter(package, minimum_edge), compat or CatalogCompat.NEWEST
         blobs = indexes if isinstance(indexes, Blobs) else self._blobs(indexes)

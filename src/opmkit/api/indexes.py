@@ -97,9 +97,9 @@ class IndexOperations(Session):
             IndexMoved: Another writer has moved the tag.
             CatalogError, ImageToolsError: Nothing was changed.
         """
-        from opmkit.index.fbc.migrate import MigrationLevel
+        from opmkit.index.fbc.csv_metadata import MigrationLevel
         from opmkit.index.image.source import IndexSource
-        from opmkit.index.operations.require_valid import RequireValid
+        from opmkit.index.operations.gate import RequireValid
 
         name = plan.from_index or ""
         source = IndexSource.find(lambda: self._tool, name, build_context=True)

@@ -38,7 +38,7 @@ class SigningOperations(Session):
         Raises:
             ImageToolsError: A file exists already, or cannot be written.
         """
-        from opmkit.supply.sign.key_files import write_key_pair
+        from opmkit.supply.sign.keys import write_key_pair
         from opmkit.supply.sign.sign import KeyPair
 
         return KeyPair(*write_key_pair(Path(prefix), password if callable(password) else lambda: password))
@@ -211,9 +211,9 @@ class SigningOperations(Session):
         """Return predicates about the content of a bundle or index, by the URIs of their types."""
         if not (sbom or provenance):
             return {}
+        from opmkit.supply.attest.contents import provenance as provenance_of
         from opmkit.supply.attest.contents import read_contents
-        from opmkit.supply.attest.provenance import provenance as provenance_of
-        from opmkit.supply.attest.sbom import sbom as sbom_of
+        from opmkit.supply.attest.contents import sbom as sbom_of
         from opmkit.supply.sign.documents import PREDICATE_TYPES
 
         contents = read_contents(self._registry_tool, image)
@@ -240,7 +240,7 @@ def _requirements(
 ) -> SignatureRequirements:
     """Return the requirements on signatures, with the keys or the trusted root loaded."""
     from opmkit.supply.sign.identity import any_identity, repository_matcher
-    from opmkit.supply.sign.key_files import load_public_key
+    from opmkit.supply.sign.keys import load_public_key
     from opmkit.supply.sign.verify import SignatureRequirements
 
     if bool(keys) == bool(certificate):

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from opmkit.index.templates.composite import CompositeOptions
     from opmkit.index.templates.document import TemplateFile
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
-    from opmkit.index.templates.edit.bundles import TemplateBundle
-    from opmkit.index.templates.edit.result import EditedTemplate
+    from opmkit.index.templates.edit.template import TemplateBundle
+    from opmkit.index.templates.edit.write import EditedTemplate
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
-    from opmkit.index.templates.repository.result import RenderedTemplates
+    from opmkit.index.templates.repository.outputs import RenderedTemplates
 
 
 def _ignore(_warning: str, /) -> None:
@@ -56,7 +56,7 @@ class TemplateOperations(Session):
             CatalogError, BundleError, ImageToolsError: A bundle cannot be rendered.
             DiskError: The file cannot be read.
         """
-        from opmkit.index.fbc.migrate import MigrationLevel
+        from opmkit.index.fbc.csv_metadata import MigrationLevel
         from opmkit.index.render import RenderOptions
         from opmkit.index.templates.render import render_template, template_type
 
@@ -242,7 +242,7 @@ class TemplateOperations(Session):
             DiskError: The file cannot be read or written. Nothing was changed.
         """
         from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
-        from opmkit.index.templates.edit.deprecations import deprecate
+        from opmkit.index.templates.edit.apply import deprecate
         from opmkit.index.templates.edit.write import edit_template, require_template
 
         require_template(template)
@@ -288,14 +288,14 @@ class TemplateOperations(Session):
 
         if not isinstance(source, str):
             return TemplateFile.from_source(source)
-        from opmkit.imagetools.registry.download import download
+        from opmkit.imagetools.registry.transport import download
 
         return TemplateFile.read(io.BytesIO(download(source, MAX_TEMPLATE, self.registries)), source)
 
     def _read_bundle(self, text: str, options: RenderOptions, progress: Progress) -> TemplateBundle:
         """Read a bundle to add, ``IMAGE`` or ``SOURCE=IMAGE``."""
         from opmkit.imagetools.reference import Reference
-        from opmkit.index.templates.edit.bundles import read_bundle
+        from opmkit.index.templates.edit.template import read_bundle
 
         bundle = read_bundle(text, self._renderer(options, progress, allow_directories=True), options.warn)
         return replace(bundle, digest=lambda: self._registry_tool.registry_digest(Reference.parse(bundle.image)))

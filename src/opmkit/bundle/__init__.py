@@ -28,19 +28,9 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "errors": (
-            "BundleError",
-            "InvalidBundle",
-            "NotABundle",
-        ),
+        "errors": ("BundleError", "InvalidBundle", "NotABundle"),
         "manifest": ("ManifestCache",),
-        "model": (
-            "ApiKey",
-            "Bundle",
-            "BundleAnnotations",
-            "ClusterServiceVersion",
-            "TypedValue",
-        ),
+        "model": ("ApiKey", "Bundle", "BundleAnnotations", "ClusterServiceVersion", "TypedValue"),
         "parse": ("parse_bundle",),
     },
 )

@@ -43,7 +43,7 @@ def _initialize(
     [bold]Example:[/] initializer --manifests deploy/olm-catalog --output bundles.db
     """
     from opmkit.index.change import change_database
-    from opmkit.index.operations.initialize.directory import InitializeDatabase
+    from opmkit.index.operations.initialize.loader import InitializeDatabase
 
     change = InitializeDatabase(manifests, permissive)
     result = change_database(output, change, dry_run=dry_run)
@@ -98,7 +98,7 @@ def _serve_config_map(
     [bold]Example:[/] configmap-server --configMapName catalog --configMapNamespace olm --database /tmp/bundles.db
     """
     from opmkit import Opm
-    from opmkit.index.operations.initialize.config_map import write_config_map_database
+    from opmkit.index.operations.initialize.loader import write_config_map_database
 
     require_flags(ctx, "configMapName", "configMapNamespace")
     settings = server_flags.settings(debug=debug)
@@ -123,7 +123,7 @@ def _read_in_subprocess(kubeconfig: str, namespace: str, name: str) -> ConfigMap
 def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     """Read a ConfigMap of a cluster; raises BundleError."""
     from opmkit import BundleError
-    from opmkit.bundle.config_map_store import read_config_map as read
+    from opmkit.bundle.config_map import read_config_map as read
     from opmkit.kube.cluster import Cluster
     from opmkit.kube.errors import ClusterError
 

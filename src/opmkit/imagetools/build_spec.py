@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
-from opmkit.core.epoch import rfc3339
+from opmkit.core.environment import rfc3339
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.environment import config_home, home
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
-from opmkit.core.xdg import config_home, home
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.registry_config import AUTH_FILES_HELPER

@@ -1,18 +1,27 @@
-"""Interfaces of image sources and repositories, and verification of blobs."""
+"""Interfaces of image sources and repositories, with verification, referrers, and shared tags."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from opmkit.imagetools.errors import DigestMismatch, NotFound, TagMoved
+from opmkit.core import interrupts
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, TagMoved
+from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, check_digest
 from opmkit.imagetools.spec.descriptor import new_hash
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from _typeshed import WriteableBuffer
 
-    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
+    from opmkit.imagetools.spec import Descriptor
+
 
 BlobOpener = Callable[[], BinaryIO]
 CHUNK_SIZE = 1 << 20
@@ -158,3 +167,104 @@ class _VerifyingStream(io.RawIOBase):
             f"{self._subject}: {problem}",
             hint="try again; if the error persists, the stored copy is damaged: push the image again",
         )
+
+
+_MAX_ATTEMPTS = 40
+_MAX_WAIT = 2.0
+
+
+def update_tag(
+    repository: Repository,
+    tag: str,
+    change: Callable[[Manifest | IndexManifest | None], Manifest | IndexManifest],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = interrupts.sleep,
+) -> Descriptor:
+    """Move a tag to what ``change`` returns for its current target, None if it does not exist.
+
+    ``change`` must return its argument if it contains the change already. Registries cannot compare and move a tag in
+    one request. After moving it, this function waits for longer than a competing writer probably needs from reading the
+    tag to moving it, two to three times its own longest try, reads the tag, and starts again if the change was
+    overwritten.
+
+    Raises:
+        TagMoved: Other writers keep moving the tag.
+    """
+    longest = 0.0
+    for _ in range(_MAX_ATTEMPTS):
+        started = clock()
+        current = _read(repository, tag)
+        changed = change(current)
+        if current is not None and changed.digest == current.digest:
+            return current.descriptor
+        try:
+            repository.put_manifest(changed, tag, replacing=current.digest if current else "")
+        except TagMoved:
+            wait = random.random()  # noqa: S311 (not a secret)
+        else:
+            wait = 2 + random.random()  # noqa: S311 (not a secret)
+        longest = max(longest, clock() - started)
+        sleep(min(wait * longest, _MAX_WAIT))
+    raise TagMoved(f"tag {tag}: other writers moved it {_MAX_ATTEMPTS} times", hint="try again")
+
+
+def _read(repository: Repository, tag: str) -> Manifest | IndexManifest | None:
+    try:
+        return repository.get_manifest(tag)
+    except NotFound:
+        return None
+
+
+DIGEST_TAG = re.compile(r"sha256-[a-f0-9]{64}(\.[a-z]+)?")
+"""Tags that stand for a digest: of indexes of referrers, and those in which cosign stores signatures."""
+MAX_REFERRERS = 1 << 14
+"""Referrers of one image."""
+
+
+def digest_tag(digest: str, suffix: str = "") -> str:
+    """Return the tag that stands for a digest, such as ``sha256-<hex>`` or ``sha256-<hex>.sig``.
+
+    Without a suffix it names the index of referrers in registries that lack the referrers API.
+    """
+    return f"{check_digest(digest).replace(':', '-')}{suffix}"
+
+
+def referrer_descriptor(manifest: Manifest | IndexManifest) -> Descriptor:
+    """Return the descriptor that lists of referrers contain for an artifact."""
+    artifact_type = manifest.artifact_type
+    if not artifact_type and isinstance(manifest, Manifest):
+        artifact_type = manifest.config.media_type
+    return replace(manifest.descriptor, annotations=manifest.annotations, artifact_type=artifact_type)
+
+
+def select_referrers(referrers: Iterable[Descriptor], artifact_type: str = "") -> tuple[Descriptor, ...]:
+    """Return the descriptors of an artifact type ("" for all), each once."""
+    unique = {referrer.digest: referrer for referrer in referrers}
+    return tuple(item for item in unique.values() if artifact_type in ("", item.artifact_type))
+
+
+def add_to_fallback_tag(repository: Repository, manifest: Manifest | IndexManifest) -> None:
+    """List an artifact in the index that the tag of its subject's digest names.
+
+    Registries without the referrers API require this of every client that stores an artifact.
+
+    Raises:
+        InvalidImage: The tag names something else than an index.
+        TagMoved: Other writers keep moving the tag.
+    """
+    if manifest.subject is None:
+        return
+    tag, descriptor = digest_tag(manifest.subject.digest), referrer_descriptor(manifest)
+
+    def add(current: Manifest | IndexManifest | None) -> IndexManifest:
+        if isinstance(current, Manifest):
+            raise InvalidImage(
+                f"tag {tag}: invalid list of referrers: expected an image index", hint="delete the tag, and try again"
+            )
+        listed = current.manifests if current else ()
+        if current and any(item.digest == descriptor.digest for item in listed):
+            return current
+        return IndexManifest.build([*listed, descriptor], current.annotations if current else None)
+
+    update_tag(repository, tag, add)

@@ -9,9 +9,8 @@ from opmkit.core.json_types import JsonResult
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.convert.releases import migrated_index
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.fbc.directory import require_empty, write_catalog
-from opmkit.index.fbc.migrate import MigrationLevel
-from opmkit.index.fbc.write import to_json, to_yaml
+from opmkit.index.fbc.csv_metadata import MigrationLevel
+from opmkit.index.fbc.write import require_empty, to_json, to_yaml, write_catalog
 from opmkit.index.image.source import INDEXES
 from opmkit.index.render import RenderOptions, render
 

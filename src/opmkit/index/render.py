@@ -26,9 +26,9 @@ from opmkit.index.convert.releases import bundle_in_release, catalog_in_release,
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
+from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate
 from opmkit.index.fbc.from_bundle import move_objects_last, named_bundle_to_blob, sort_related_images, with_image
 from opmkit.index.fbc.load import load_documents
-from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
 from opmkit.index.sqlite import open_database

@@ -10,24 +10,17 @@ from typing import TYPE_CHECKING
 from opmkit.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from opmkit.kube.api import ALL_NAMESPACES, Object, Resource
     from opmkit.kube.cluster import Cluster, Event
     from opmkit.kube.errors import ClusterError
-    from opmkit.kube.resources import ALL_NAMESPACES, Object, Resource
 
 __all__ = ["ALL_NAMESPACES", "Cluster", "ClusterError", "Event", "Object", "Resource"]
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "cluster": (
-            "Cluster",
-            "Event",
-        ),
+        "api": ("ALL_NAMESPACES", "Object", "Resource"),
+        "cluster": ("Cluster", "Event"),
         "errors": ("ClusterError",),
-        "resources": (
-            "ALL_NAMESPACES",
-            "Object",
-            "Resource",
-        ),
     },
 )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.core.hints import Hint, Setting
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.server.errors import ServerError
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     import ssl

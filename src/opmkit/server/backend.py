@@ -1,4 +1,4 @@
-"""Interface between the gRPC service and an index."""
+"""Interface between the gRPC service and an index, and its errors."""
 
 from __future__ import annotations
 

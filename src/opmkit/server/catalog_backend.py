@@ -12,9 +12,9 @@ import orjson
 
 from opmkit.core.files import disk_errors
 from opmkit.index.grpc_api import STRUCT, message_class
-from opmkit.server.errors import InvalidQuery, QueryFailed
-from opmkit.server.json_cache.layout import METAS, SCHEMA_NAME, bundle_file
+from opmkit.server.json_cache.digest import METAS, SCHEMA_NAME, bundle_file
 from opmkit.server.response_cache import BUNDLE_LIST, content_record, prefix_messages
+from opmkit.server.settings import InvalidQuery, QueryFailed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping

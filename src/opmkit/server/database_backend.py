@@ -12,8 +12,8 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import message_class
 from opmkit.index.sqlite.bundles import split_manifests
 from opmkit.index.sqlite.serving import GVK, IndexQueries
-from opmkit.server.errors import QueryFailed
 from opmkit.server.response_cache import BUNDLE_LIST, content_record, csv_record, prefix_messages
+from opmkit.server.settings import QueryFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     FindPlural = Callable[[str, str, str], str]
     """Returns the plural of an API, given by group, version and kind."""
-
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")

@@ -1,4 +1,4 @@
-"""gRPC calls over HTTP/2, without compression of messages.
+"""gRPC calls over HTTP/2, without compression of messages, and the handlers of methods.
 
 See "gRPC over HTTP2" (PROTOCOL-HTTP2.md) of the gRPC project.
 """
@@ -7,22 +7,83 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 import time
 from collections import deque
+from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.server.http2.connection import MAX_BUFFERED
 from opmkit.server.http2.headers import encode_headers
-from opmkit.server.http2.request_handler import MAX_BUFFERED
-from opmkit.server.rpc import MESSAGE_PREFIX, FramedMessages, RpcError, StatusCode, iter_framed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from opmkit.server.backend import Reply
     from opmkit.server.http2.connection import Connection
     from opmkit.server.http2.headers import RequestHeaders
     from opmkit.server.http2.sender import OutgoingStream
-    from opmkit.server.rpc import Messages, MethodHandler
+
+    Messages: TypeAlias = Iterable[bytes] | "FramedMessages"
+
+
+MESSAGE_PREFIX = struct.Struct(">?I")
+"""The prefix of a message: whether it is compressed, and its size in bytes."""
+
+
+class StatusCode(IntEnum):
+    """The status codes of gRPC that the server uses."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    RESOURCE_EXHAUSTED = 8
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+class RpcError(Exception):
+    """An error that ends a call, with the status code and the message for the client."""
+
+    def __init__(self, code: StatusCode, text: str) -> None:
+        """Create the error."""
+        super().__init__(text)
+        self.code = code
+
+
+class FramedMessages(bytes):
+    """Messages with their prefixes, as they are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodHandler:
+    """The handler of a method.
+
+    ``handle`` returns the response to a request message, or a function that computes it in a thread; both may raise
+    RpcError. With ``client_streaming`` a call has any number of request messages, otherwise exactly one. A call of an
+    ``experimental`` method has an empty response unless the client acknowledges that the method may change.
+    """
+
+    handle: Callable[[bytes], Reply[Messages]]
+    client_streaming: bool = False
+    experimental: bool = False
+
+
+def frame_messages(messages: Iterable[bytes]) -> FramedMessages:
+    """Join messages with their prefixes, to send them more than once."""
+    return FramedMessages(b"".join(iter_framed(messages)))
+
+
+def iter_framed(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each message after its prefix."""
+    for message in messages:
+        yield MESSAGE_PREFIX.pack(False, len(message))
+        yield message
+
 
 _log = logging.getLogger(__name__)
 

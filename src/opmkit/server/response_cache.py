@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from opmkit.server.errors import ServerError
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

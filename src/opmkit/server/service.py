@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.errors import CatalogError
-from opmkit.server.errors import InvalidQuery
-from opmkit.server.rpc import MethodHandler, RpcError, StatusCode, frame_messages
+from opmkit.server.grpc_calls import MethodHandler, RpcError, StatusCode, frame_messages
+from opmkit.server.settings import InvalidQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.grpc_api import Method
     from opmkit.server.backend import QueryBackend, Reply
-    from opmkit.server.rpc import Messages
+    from opmkit.server.grpc_calls import Messages
 
     Query = Callable[[QueryBackend, Any], Reply[Any]]
     ToMessages = Callable[[Any], Messages]

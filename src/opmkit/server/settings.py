@@ -7,8 +7,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.index.errors import CatalogError
+
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 MAX_DEFAULT_PROCESSES = 2
 """Catalogs are idle most of the time, which does not justify the memory of more processes."""
@@ -79,3 +82,15 @@ class ServerSettings:
     tls: TlsFiles | None = None
     limits: ConnectionLimits = ConnectionLimits()
     http: HttpSettings | None = None
+
+
+class ServerError(CatalogError):
+    """A server that cannot start or continue: its port is in use, its certificate invalid, or a worker has ended."""
+
+
+class QueryFailed(CatalogError):
+    """A query that has no response; the client receives the message with the status code UNKNOWN."""
+
+
+class InvalidQuery(QueryFailed):
+    """A query with an invalid argument; the client receives the message with the status code INVALID_ARGUMENT."""

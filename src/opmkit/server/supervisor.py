@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opmkit.core import interrupts
 from opmkit.core.errors import OpmkitError
-from opmkit.server.errors import ServerError
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

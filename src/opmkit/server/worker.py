@@ -17,12 +17,11 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import ALL_METHODS, METHODS
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.server.acceptor import Acceptor, bind_shared
-from opmkit.server.errors import ServerError
-from opmkit.server.grpc_calls import GrpcDispatcher
+from opmkit.server.grpc_calls import GrpcDispatcher, MethodHandler, RpcError, StatusCode
 from opmkit.server.http2.connection import Connection
 from opmkit.server.http2.sender import BlockedStreams
-from opmkit.server.rpc import MethodHandler, RpcError, StatusCode
 from opmkit.server.service import HEALTH_SERVICE, method_handlers
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

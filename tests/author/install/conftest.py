@@ -9,7 +9,7 @@ from tests.kit.apiserver import ApiServer
 from tests.kit.olm_release import RELEASE
 
 from opmkit.author.install.release import Release, parse_release
-from opmkit.author.run import waiting
+from opmkit.author.run import session
 from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    monkeypatch.setattr(waiting, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.01)
     with ApiServer() as started:
         yield started
 

@@ -12,7 +12,7 @@ from tests.kit.reports import NO_REPORTS, NullReporter
 from opmkit.author.install.install import PACKAGES_API, install_release, uninstall_release
 from opmkit.author.install.status import find_installed_version, inspect
 from opmkit.author.run.errors import AlreadyInstalled, OlmError, OlmNotInstalled, ReleaseFailed
-from opmkit.author.run.waiting import WaitDeadline
+from opmkit.author.run.session import WaitDeadline
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer

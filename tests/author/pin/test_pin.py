@@ -8,8 +8,7 @@ from textwrap import dedent, indent
 import pytest
 from tests.kit.pinning import pin, pin_text, pinned_name
 
-from opmkit.author.pin.replacements import Replacements
-from opmkit.author.pin.resolve import PinOptions
+from opmkit.author.pin.resolve import PinOptions, Replacements
 from opmkit.bundle.errors import InvalidBundle
 
 OLD, NEW = "quay.io/a/b:1", pinned_name("quay.io/a/b:1")

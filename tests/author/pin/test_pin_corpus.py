@@ -8,8 +8,7 @@ import pytest
 from tests.kit.pinning import fake_digest
 from tests.kit.shared import SHARED, needs_shared
 
-from opmkit.author.pin.pin import pin_files, read_manifests
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.pin import RelatedImagesMode, pin_files, read_manifests
 from opmkit.author.pin.resolve import PinOptions, find_unpinned, resolve_images
 from opmkit.bundle.directory import read_files
 from opmkit.bundle.errors import InvalidBundle

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.pinning import pin, pinned_name
 
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.pin import RelatedImagesMode
 
 MARKER = "\x00"
 IMAGES = ["quay.io/a/b:1", "quay.io/a/b:11", "registry.corp:5000/x-y/z_w:v1.0.0-rc.1", "docker.io/library/nginx:1.2"]

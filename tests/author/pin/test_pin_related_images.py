@@ -11,8 +11,7 @@ import yaml
 from tests.kit.pinning import pin, pin_text, pinned_name
 
 from opmkit.author.pin.object_images import ImageField, Role
-from opmkit.author.pin.pin import missing_images
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
+from opmkit.author.pin.pin import RelatedImagesMode, missing_images
 
 COMPLETE, CREATE, KEEP = RelatedImagesMode
 IMAGE, PINNED = "quay.io/a/b:1", pinned_name("quay.io/a/b:1")

@@ -9,8 +9,7 @@ from tests.kit.pinning import fake_digest
 
 from opmkit.author.pin.object_images import find_object_images
 from opmkit.author.pin.pinnable_file import PinnableFile
-from opmkit.author.pin.replacements import Replacements
-from opmkit.author.pin.resolve import PinOptions, UnresolvedImages, find_unpinned, resolve_images
+from opmkit.author.pin.resolve import PinOptions, Replacements, UnresolvedImages, find_unpinned, resolve_images
 from opmkit.bundle.errors import BundleError
 from opmkit.imagetools.errors import NotFound
 

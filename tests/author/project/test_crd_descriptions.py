@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.author.project import crd_descriptions
 from opmkit.author.project.crd_descriptions import CrdDescription, describe_apis, merge_owned
-from opmkit.author.project.go_packages import load_packages
+from opmkit.author.project.go_source import load_packages
 from opmkit.author.project.project_file import GroupVersionKind
 from opmkit.bundle.errors import InvalidProject
 

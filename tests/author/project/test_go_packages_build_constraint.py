@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.author.project.go_packages import is_satisfied
+from opmkit.author.project.go_source import is_satisfied
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kit.apiserver import ApiServer
 
-from opmkit.author.run import waiting
+from opmkit.author.run import session
 from opmkit.kube import Cluster
 
 if TYPE_CHECKING:
@@ -25,5 +25,5 @@ def server() -> Iterator[ApiServer]:
 @pytest.fixture
 def cluster(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Return a connection to the namespace ``ns`` that polls without a delay."""
-    monkeypatch.setattr(waiting, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.01)
     return Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig")), namespace="ns")

@@ -9,7 +9,7 @@ from tests.kit.reports import NO_REPORTS
 
 from opmkit.author.run import cleanup
 from opmkit.author.run.cleanup import clean_up
-from opmkit.author.run.waiting import WaitDeadline
+from opmkit.author.run.session import WaitDeadline
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.author.run.cleanup_plan import CleanupPlan, plan_cleanup
+from opmkit.author.run.cleanup import CleanupPlan, plan_cleanup
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer

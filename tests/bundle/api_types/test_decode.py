@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.api_types import decode
-from opmkit.bundle.api_types.decode import SCALARS, Decoded, DecodeMode, TypeMismatch, decode_struct
-from opmkit.bundle.api_types.tables import Tables
+from opmkit.bundle.api_types.decode import SCALARS, Decoded, DecodeMode, Tables, TypeMismatch, decode_struct
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.loading import decode_csv
 from opmkit.documents.content import Content

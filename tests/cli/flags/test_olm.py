@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.author.run.waiting import format_seconds
+from opmkit.author.run.session import format_seconds
 from opmkit.cli.flags.olm import parse_duration
 from opmkit.cli.output.errors import UsageError
 

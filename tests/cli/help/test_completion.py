@@ -9,7 +9,7 @@ from opmkit.cli.flags.validation import ReportFormat
 from opmkit.cli.help.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
 from opmkit.imagetools.tools import ENGINES
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.modes import UpdateMode
 
 

@@ -17,7 +17,7 @@ from opmkit.index.errors import IndexMoved
 from opmkit.index.image.base import BASE_NAME
 from opmkit.index.image.build import EngineBuild
 from opmkit.index.image.content import DatabaseContent
-from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
+from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE
 from opmkit.index.operations.prune import PrunePackages
 from tests.kit.images import small_image
 from tests.kit.requirements import require

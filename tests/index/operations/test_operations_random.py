@@ -14,7 +14,7 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.new_bundle import NewBundle
+from opmkit.index.operations.add.fbc_checks import NewBundle
 from opmkit.index.operations.add.options import AddOptions, Placement
 from opmkit.index.operations.deprecate import DeprecationEdit, edit_deprecations
 from opmkit.index.operations.prune import prune_catalog, prune_stranded_in_catalog

@@ -9,8 +9,8 @@ import pytest
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.pictures.filter import GraphFilter
 from opmkit.index.pictures.mermaid import render_mermaid
+from opmkit.index.pictures.view import GraphFilter
 
 from .samples import REEF, bundle, channel, entry, hostile_catalog
 

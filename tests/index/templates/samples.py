@@ -12,7 +12,7 @@ import pytest
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.render import TemplateType, render_template, template_type

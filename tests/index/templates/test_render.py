@@ -10,7 +10,7 @@ import pytest
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Icon
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.write import to_json
 from opmkit.index.templates.basic import to_basic
 from opmkit.index.templates.render import render_template, template_type

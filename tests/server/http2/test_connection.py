@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.server.grpc_calls import GrpcDispatcher
+from opmkit.server.grpc_calls import GrpcDispatcher, MethodHandler
 from opmkit.server.http2.connection import Connection
 from opmkit.server.http2.frames import (
     PREFACE,
@@ -22,7 +22,6 @@ from opmkit.server.http2.frames import (
     pack_frame,
     settings_frame,
 )
-from opmkit.server.rpc import MethodHandler
 from opmkit.server.settings import ConnectionLimits
 from tests.kit.h2peer import END, MemoryTransport
 

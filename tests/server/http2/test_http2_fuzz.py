@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.server.grpc_calls import MAX_WAITING_MESSAGES, GrpcDispatcher
-from opmkit.server.http2.connection import MAX_STREAMS, Connection
+from opmkit.server.grpc_calls import MAX_WAITING_MESSAGES, GrpcDispatcher, MethodHandler
+from opmkit.server.http2.connection import MAX_BUFFERED, MAX_STREAMS, Connection
 from opmkit.server.http2.frames import (
     DEFAULT_WINDOW,
     PREFACE,
@@ -36,8 +36,6 @@ from opmkit.server.http2.headers import (
     parse_request,
 )
 from opmkit.server.http2.inbound import MAX_IGNORED_STREAMS
-from opmkit.server.http2.request_handler import MAX_BUFFERED
-from opmkit.server.rpc import MethodHandler
 from tests.kit.h2peer import END, MemoryTransport, split_frames
 
 if TYPE_CHECKING:

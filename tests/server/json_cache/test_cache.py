@@ -12,7 +12,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.server.json_cache.cache import InvalidCache, build_private_cache, load_cache, unreadable_format
-from opmkit.server.json_cache.layout import bundle_file
+from opmkit.server.json_cache.digest import bundle_file
 from tests.kit.cachedcatalog import BLOBS, DIGEST, FILES, write_catalog, write_file
 
 if TYPE_CHECKING:

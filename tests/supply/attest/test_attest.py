@@ -8,9 +8,16 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from opmkit.supply.attest.contents import ContainedBundle, ContentKind, ImageContents, image_digest, package_url
-from opmkit.supply.attest.provenance import OPMKIT, provenance
-from opmkit.supply.attest.sbom import sbom
+from opmkit.supply.attest.contents import (
+    OPMKIT,
+    ContainedBundle,
+    ContentKind,
+    ImageContents,
+    image_digest,
+    package_url,
+    provenance,
+    sbom,
+)
 
 A, B, C = (f"sha256:{letter * 64}" for letter in "abc")
 INDEX = ImageContents(

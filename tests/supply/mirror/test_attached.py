@@ -10,7 +10,7 @@ from tests.kit.content import put, put_image
 
 from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.referrers import digest_tag
+from opmkit.imagetools.repository import digest_tag
 from opmkit.imagetools.spec import Manifest, media_types
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.supply.mirror.attached import attached_requests

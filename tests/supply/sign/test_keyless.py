@@ -13,9 +13,8 @@ from tests.supply.sign.conftest import NAME, Question, Signed, ask, private_key
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.supply.sign.attachments import attach_bundle
-from opmkit.supply.sign.documents import SIGN_PREDICATE, Statement
+from opmkit.supply.sign.documents import SIGN_PREDICATE, SignatureFormat, Statement
 from opmkit.supply.sign.errors import VerificationFailed
-from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
 from opmkit.supply.sign.sign import Signer
 from opmkit.supply.sign.verify import SignatureRequirements, verify_attestations, verify_signatures

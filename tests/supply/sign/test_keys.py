@@ -22,8 +22,14 @@ from tests.kit.opm import FIXTURES
 from tests.supply.sign.conftest import private_key
 
 from opmkit.supply.sign.errors import InvalidKey
-from opmkit.supply.sign.key_files import encrypt_private_key, load_private_key, load_public_key, write_key_pair
-from opmkit.supply.sign.keys import PrivateKey, PublicKey
+from opmkit.supply.sign.keys import (
+    PrivateKey,
+    PublicKey,
+    encrypt_private_key,
+    load_private_key,
+    load_public_key,
+    write_key_pair,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +79,7 @@ def test_ed25519ph() -> None:
 
 @pytest.fixture
 def _quick_encryption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opmkit.supply.sign.key_files._SCRYPT_N", 1 << 10)
+    monkeypatch.setattr("opmkit.supply.sign.keys._SCRYPT_N", 1 << 10)
 
 
 @pytest.mark.usefixtures("_quick_encryption")

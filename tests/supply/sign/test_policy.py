@@ -12,8 +12,8 @@ from tests.supply.sign.conftest import Signed, private_key
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository
 from opmkit.imagetools.spec.fields import Fields
+from opmkit.supply.sign.documents import SignatureFormat
 from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
-from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity
 from opmkit.supply.sign.policy import SignaturePolicy
 from opmkit.supply.sign.sign import Signer

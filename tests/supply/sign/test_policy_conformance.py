@@ -21,8 +21,8 @@ from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.store import LayoutRepository
+from opmkit.supply.sign.documents import SignatureFormat
 from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
-from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.policy import SignaturePolicy
 from opmkit.supply.sign.sign import Signer
 

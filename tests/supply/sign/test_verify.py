@@ -14,8 +14,8 @@ from tests.supply.sign.conftest import NAME, Signed, private_key
 
 from opmkit.imagetools.errors import NotFound, RegistryUnavailable, UnsupportedImage
 from opmkit.imagetools.reference import Reference, parse_image_reference
-from opmkit.imagetools.referrers import digest_tag
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
+from opmkit.imagetools.repository import digest_tag
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform, media_types
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.supply.sign.attachments import (
@@ -32,14 +32,14 @@ from opmkit.supply.sign.documents import (
     MAX_PAYLOAD_SIZE,
     SIGN_PREDICATE,
     Envelope,
+    SignatureFormat,
     SigstoreBundle,
     SimpleSigning,
     Statement,
 )
 from opmkit.supply.sign.errors import VerificationFailed
-from opmkit.supply.sign.formats import SignatureFormat
 from opmkit.supply.sign.identity import repository_matcher
-from opmkit.supply.sign.key_files import load_public_key
+from opmkit.supply.sign.keys import load_public_key
 from opmkit.supply.sign.sign import Signer, images_of
 from opmkit.supply.sign.verify import (
     Attestation,

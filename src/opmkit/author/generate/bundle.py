@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.author.generate import manifests
-from opmkit.author.generate.manifests import Manifests, file_name
+from opmkit.author.generate.manifests import Manifests, divide_rbac, file_name
 from opmkit.author.generate.metadata import object_annotations
-from opmkit.author.generate.rbac import divide_rbac
 from opmkit.author.generate.service_version import fill_service_version
 from opmkit.author.project.base import new_base
 from opmkit.bundle.api_types.encode import encode_struct

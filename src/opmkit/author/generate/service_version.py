@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.author.generate.input import InputObject
-    from opmkit.author.generate.manifests import Manifests
-    from opmkit.author.generate.rbac import Rbac
+    from opmkit.author.generate.manifests import Manifests, Rbac
     from opmkit.documents.json_value import JsonValue
 
 

@@ -13,21 +13,21 @@ from opmkit.author.run.hint_terms import OlmOperation, OlmSetting
 from opmkit.author.run.inspection import Involved, find_problems
 from opmkit.author.run.objects import field as get_field
 from opmkit.author.run.objects import items, name_of, namespace_of, strings, subject, text
-from opmkit.author.run.operator_version import deployment_names
-from opmkit.author.run.waiting import Pending, wait_until
+from opmkit.author.run.package_manifests import deployment_names
+from opmkit.author.run.session import Pending, wait_until
 from opmkit.core import interrupts
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import Hint
+from opmkit.kube.api import ALL_NAMESPACES, API_SERVICE, CRD, CSV, DEPLOYMENT, FIELD_MANAGER, SUBSCRIPTION
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
-from opmkit.kube.resources import ALL_NAMESPACES, API_SERVICE, CRD, CSV, DEPLOYMENT, FIELD_MANAGER, SUBSCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opmkit.author.install.release import Release
-    from opmkit.author.run.waiting import Reporter, WaitDeadline
+    from opmkit.author.run.session import Reporter, WaitDeadline
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object
+    from opmkit.kube.api import Object
 
 
 RELEASE_ANNOTATION = "opmkit.author.run.release"

@@ -16,8 +16,8 @@ from opmkit.core.hints import Hint
 from opmkit.documents.document_stream import Document, read_documents
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.layer.limits import MEMORY_LIMITS
+from opmkit.kube.api import CRD, CSV, Resource
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import CRD, CSV, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object
+    from opmkit.kube.api import Object
 
 
 PACKAGE_SERVER = "packageserver"
@@ -211,7 +211,7 @@ class ReleaseReader:
         return parse_release({f"{base}{name}": self._fetch(f"{base}{name}") for name in names}, url)
 
     def _fetch(self, url: str) -> bytes:
-        from opmkit.imagetools.registry.download import download  # slow to import
+        from opmkit.imagetools.registry.transport import download  # slow to import
 
         hint = Hint("download crds.yaml and olm.yaml elsewhere, and pass their directory with {}", OlmSetting.FROM)
         try:

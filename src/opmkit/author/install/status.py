@@ -10,13 +10,13 @@ from opmkit.author.run.errors import OlmError, OlmNotInstalled
 from opmkit.author.run.hint_terms import OlmOperation
 from opmkit.author.run.objects import condition, field, name_of, namespace_of, text
 from opmkit.core.hints import Hint
+from opmkit.kube.api import CSV
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import CSV
 
 if TYPE_CHECKING:
     from opmkit.author.install.release import Release
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object
+    from opmkit.kube.api import Object
 
 INSTALLED, NOT_FOUND, DELETED = "Installed", "Not found", "Deleted"
 

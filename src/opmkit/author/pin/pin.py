@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ import yaml
 
 from opmkit.author.pin.object_images import RELATED_IMAGE_PREFIX, RELATED_IMAGES, ImageField, Role, find_object_images
 from opmkit.author.pin.pinnable_file import PinnableFile
-from opmkit.author.pin.related_images_mode import RelatedImagesMode
 from opmkit.documents.source_nodes import find_node
 from opmkit.documents.text_edits import fill_collection, insert_items, insert_member
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from opmkit.author.pin.pinnable_file import LocatedUse, PinnableDocument
     from opmkit.documents.json_value import JsonValue
     from opmkit.documents.text_edits import TextEdit
+
+
+class RelatedImagesMode(StrEnum):
+    """A change of ``spec.relatedImages``."""
+
+    COMPLETE = "complete"
+    """Create the section, or add the images that it lacks."""
+    CREATE = "create"
+    """Create the section unless there is one."""
+    KEEP = "keep"
+    """Pin its images only."""
 
 
 MANIFEST_EXTENSIONS = (".yaml", ".yml", ".json")

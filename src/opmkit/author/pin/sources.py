@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.author.pin.catalog_images import find_catalog_images
 from opmkit.author.pin.pin import MANIFEST_EXTENSIONS, read_manifests
-from opmkit.author.pin.pinnable_file import PinnableFile
+from opmkit.author.pin.pinnable_file import PinnableFile, find_catalog_images
 from opmkit.bundle.directory import read_files
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import copy_tree, disk_errors, write_files
+from opmkit.core.files import ScratchDirectory, copy_tree, disk_errors, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.document import MAX_BYTES, read_document
 from opmkit.documents.errors import InvalidDocument
 from opmkit.imagetools.build_spec import BuildSpec

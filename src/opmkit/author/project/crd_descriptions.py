@@ -8,8 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit.author.project.base import display_name, plural
 from opmkit.author.project.markers import CSV_MARKER, RESOURCE_MARKER
-from opmkit.author.project.names import display_name, plural
 from opmkit.author.project.project_file import GroupVersionKind
 from opmkit.bundle.errors import InvalidProject
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.author.project.go_packages import GoPackage
-    from opmkit.author.project.go_source import GoField, GoType
+    from opmkit.author.project.go_source import GoField, GoPackage, GoType
     from opmkit.documents.json_value import JsonValue
 
 MAX_FIELDS = 100_000

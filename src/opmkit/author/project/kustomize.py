@@ -128,7 +128,7 @@ def _update_owned_crds(csv: dict[str, Any], project: Project, directory: Path) -
     if not directory.is_dir():
         return (f"{directory}: no such directory: the owned CRDs are not updated",)
     from opmkit.author.project.crd_descriptions import describe_apis, merge_owned
-    from opmkit.author.project.go_packages import load_packages
+    from opmkit.author.project.go_source import load_packages
 
     described = describe_apis(load_packages(directory), project.resources)
     set_owned_crds(csv, merge_owned(owned_crds(csv), [found for found in described.values() if found]))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     Object = Mapping[str, Any]
+    from collections.abc import Mapping
+
 
 READY = "READY"
 UNKNOWN_STATE = "unknown"
@@ -167,3 +169,10 @@ def _event_time(event: Object) -> str:
 
 def _join(*parts: str) -> str:
     return ": ".join(dict.fromkeys(filter(None, parts)))
+
+
+def is_unpack_job(job: Mapping[str, Any], image: str) -> bool:
+    """Return whether a Job unpacks a bundle image: one of its containers has the image."""
+    spec = ("spec", "template", "spec")
+    containers = [*items(job, *spec, "initContainers"), *items(job, *spec, "containers")]
+    return any(text(container, "image") == image for container in containers)

@@ -14,22 +14,22 @@ from opmkit.author.run.diagnosis import (
     event_problems,
     failed_containers,
     install_plan_problems,
+    is_unpack_job,
     job_problems,
     pod_problems,
     subscription_problems,
 )
 from opmkit.author.run.objects import field as get_field
 from opmkit.author.run.objects import name_of, subject, text
-from opmkit.author.run.operator_version import deployment_names
-from opmkit.author.run.unpacking import is_unpack_job
+from opmkit.author.run.package_manifests import deployment_names
+from opmkit.kube.api import CATALOG_SOURCE, CSV, DEPLOYMENT, EVENT, INSTALL_PLAN, JOB, POD, SUBSCRIPTION
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import CATALOG_SOURCE, CSV, DEPLOYMENT, EVENT, INSTALL_PLAN, JOB, POD, SUBSCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object, Resource
+    from opmkit.kube.api import Object, Resource
 
 _LOG_LINES = 8
 """Number of lines from the end of the log of a failed container."""

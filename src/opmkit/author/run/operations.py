@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from opmkit.author.run.catalog import CHANNEL, add_sequence
+from opmkit.author.run.errors import OlmError
 from opmkit.author.run.install_mode import InstallMode
 from opmkit.author.run.installation import InstallRequest, install_operator
-from opmkit.author.run.operator_version import OperatorVersion, check_bundle
-from opmkit.author.run.package_manifests import select_version
-from opmkit.author.run.preflight import check_cluster
+from opmkit.author.run.objects import text
+from opmkit.author.run.package_manifests import OperatorVersion, check_bundle, select_version
 from opmkit.author.run.registry_pod import DEFAULT_IMAGE
 from opmkit.author.run.resources import InjectedBundles, is_empty_index
-from opmkit.author.run.secrets import read_certificates
-from opmkit.author.run.serving import ServedCatalog
+from opmkit.author.run.serving import CHANNEL, ServedCatalog, add_sequence
+from opmkit.author.run.session import WaitDeadline, check_cluster
 from opmkit.author.run.upgrade import UpgradeRequest, upgrade_operator
-from opmkit.author.run.waiting import WaitDeadline
 from opmkit.bundle.load import pull_bundles
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.image.source import IndexSource, SourceKind
 from opmkit.index.render import RenderOptions, render
+from opmkit.kube.api import SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,3 +153,28 @@ def trusting_secret(registries: RegistryOptions, cluster: Cluster, secret: str) 
                 file.write(b"\n" + read_limited(registries.ca_file))
         file.flush()
         yield replace(registries, ca_file=Path(file.name))
+
+
+CERTIFICATE_KEY = "cert.pem"
+
+
+def read_certificates(cluster: Cluster, name: str) -> bytes:
+    """Return the certificate authorities in a Secret, in PEM.
+
+    Raises:
+        OlmError: The Secret does not exist, or does not have the key ``cert.pem``.
+        ClusterError: The cluster cannot be reached or rejects the request.
+    """
+    found = cluster.find(SECRET, name)
+    where = f"Secret {cluster.namespace}/{name}"
+    if found is None:
+        raise OlmError(f"{where}: not found", hint=f"create it with the key {CERTIFICATE_KEY}")
+    try:
+        certificates = base64.b64decode(text(found, "data", CERTIFICATE_KEY), validate=True)
+    except ValueError:
+        certificates = b""
+    if b"-----BEGIN CERTIFICATE-----" not in certificates:
+        raise OlmError(
+            f"{where}: no certificate in the key {CERTIFICATE_KEY}", hint="store certificates in PEM under this key"
+        )
+    return certificates

@@ -22,7 +22,7 @@ from opmkit.author.run.registry_pod import DEFAULT_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.author.run.operator_version import OperatorVersion
+    from opmkit.author.run.package_manifests import OperatorVersion
     from opmkit.author.run.registry_pod import PodOptions
 
     Object = dict[str, Any]

@@ -1,27 +1,32 @@
-"""The state of one installation or upgrade: its cluster, deadline, and the objects that it involves."""
+"""The state of one installation or upgrade, checks of its cluster, and waiting with a deadline."""
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from opmkit.author.run.diagnosis import UNKNOWN_STATE
-from opmkit.author.run.errors import InstallationFailed
+from opmkit.author.run.errors import InstallationConflict, InstallationFailed, OlmError, OlmNotInstalled
 from opmkit.author.run.hint_terms import OlmOperation, OlmSetting
 from opmkit.author.run.inspection import Involved, find_problems
-from opmkit.author.run.objects import subject
+from opmkit.author.run.objects import catalog_name, name_of, subject, text
 from opmkit.core import interrupts
 from opmkit.core.hints import Hint
+from opmkit.kube.api import CATALOG_SOURCE, CSV, INSTALL_PLAN, NAMESPACE, SUBSCRIPTION
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import CSV, INSTALL_PLAN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opmkit.author.run.diagnosis import Problem
-    from opmkit.author.run.waiting import Reporter, WaitDeadline
     from opmkit.core.errors import OpmkitError
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object
+    from opmkit.kube.api import Object
+
+    T = TypeVar("T")
+
 
 _HINTS = {
     "ImagePull": Hint.any_of(
@@ -91,3 +96,158 @@ class OperatorSession:
                 if name and self.cluster.find(resource, name, self.namespace):
                     found.append(f"{resource.kind} {self.namespace}/{name}")
         return found
+
+
+POLL_INTERVAL = 0.5
+"""Seconds between two requests."""
+
+
+class Reporter(Protocol):
+    """A receiver of reports about a long operation."""
+
+    def finished(self, text: str) -> None:
+        """Report a finished step."""
+
+    def waiting(self, text: str) -> None:
+        """Report the current state; called repeatedly, also if it did not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A state that is not reached yet.
+
+    Attributes:
+        text: The state, such as ``InstallPlan x to be created``.
+        detail: What the cluster reports instead, "" if nothing.
+    """
+
+    text: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the state with the detail."""
+        return f"{self.text}: {self.detail}" if self.detail else self.text
+
+
+class TimedOut(OlmError):
+    """The deadline passed before the cluster reached a state.
+
+    Attributes:
+        pending: The state that was waited for.
+    """
+
+    def __init__(self, seconds: float, pending: str) -> None:
+        """Create the error."""
+        super().__init__(f"timed out after {format_seconds(seconds)}: waited for {pending}")
+        self.pending = pending
+
+
+@dataclass(frozen=True)
+class WaitDeadline:
+    """The time that an operation may take, in seconds from the creation of this object."""
+
+    seconds: float
+    end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the end."""
+        object.__setattr__(self, "end", time.monotonic() + self.seconds)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the end, at least 0."""
+        return max(0.0, self.end - time.monotonic())
+
+
+def wait_until(check: Callable[[], T | Pending], deadline: WaitDeadline, reporter: Reporter) -> T:
+    """Call ``check`` until it returns something else than Pending, and return that.
+
+    Responses of an overloaded or restarting API server are ignored until the deadline.
+
+    Raises:
+        TimedOut: The deadline passes.
+        ClusterError: The cluster rejects a request, or cannot be reached until the deadline.
+        Interrupted: After a signal.
+    """
+    while True:
+        failure: ClusterError | None = None
+        try:
+            state = check()
+        except ClusterError as error:
+            if error.status and error.status != 429 and error.status < 500:
+                raise
+            failure, state = error, Pending("a response of the API server")
+        if not isinstance(state, Pending):
+            return state
+        reporter.waiting(str(state))
+        if not deadline.remaining:
+            raise failure or TimedOut(deadline.seconds, state.text)
+        interrupts.sleep(min(POLL_INTERVAL, deadline.remaining))
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as Go writes it, such as ``2m0s``."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def list_subscriptions(cluster: Cluster, namespace: str, package: str) -> list[Object]:
+    """Return the Subscriptions to a package in a namespace.
+
+    Raises:
+        OlmNotInstalled: The cluster does not have OLM's APIs.
+    """
+    try:
+        found = cluster.list(SUBSCRIPTION, namespace)
+    except ClusterError as error:
+        if error.status != 404:
+            raise
+        raise OlmNotInstalled(
+            f"OLM is not installed in the cluster {cluster.host}: it does not have {SUBSCRIPTION.full_name}",
+            hint=Hint.any_of(
+                Hint("install it with {}", OlmOperation.INSTALL_OLM),
+                "check that the kubeconfig selects the right cluster",
+            ),
+        ) from error
+    return [each for each in found if text(each, "spec", "name") == package]
+
+
+def check_cluster(cluster: Cluster, namespace: str) -> None:
+    """Raise OlmNotInstalled if the cluster does not have OLM, and OlmError if the namespace does not exist."""
+    list_subscriptions(cluster, namespace, "")
+    check_namespace(cluster, namespace)
+
+
+def check_namespace(cluster: Cluster, namespace: str) -> None:
+    """Raise OlmError if a namespace does not exist; users who may not read it can still use it."""
+    try:
+        cluster.get(NAMESPACE, namespace)
+    except ClusterError as error:
+        if error.status == 403:
+            return
+        if error.status != 404:
+            raise
+        raise OlmError(
+            f"namespace {namespace}: not found",
+            hint=Hint.any_of("create it", Hint("choose another one with {}", OlmSetting.NAMESPACE)),
+        ) from error
+
+
+def check_not_installed(cluster: Cluster, namespace: str, package: str) -> None:
+    """Raise InstallationConflict if a package is installed, or an earlier attempt left its CatalogSource."""
+    existing = list_subscriptions(cluster, namespace, package)
+    clean_up = Hint(f"remove it with {{}} for package {package}", OlmOperation.CLEAN_UP)
+    if existing:
+        installed = text(existing[0], "status", "installedCSV")
+        state = f"{installed} is installed" if installed else "an earlier installation is incomplete"
+        raise InstallationConflict(
+            f"package {package}: already exists in namespace {namespace}: {state}, Subscription {name_of(existing[0])}",
+            hint=Hint.any_of(clean_up, Hint("upgrade it with {}", OlmOperation.UPGRADE_OPERATOR)),
+        )
+    name = catalog_name(package)
+    if cluster.find(CATALOG_SOURCE, name, namespace):
+        raise InstallationConflict(f"CatalogSource {namespace}/{name}: already exists", hint=clean_up)

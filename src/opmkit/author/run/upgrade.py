@@ -7,33 +7,37 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.author.run.catalog import add_sequence, append_to_channel
 from opmkit.author.run.errors import NotInstalled, OlmError
 from opmkit.author.run.hint_terms import OlmOperation
 from opmkit.author.run.install_mode import group_targets
-from opmkit.author.run.installation import InstalledOperator
+from opmkit.author.run.installation import InstalledOperator, Rollout
 from opmkit.author.run.objects import field, items, name_of, namespace_of, subject, text
-from opmkit.author.run.preflight import list_subscriptions
 from opmkit.author.run.registry_pod import DEFAULT_IMAGE
 from opmkit.author.run.resources import POD_ANNOTATION, InjectedBundles, is_empty_index
-from opmkit.author.run.rollout import Rollout
-from opmkit.author.run.serving import ServedCatalog, config_map_names, remove_former, serve_catalog
-from opmkit.author.run.session import OperatorSession
+from opmkit.author.run.serving import (
+    ServedCatalog,
+    add_sequence,
+    append_to_channel,
+    config_map_names,
+    remove_former,
+    serve_catalog,
+)
+from opmkit.author.run.session import OperatorSession, list_subscriptions
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import Hint
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.kube.resources import CATALOG_SOURCE, CONFIG_MAP, OPERATOR_GROUP, POD
+from opmkit.kube.api import CATALOG_SOURCE, CONFIG_MAP, OPERATOR_GROUP, POD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opmkit.author.run.operator_version import OperatorVersion
+    from opmkit.author.run.package_manifests import OperatorVersion
     from opmkit.author.run.registry_pod import PodOptions
-    from opmkit.author.run.waiting import Reporter, WaitDeadline
+    from opmkit.author.run.session import Reporter, WaitDeadline
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.kube import Cluster
-    from opmkit.kube.resources import Object
+    from opmkit.kube.api import Object
 
 MAX_CATALOG = 1 << 30
 """Maximum size in bytes of a catalog in ConfigMaps after decompression."""

@@ -12,8 +12,15 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from opmkit.bundle.api_types.decode import DecodeMode, FieldType, decode_struct, field_types, parse_type
-from opmkit.bundle.api_types.tables import Tables, load_always_written
+from opmkit.bundle.api_types.decode import (
+    DecodeMode,
+    FieldType,
+    Tables,
+    decode_struct,
+    field_types,
+    load_always_written,
+    parse_type,
+)
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:

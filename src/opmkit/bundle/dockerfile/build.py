@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from lzma import LZMAError
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.build import CREATED_BY
 from opmkit.bundle.dockerfile.context import BuildContext
 from opmkit.bundle.dockerfile.instructions import read_dockerfile
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.metadata import read_metadata
+from opmkit.bundle.unpack import CREATED_BY
 from opmkit.core.files import disk_errors
 from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.build_spec import SCRATCH, BuildSpec
 from opmkit.imagetools.layer import LayerFile
-from opmkit.imagetools.layer.paths import ancestors
+from opmkit.imagetools.layer.reader import ancestors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

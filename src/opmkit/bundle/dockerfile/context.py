@@ -20,7 +20,7 @@ from opmkit.core.files import disk_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.dockerfile.errors import InstructionLocation
+    from opmkit.bundle.dockerfile.instructions import InstructionLocation
 
 
 _SPECIFIC_IGNORE_SUFFIXES = (".containerignore", ".dockerignore")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from e2b_dockerfile_utils import DockerfileInstruction, DockerfileSyntaxError, ShellLex, parse_dockerfile_ast
 
-from opmkit.bundle.dockerfile.errors import InstructionLocation
 from opmkit.bundle.errors import InvalidDockerfile
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.core.files import disk_errors
@@ -21,6 +20,7 @@ from opmkit.imagetools.build_spec import SCRATCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
 
 _MAX_SIZE = 1 << 20
 _MAX_EXPANDED = 2 << 20
@@ -237,3 +237,27 @@ class _Evaluator:
 
 def _shortened(problem: str) -> str:
     return problem if len(problem) <= _MAX_QUOTED else f"{problem[:_MAX_QUOTED]}..."
+
+
+ENGINE_HINT = "build the image with 'podman build' or 'docker build'"
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionLocation:
+    """The name of an instruction, its file and its first line, from 1."""
+
+    file: Path
+    line: int
+    name: str
+
+    def invalid(self, problem: str, *, hint: Hint | str = "correct the instruction") -> InvalidDockerfile:
+        """Return the error for an instruction that is invalid for every builder."""
+        return InvalidDockerfile(f"{self}: {problem}", hint=hint)
+
+    def unsupported(self, feature: str, *, hint: Hint | str = "remove it") -> InvalidDockerfile:
+        """Return the error for something that only a container engine can build."""
+        return InvalidDockerfile(f"{self}: unsupported {feature}", hint=Hint.any_of(hint, ENGINE_HINT))
+
+    def __str__(self) -> str:
+        """Return the location as compilers write it, and the instruction."""
+        return f"{self.file}:{self.line}: {self.name}"

@@ -11,7 +11,7 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.validation.cache import each_file
-from opmkit.bundle.validation.node import ValueNode
+from opmkit.bundle.validation.object_metadata import ValueNode
 from opmkit.bundle.validation.structural_schema import schema_findings
 from opmkit.documents.lenient import mapping
 

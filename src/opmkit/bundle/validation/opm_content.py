@@ -13,9 +13,8 @@ from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND, supported_kinds
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.decode import decode_finding
-from opmkit.bundle.validation.loading import decode_crd, decode_csv, is_loaded, version_finding
-from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
+from opmkit.bundle.validation.loading import decode_crd, decode_csv, decode_finding, is_loaded, version_finding
+from opmkit.documents.lenient import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.bundle.validation.rule import Rule
+
 
 VALIDATOR = "opm-content"
 OPTIONAL = "opm-content-optional"
@@ -131,3 +131,23 @@ def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[Bun
             yield from (finding for finding in rule.run(view) if finding.severity is Severity.ERROR)
 
     return replace(rule, validator=validator, check=check)
+
+
+REGISTRY = "registry+v1"
+HELM = "helm"
+PLAIN = "plain"
+NONE = ""
+
+CHART = "Chart.yaml"
+
+
+def media_type(bundle: BundleView, directory: str) -> str:
+    """Return HELM for a chart, REGISTRY or PLAIN for manifests with and without a CSV, NONE for no files."""
+    manifests = tuple(bundle.files_in(directory))
+    if not manifests:
+        return NONE
+    if any(manifest.name == CHART and text(manifest.object.get("name")) for manifest in manifests):
+        return HELM
+    if any(manifest.kind == CSV_KIND and decode_finding(manifest) is None for manifest in manifests):
+        return REGISTRY
+    return PLAIN

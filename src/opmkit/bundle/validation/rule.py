@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.rule_description import RuleDescription
+from opmkit.bundle.finding import RuleDescription
 from opmkit.bundle.validation.compat import ALL, Compat
 
 if TYPE_CHECKING:

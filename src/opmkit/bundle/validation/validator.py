@@ -8,28 +8,32 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.cache import ValidationCache
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
+from opmkit.bundle.validation.platforms import find_platforms
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.bundle.validation.sources import BundleFiles, read_files
+from opmkit.bundle.validation.sources import BundleFiles, read_files, read_labels
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.content import Content, ContentCache
+from opmkit.imagetools.store.directory import cache_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.parallel_validator import PendingResult, ValidatorConfig
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import GetTool, Source
+    from opmkit.imagetools.worker_options import WorkerOptions
+
 
 LOOKAHEAD = 32
 """Maximum number of bundles that are pulled ahead of validation, which bounds the memory for their files."""
@@ -170,3 +174,34 @@ class _PulledBundle:
         if result.summary is None:
             return result
         return replace(result, summary=replace(result.summary, digest=self.identity))
+
+
+CACHE = "verdicts"
+"""Name of the cache of results in the embedded image store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationTask:
+    """Validates bundles with the tool and the cache of the process that it runs in.
+
+    Attributes:
+        worker: How workers access registries.
+        config: How to validate a bundle.
+        labels_only: Whether only the labels of images are read.
+        cache_key: Settings that the results depend on, None to use no cache.
+        needs_registries: Whether rules look up platforms in registries.
+    """
+
+    worker: WorkerOptions
+    config: ValidatorConfig
+    labels_only: bool = False
+    cache_key: tuple[str, ...] | None = None
+    needs_registries: bool = False
+
+    def __call__(self, sources: Sequence[Source]) -> list[ValidationResult]:
+        """Return one result per source, in their order."""
+        tool = self.worker.tool()
+        config = replace(self.config, inspect=partial(find_platforms, tool)) if self.needs_registries else self.config
+        cache = None if self.cache_key is None else ValidationCache.open(cache_directory(CACHE), self.cache_key)
+        read = read_labels if self.labels_only else read_files
+        return list(BundleValidator(lambda: tool, config, read, cache, processes=0).run(sources))

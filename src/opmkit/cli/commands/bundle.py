@@ -73,8 +73,7 @@ class ConfigMapFlags:
         if self.dry_run:
             print_value(config_map.manifest(), self.output)
             return
-        from opmkit.bundle.config_map import MANAGED_ANNOTATIONS
-        from opmkit.bundle.config_map_store import write_config_map
+        from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, write_config_map
         from opmkit.kube.cluster import Cluster
 
         kubeconfig = os.environ.get("KUBECONFIG") or self.kubeconfig

@@ -10,7 +10,7 @@ import typer
 
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.parser.go_commands import require_flags
-from opmkit.core.epoch import source_date_epoch
+from opmkit.core.environment import source_date_epoch
 
 if TYPE_CHECKING:
     from opmkit.bundle.generate import Generated
@@ -72,7 +72,7 @@ class BundleFlags:
 
     def build_spec(self, ctx: typer.Context, *, overwrite: bool) -> BuildSpec:
         """Write the annotations and, if possible, the Dockerfile, and return the build spec of the bundle."""
-        from opmkit.bundle.build import bundle_build_spec
+        from opmkit.bundle.unpack import bundle_build_spec
 
         generated = self.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
         return bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())

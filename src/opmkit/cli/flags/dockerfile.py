@@ -11,7 +11,7 @@ import typer
 
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.parser.go_commands import given_flags, require_flags
-from opmkit.core.epoch import source_date_epoch
+from opmkit.core.environment import source_date_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

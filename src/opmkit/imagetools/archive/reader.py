@@ -24,8 +24,7 @@ from opmkit.imagetools.layer.compression import (
     detect_compression,
 )
 from opmkit.imagetools.layer.limits import DISK_LIMITS, LimitTracker
-from opmkit.imagetools.layer.paths import MAX_LINKS, normalize_path, resolve_link
-from opmkit.imagetools.layer.reader import MAX_HEADER_SIZE
+from opmkit.imagetools.layer.reader import MAX_HEADER_SIZE, MAX_LINKS, normalize_path, resolve_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

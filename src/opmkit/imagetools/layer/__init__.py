@@ -9,11 +9,9 @@ from opmkit.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from opmkit.imagetools.layer.compression import Compression
     from opmkit.imagetools.layer.extract import extract_tree
-    from opmkit.imagetools.layer.find import FoundFile, find_file, find_program
-    from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
+    from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, LayerSource, Limits, LimitTracker
     from opmkit.imagetools.layer.reader import read_tar
-    from opmkit.imagetools.layer.tree import FileTree, read_tree, scan_layer
-    from opmkit.imagetools.layer.types import LayerSource
+    from opmkit.imagetools.layer.tree import FileTree, FoundFile, find_file, find_program, read_tree, scan_layer
     from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
 __all__ = [
@@ -42,29 +40,9 @@ __getattr__ = lazy_exports(
     {
         "compression": ("Compression",),
         "extract": ("extract_tree",),
-        "find": (
-            "FoundFile",
-            "find_file",
-            "find_program",
-        ),
-        "limits": (
-            "DISK_LIMITS",
-            "MEMORY_LIMITS",
-            "Limits",
-            "LimitTracker",
-        ),
+        "limits": ("DISK_LIMITS", "MEMORY_LIMITS", "Limits", "LimitTracker", "LayerSource"),
         "reader": ("read_tar",),
-        "tree": (
-            "FileTree",
-            "read_tree",
-            "scan_layer",
-        ),
-        "types": ("LayerSource",),
-        "write": (
-            "Layer",
-            "LayerFile",
-            "write_layer",
-            "write_tar",
-        ),
+        "tree": ("FoundFile", "find_file", "find_program", "FileTree", "read_tree", "scan_layer"),
+        "write": ("Layer", "LayerFile", "write_layer", "write_tar"),
     },
 )

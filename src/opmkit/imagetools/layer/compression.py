@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable
 
-    from opmkit.imagetools.layer.types import Readable
+    from opmkit.imagetools.layer.limits import Readable
 
 
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no time, no file name, unknown operating system

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING
 
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
-from opmkit.imagetools.layer.paths import ancestors, is_related, is_within, normalize_prefixes, resolve_link
-from opmkit.imagetools.layer.reader import LayerEntry, LayerReader
+from opmkit.imagetools.layer.reader import (
+    LayerEntry,
+    LayerReader,
+    ancestors,
+    is_related,
+    is_within,
+    normalize_prefixes,
+    resolve_link,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.imagetools.layer.types import LayerSource
+    from opmkit.imagetools.layer.limits import LayerSource
 
 
 def extract_tree(

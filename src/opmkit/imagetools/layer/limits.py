@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from opmkit.core.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.repository import BlobOpener
+    from opmkit.imagetools.spec import Descriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +65,15 @@ class LimitTracker:
                 f"{subject}: exceeds the limit of {limit} {_UNITS[name]}",
                 hint="check the content for unexpected or oversized files",
             )
+
+
+LayerSource = tuple["Descriptor", "BlobOpener"]
+"""A layer's descriptor, and a function that opens its blob as a stream that is verified when read to the end."""
+
+
+class Readable(Protocol):
+    """A binary source that is read forward only."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most ``size`` bytes, none at the end."""
+        ...

@@ -1,26 +1,34 @@
-"""Read files and directories of an image into memory."""
+"""Read files and directories of an image into memory, and find one file, such as the program that it runs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from opmkit.core.errors import LimitExceeded
+from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
-from opmkit.imagetools.layer.paths import (
+from opmkit.imagetools.layer.reader import (
     MAX_LINKS,
+    LayerEntry,
+    LayerReader,
     ancestors,
     is_related,
     is_within,
+    normalize_path,
     normalize_prefixes,
     resolve_link,
 )
-from opmkit.imagetools.layer.reader import LayerEntry, LayerReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from opmkit.imagetools.layer.types import LayerSource
+    from opmkit.imagetools.layer.limits import LayerSource
+    from opmkit.imagetools.spec import ImageConfig
 
 
 FileTree = Mapping[str, bytes]
@@ -160,3 +168,195 @@ def scan_layer(layer: LayerSource, directories: Sequence[str], limits: Limits = 
             is_parent = entry.kind == "directory" and any(is_within(directory, entry.path) for directory in wanted)
             exclusive &= bool(containing) or is_parent
     return LayerScan(exclusive, hides_lower, frozenset(found))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """The position of the layer that a file was found in, and whether that layer contains no other file."""
+
+    layer_index: int
+    only_file: bool
+
+
+def find_file(
+    layers_top_first: Sequence[LayerSource], path: str, destination: Path, limits: Limits = DISK_LIMITS
+) -> FoundFile | None:
+    """Copy the regular file at ``path`` of an image to ``destination``; return None if it does not exist.
+
+    Layers below the one that contains the file are not opened. Links are followed within the image. The file is
+    created atomically, once its layer has been verified.
+
+    Raises:
+        InvalidImage: A layer is damaged or unsafe.
+        LimitExceeded: The layers exceed a limit.
+        DiskError: The file cannot be written.
+    """
+    search = _PathSearch(normalize_prefixes((path,))[0], LimitTracker(limits))
+    start = 0
+    for _ in range(MAX_LINKS):
+        for index in range(start, len(layers_top_first)):
+            result = search.search_layer(layers_top_first[index], destination)
+            if result.found:
+                return FoundFile(index, result.only_file)
+            if result.link_target is not None:
+                search = _PathSearch(result.link_target, search.tracker)
+                start = index if result.is_hardlink else 0
+                break
+            if result.hides_lower:
+                return None
+        else:
+            return None
+    raise InvalidImage(f"{path!r}: too many levels of links", hint="rebuild the image")
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchResult:
+    """Result of searching one layer: found, follow a link, or whited out."""
+
+    found: bool = False
+    only_file: bool = False
+    hides_lower: bool = False
+    link_target: str | None = None
+    is_hardlink: bool = False
+
+
+@dataclass(slots=True)
+class _PathSearch:
+    """The search for one path, from the top layer down."""
+
+    path: str
+    tracker: LimitTracker
+    directories: set[str] = field(default_factory=set)  # ancestors in upper layers, which replace links in lower ones
+
+    def search_layer(self, source: LayerSource, destination: Path) -> _SearchResult:
+        """Read one layer to its end, which verifies it, and only then move the file into place."""
+        descriptor, opener = source
+        result = _SearchResult()
+        parents = tuple(ancestors(self.path))
+        directories: set[str] = set()
+        only_file = True
+        with (
+            disk_errors(destination),
+            ScratchDirectory(".opm-find-", destination.parent) as scratch,
+            LayerReader(descriptor, opener, self.tracker) as layer,
+        ):
+            copy = Path(scratch, "file")
+            for entry in layer:
+                directories.update(parent for parent in parents if _implies_directory(entry, parent))
+                if entry.path == self.path:
+                    result = self._match_path(entry, layer, result, copy)
+                elif entry.path in parents or not entry.path:
+                    result = self._match_parent(entry, result)
+                is_parent = entry.kind == "directory" and is_within(self.path, entry.path)
+                only_file &= entry.path == self.path or is_parent
+            if result.found:
+                copy.replace(destination)
+        self.directories |= directories
+        return replace(result, only_file=only_file)
+
+    def _match_path(self, entry: LayerEntry, layer: LayerReader, previous: _SearchResult, copy: Path) -> _SearchResult:
+        if entry.kind == "file":
+            layer.count_extracted(entry)
+            with copy.open("wb") as output:
+                for data in layer.content(entry):
+                    output.write(data)
+            return _SearchResult(found=True)
+        if entry.kind == "symlink":
+            return _SearchResult(link_target=resolve_link(entry.path, entry.target))
+        if entry.kind == "hardlink":
+            return _SearchResult(link_target=layer.checked_path(entry.target), is_hardlink=True)
+        if entry.kind in {"whiteout", "opaque"}:
+            return replace(previous, hides_lower=True)
+        return _SearchResult(hides_lower=True)
+
+    def _match_parent(self, entry: LayerEntry, previous: _SearchResult) -> _SearchResult:
+        if entry.kind == "directory":
+            return previous
+        if entry.kind == "symlink" and entry.path not in self.directories and not previous.found:
+            rest = self.path[len(entry.path) :]
+            return replace(previous, link_target=(resolve_link(entry.path, entry.target) + rest).lstrip("/"))
+        return replace(previous, hides_lower=True)
+
+
+def _implies_directory(entry: LayerEntry, path: str) -> bool:
+    """Return whether the entry means that there is a directory at the path."""
+    return entry.path.startswith(f"{path}/") or (entry.path == path and entry.kind in {"directory", "opaque"})
+
+
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Directories of programs in images that do not set PATH."""
+_MERGED_DIRECTORIES = ("bin/", "sbin/", "lib/")
+"""Directories that are links to those of the same name below ``usr`` in most distributions."""
+
+
+def find_program(config: ImageConfig, layers: Sequence[LayerSource], limits: Limits) -> bool | None:
+    """Return whether one of the layers contains the program that an image runs; False if it runs none.
+
+    Layers that the history names the program for are read first, then the smallest. Reading ends at the program, so
+    that only the beginning of the layer with a server is read. Whiteouts are ignored: whoever removes a program from an
+    image also changes its command.
+
+    Args:
+        config: The configuration of the image.
+        layers: The layers, bottom first.
+        limits: Limits for reading all layers together.
+
+    Returns:
+        The answer, or None if finding it would exceed the limits.
+
+    Raises:
+        ImageToolsError: A layer cannot be read, or is damaged.
+    """
+    wanted = set(_program_paths(config))
+    ordered, tracker = _likely_first(config, layers), LimitTracker(limits)
+    try:
+        for _ in range(MAX_LINKS if wanted else 0):
+            linked: set[str] = set()
+            if any(_search(layer, wanted, linked, tracker) for layer in ordered):
+                return True
+            if linked <= wanted:
+                break
+            wanted |= linked
+    except LimitExceeded:
+        return None
+    return False
+
+
+def _program_paths(config: ImageConfig) -> Iterator[str]:
+    """Yield the paths at which a runtime looks for the program, relative to the root of the image."""
+    program = next(iter((*config.entrypoint, *config.cmd)), "")
+    if not program:
+        return
+    env = dict(variable.partition("=")[::2] for variable in config.env)
+    directories = [config.working_dir or "/"] if "/" in program else env.get("PATH", _DEFAULT_PATH).split(":")
+    for directory in directories:
+        path = normalize_path(str(PurePosixPath("/", directory, program)))
+        if path:
+            yield path
+            if path.startswith(_MERGED_DIRECTORIES):
+                yield f"usr/{path}"
+
+
+def _likely_first(config: ImageConfig, layers: Sequence[LayerSource]) -> list[LayerSource]:
+    steps = [step.created_by for step in config.history if not step.empty_layer]
+    if len(steps) != len(layers):
+        steps = [""] * len(layers)
+    program = PurePosixPath(next(iter((*config.entrypoint, *config.cmd)), "")).name
+    name = re.compile(rf"\b{re.escape(program)}\b")
+    pairs = zip(layers, steps, strict=True)
+    return [layer for layer, _ in sorted(pairs, key=lambda pair: (not name.search(pair[1]), pair[0][0].size))]
+
+
+def _search(layer: LayerSource, wanted: set[str], linked: set[str], tracker: LimitTracker) -> bool:
+    """Return whether a layer has a file or link at a wanted path; add the paths that links of directories lead to."""
+    parents = {parent for path in wanted for parent in ancestors(path)}
+    descriptor, opener = layer
+    with LayerReader(descriptor, opener, tracker) as entries:
+        for entry in entries:
+            if entry.path in wanted and entry.kind in {"file", "symlink", "hardlink"}:
+                return True
+            if entry.kind == "symlink" and entry.path in parents:
+                target = resolve_link(entry.path, entry.target)
+                below = [path.removeprefix(entry.path) for path in wanted if path.startswith(f"{entry.path}/")]
+                linked.update(f"{target}{rest}".lstrip("/") for rest in below)
+    return False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.repository import RegistryRepository
     from opmkit.imagetools.registry.retry import RetryPolicy
-    from opmkit.imagetools.registry.transfer_stats import TransferStats
+    from opmkit.imagetools.registry.sessions import TransferStats
 
 __all__ = ["RegistryClient", "RegistryOptions", "RegistryRepository", "RetryPolicy", "TransferStats"]
 
@@ -23,6 +23,6 @@ __getattr__ = lazy_exports(
         "options": ("RegistryOptions",),
         "repository": ("RegistryRepository",),
         "retry": ("RetryPolicy",),
-        "transfer_stats": ("TransferStats",),
+        "sessions": ("TransferStats",),
     },
 )

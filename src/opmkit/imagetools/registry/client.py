@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opmkit.core.errors import OpmkitError
     from opmkit.core.progress import TransferObserver
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.registry.transfer_stats import TransferStats
+    from opmkit.imagetools.registry.sessions import TransferStats
     from opmkit.imagetools.registry_config import RepositoryLocation
 
 

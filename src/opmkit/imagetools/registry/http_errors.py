@@ -28,8 +28,8 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.hint_terms import ImageSetting
-from opmkit.imagetools.registry.connections import HeaderLimitExceeded
 from opmkit.imagetools.registry.retry import TransientError
+from opmkit.imagetools.registry.sessions import HeaderLimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

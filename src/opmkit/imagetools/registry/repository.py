@@ -14,17 +14,19 @@ from opmkit.imagetools.errors import (
     UnsupportedImage,
     prefix_errors,
 )
-from opmkit.imagetools.referrers import (
-    MAX_REFERRERS,
-    add_to_fallback_tag,
-    digest_tag,
-    referrer_descriptor,
-    select_referrers,
-)
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
-from opmkit.imagetools.repository import TAG_MOVE_WINDOW, check_tag, verify_stream
+from opmkit.imagetools.repository import (
+    MAX_REFERRERS,
+    TAG_MOVE_WINDOW,
+    add_to_fallback_tag,
+    check_tag,
+    digest_tag,
+    referrer_descriptor,
+    select_referrers,
+    verify_stream,
+)
 from opmkit.imagetools.spec import (
     MAX_CONFIG_SIZE,
     MAX_MANIFEST_SIZE,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.messages import Endpoint
     from opmkit.imagetools.registry.retry import Deadline
-    from opmkit.imagetools.registry.transfer_stats import TransferCounter
+    from opmkit.imagetools.registry.sessions import TransferCounter
     from opmkit.imagetools.registry.transport import RegistryTransport
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor

@@ -18,9 +18,6 @@ __getattr__ = lazy_exports(
     {
         "certificates": ("Certificates",),
         "mirror_rules": ("RepositoryLocation",),
-        "settings": (
-            "AUTH_FILES_HELPER",
-            "RegistrySettings",
-        ),
+        "settings": ("AUTH_FILES_HELPER", "RegistrySettings"),
     },
 )

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.core.xdg import cache_home, config_home
+from opmkit.core.environment import cache_home, config_home
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry_config.certificates import Certificates

@@ -37,26 +37,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "config": (
-            "EPOCH",
-            "MAX_CONFIG_SIZE",
-            "ConfigChanges",
-            "HistoryEntry",
-            "ImageConfig",
-        ),
-        "descriptor": (
-            "Descriptor",
-            "Platform",
-            "check_digest",
-            "is_digest",
-            "new_hash",
-            "sha256_digest",
-        ),
-        "manifest": (
-            "MAX_MANIFEST_SIZE",
-            "IndexManifest",
-            "Manifest",
-            "parse_manifest",
-        ),
+        "config": ("EPOCH", "MAX_CONFIG_SIZE", "ConfigChanges", "HistoryEntry", "ImageConfig"),
+        "descriptor": ("Descriptor", "Platform", "check_digest", "is_digest", "new_hash", "sha256_digest"),
+        "manifest": ("MAX_MANIFEST_SIZE", "IndexManifest", "Manifest", "parse_manifest"),
     },
 )

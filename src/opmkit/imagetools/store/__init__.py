@@ -16,10 +16,7 @@ __all__ = ["ImageStore", "Layout", "LayoutRepository", "StoredImage"]
 __getattr__ = lazy_exports(
     __name__,
     {
-        "images": (
-            "ImageStore",
-            "StoredImage",
-        ),
+        "images": ("ImageStore", "StoredImage"),
         "layout": ("Layout",),
         "repository": ("LayoutRepository",),
     },

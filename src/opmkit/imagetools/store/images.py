@@ -1,4 +1,4 @@
-"""The embedded image store: an OCI layout in the user's data directory, which also caches blobs and results."""
+"""The embedded image store: an OCI layout in the user's data directory."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.referrers import DIGEST_TAG, referrer_descriptor, select_referrers
+from opmkit.imagetools.repository import DIGEST_TAG, referrer_descriptor, select_referrers
 from opmkit.imagetools.spec import MAX_CONFIG_SIZE, MAX_MANIFEST_SIZE, Descriptor, is_digest, parse_manifest
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.referrers import referrer_descriptor
-from opmkit.imagetools.repository import check_tag
+from opmkit.imagetools.repository import check_tag, referrer_descriptor
 from opmkit.imagetools.spec import (
     Descriptor,
     IndexManifest,

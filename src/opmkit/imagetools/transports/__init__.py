@@ -71,11 +71,11 @@ def open_local(reference: LocalReference, store: ImageStore) -> tuple[ImageSourc
             archive = TarArchive.open(reference.path)
             return read_docker_archive(archive, reference.reference, reference.position), ""
         case DaemonReference():
-            from opmkit.imagetools.transports.docker_daemon import read_from_daemon
+            from opmkit.imagetools.transports.storage import read_from_daemon
 
             return read_from_daemon(reference), ""
         case StorageReference():
-            from opmkit.imagetools.transports.containers_storage import read_from_storage
+            from opmkit.imagetools.transports.storage import read_from_storage
 
             return read_from_storage(reference), ""
 
@@ -125,11 +125,11 @@ def _put_single_platform(image: Image, reference: SinglePlatformReference, progr
             with new_archive(reference.path) as writer:
                 return write_docker_archive(image, writer, reference.reference, progress=progress)
         case DaemonReference():
-            from opmkit.imagetools.transports.docker_daemon import load_into_daemon
+            from opmkit.imagetools.transports.storage import load_into_daemon
 
             return load_into_daemon(image, reference, progress=progress)
         case StorageReference():
-            from opmkit.imagetools.transports.containers_storage import load_into_storage
+            from opmkit.imagetools.transports.storage import load_into_storage
 
             return load_into_storage(image, reference, progress=progress)
 

@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
-from opmkit.bundle.api_types.tables import CSV
+from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
 from opmkit.documents.document_stream import sort_keys
@@ -16,8 +15,8 @@ from opmkit.documents.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, DEPRECATIONS, BlobProperty, OtherBlob
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
+from opmkit.index.fbc.csv_metadata import MigrationLevel, bundle_objects, migrate, migrate_bundle
 from opmkit.index.fbc.from_bundle import object_value, sort_properties
-from opmkit.index.fbc.migrate import MigrationLevel, bundle_objects, migrate, migrate_bundle
 from opmkit.index.fbc.write import blob_to_dict
 
 if TYPE_CHECKING:

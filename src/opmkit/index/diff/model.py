@@ -1,10 +1,11 @@
-"""The state of an index, and the difference between two states.
+"""The state of an index of either kind, and the difference between two states.
 
 `IndexDiff` is printed as JSON, so its fields and those of the classes below it are part of the command line interface.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.versions import strict_version
 from opmkit.core.json_types import JsonResult
 from opmkit.index.graph.updates import ChannelUpdates, moved_back
+from opmkit.index.sqlite.rows import bundle_summaries, channel_edges, channel_summaries, skip_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from semver import Version
 
+    from opmkit.index.sqlite import IndexDatabase
     from opmkit.index.sqlite.rows import BundleSummary
 
 
@@ -221,3 +224,24 @@ def _bundle_changes(before: IndexState, after: IndexState, names: set[str]) -> I
         if before.bundles.get(name) != after.bundles.get(name):
             bundle = after.bundles.get(name) or before.bundles[name]
             yield BundleChange(ChangeKind.classify(name, before.bundles, after.bundles), *bundle)
+
+
+def read_state(database: IndexDatabase) -> IndexState:
+    """Read the state of a database, which need not be a valid catalog."""
+    edges: defaultdict[tuple[str, str], defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for edge in channel_edges(database):
+        edges[edge.package, edge.channel][edge.bundle] |= {edge.target} - {""}
+    ranges = dict(skip_ranges(database))
+    defaults: dict[str, str] = {}
+    channels: defaultdict[str, dict[str, ChannelState]] = defaultdict(dict)
+    for row in channel_summaries(database):
+        defaults[row.package] = row.default_channel
+        if row.channel:
+            targets = edges[row.package, row.channel]
+            channels[row.package][row.channel] = ChannelState(
+                row.head,
+                {name: tuple(sorted(names)) for name, names in sorted(targets.items())},
+                {name: ranges[name] for name in targets if name in ranges},
+            )
+    packages = {name: PackageState(default, channels[name]) for name, default in defaults.items()}
+    return IndexState(packages, {bundle.name: bundle for bundle in bundle_summaries(database)})

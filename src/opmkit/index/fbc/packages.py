@@ -1,4 +1,4 @@
-"""Packages of a catalog: new ones, selection, replacement and validation."""
+"""Packages of a catalog: new ones, selection, replacement, validation, and display names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.icons import media_type_of
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import PACKAGE, Blobs, Icon, PackageBlob
+from opmkit.index.fbc.blobs import CSV_METADATA, PACKAGE, Blobs, Icon, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.compat import CatalogCompat
+from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.fbc.findings import raise_findings
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
     B = TypeVar("B", bound=Blob)
     from pathlib import Path
+
+    from opmkit.documents.json_value import JsonValue
 
 
 _MAX_WARNINGS = 20
@@ -122,3 +127,28 @@ def _read_icon(path: Path) -> Icon:
 def _read(path: Path) -> bytes:
     with disk_errors(path):
         return read_limited(path, MAX_FILE)
+
+
+def display_name(bundle: BundleBlob) -> str:
+    """Return the display name in the ClusterServiceVersion of a bundle or in its metadata; "" if it has neither.
+
+    Raises:
+        InvalidDocument: An `olm.bundle.object` can't be decoded; a valid catalog has no such object.
+    """
+    for value in csv_specs(bundle):
+        name = member(value, "displayName") if isinstance(value, dict) else None
+        if isinstance(name, str) and name:
+            return name
+    return ""
+
+
+def csv_specs(bundle: BundleBlob) -> Iterator[JsonValue]:
+    """Yield the ``spec`` of the ClusterServiceVersion, if embedded, and the value of `olm.csv.metadata`, if any.
+
+    Raises:
+        InvalidDocument: An `olm.bundle.object` can't be decoded; a valid catalog has no such object.
+    """
+    for value in bundle_objects(bundle):
+        if isinstance(value, dict) and value.get("kind") == CSV_KIND:
+            yield value.get("spec")
+    yield from bundle.property_values(CSV_METADATA)

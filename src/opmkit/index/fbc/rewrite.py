@@ -10,15 +10,13 @@ from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import disk_errors
-from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.files import ScratchDirectory, disk_errors
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.directory import package_directory_name
 from opmkit.index.fbc.load import load_documents, read_file
 from opmkit.index.fbc.walk import IGNORE_FILE, is_ignored
-from opmkit.index.fbc.write import canonical_json, to_json, to_yaml
+from opmkit.index.fbc.write import canonical_json, package_directory_name, to_json, to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -2,11 +2,9 @@
 
 from opmkit.index.graph.checks import check_name_owners, claim_names, pruned_member_errors
 from opmkit.index.graph.heads import ChannelHeads, select_heads
-from opmkit.index.graph.replaces import replaces_graph
+from opmkit.index.graph.replaces import replaces_graph, substituted_edges
 from opmkit.index.graph.semver import semver_graph
-from opmkit.index.graph.substitutes import substituted_edges
-from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Member, Node, PackageGraph
-from opmkit.index.graph.version import precedence
+from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Member, Node, PackageGraph, precedence
 
 __all__ = [
     "ChannelGraph",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError
-from opmkit.index.graph.version import precedence
+from opmkit.index.graph.values import precedence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError, GraphError, combine_errors
-from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Node, PackageGraph
-from opmkit.index.graph.version import precedence
+from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Node, PackageGraph, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from opmkit.index.graph.values import Member
-    from opmkit.index.graph.version import Precedence
+    from opmkit.index.graph.values import Member, Precedence
 
 
 def semver_graph(

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.source import path_or_image
-from opmkit.core.epoch import source_date_epoch
+from opmkit.core.environment import source_date_epoch
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import write_files
+from opmkit.core.files import ScratchDirectory, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageSetting
@@ -33,7 +32,7 @@ from opmkit.index.image.content import (
     copy_content,
     new_content,
 )
-from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
+from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE
 from opmkit.index.image.publish import SETTLE, Publisher
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
     from opmkit.index.change import AppliedChange, Change
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.image.content import IndexContent
 
 
@@ -254,7 +253,7 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
         content, result = plan.apply(change, old, directory)
         if plan.context is not None and not plan.dry_run:
             if isinstance(content, CatalogContent):
-                from opmkit.index.fbc.directory import require_empty
+                from opmkit.index.fbc.write import require_empty
 
                 require_empty(plan.context / CONTEXT_CATALOG)
             write_files(plan.context, content.build_context(plan.binary_image, plan.dockerfile))

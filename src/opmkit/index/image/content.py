@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import copy_tree, disk_errors
 from opmkit.core.hints import Hint
-from opmkit.imagetools.layer.paths import normalize_path
+from opmkit.imagetools.layer.reader import normalize_path
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.index.image.layout import CONFIGS, DATABASE_COMMAND, DATABASE_PATH, ENTRYPOINT, PORT
+from opmkit.index.image.dockerfile import CONFIGS, DATABASE_COMMAND, DATABASE_PATH, ENTRYPOINT, PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.tool import InspectedImage
     from opmkit.index.change import AppliedChange, Change
     from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.fbc.load import LoadResult
-    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.sqlite import IndexDatabase
 
 
@@ -137,8 +137,7 @@ class DatabaseContent:
 
     def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
         """Return the database and a Dockerfile."""
-        from opmkit.index.image.dockerfile import database_dockerfile
-        from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
+        from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE, database_dockerfile
 
         text = database_dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
         return {CONTEXT_DATABASE: self.path, dockerfile: text.encode()}
@@ -150,10 +149,9 @@ class DatabaseContent:
             InvalidCatalog: The catalog breaks a rule of the newest release of operator-registry.
         """
         from opmkit.index.fbc.check.catalog import check_blobs
-        from opmkit.index.fbc.directory import write_catalog
+        from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate
         from opmkit.index.fbc.findings import raise_findings
-        from opmkit.index.fbc.migrate import MigrationLevel, migrate
-        from opmkit.index.fbc.write import to_json
+        from opmkit.index.fbc.write import to_json, write_catalog
 
         blobs = migrate(self.blobs(), level or MigrationLevel.NONE)
         raise_findings(check_blobs(blobs))
@@ -223,8 +221,7 @@ class CatalogContent:
 
     def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
         """Return the files of the catalog and a Dockerfile."""
-        from opmkit.index.image.dockerfile import CatalogDockerfile
-        from opmkit.index.image.layout import DEFAULT_BINARY_IMAGE
+        from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE, CatalogDockerfile
 
         base = binary_image or DEFAULT_BINARY_IMAGE
         text = CatalogDockerfile(CONTEXT_CATALOG, base=base, builder=base).text()

@@ -13,17 +13,30 @@ from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.index.errors import CatalogError
-from opmkit.index.image.layout import CONFIGS as CONFIGS_DIRECTORY
-from opmkit.index.image.layout import DATABASE_COMMAND, DATABASE_PATH, ENTRYPOINT, PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+
+DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
+"""The release of operator-registry that opmkit is compatible with.
+
+It serves sqlite indexes; releases after 1.74 do not, so images based on them would not start.
+"""
+
+ENTRYPOINT = ("/bin/opm",)
+PORT = 50051
+DATABASE_PATH = "/database/index.db"
+"""Path of the database in new index images."""
+DATABASE_COMMAND = ("registry", "serve", "--database", DATABASE_PATH)
+CONFIGS = "configs"
+"""Directory of the catalog in new index images, without the leading slash."""
+
 DEFAULT_IMAGE = "quay.io/operator-framework/opm:latest"
 """The image that serves file-based catalogs, which all recent releases of operator-registry do."""
 
-CONFIGS, CACHE = f"/{CONFIGS_DIRECTORY}", "/tmp/cache"  # noqa: S108 (a path in the image)
-_SERVE = ("serve", CONFIGS, f"--cache-dir={CACHE}")
+_CATALOG_PATH, _CACHE_PATH = f"/{CONFIGS}", "/tmp/cache"  # noqa: S108 (a path in the image)
+_SERVE = ("serve", _CATALOG_PATH, f"--cache-dir={_CACHE_PATH}")
 _IMAGE = re.compile(r"[^\s\0-\x1f\x7f]+")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _SPECIAL = re.compile(r'(["\\$])')
@@ -93,17 +106,17 @@ class CatalogDockerfile:
             "",
             *(_start_server() if self.base != SCRATCH else _without_server()),
             "",
-            *(f"COPY --from=builder {path} {path}" for path in (CONFIGS, CACHE)),
+            *(f"COPY --from=builder {path} {path}" for path in (_CATALOG_PATH, _CACHE_PATH)),
             "",
         ]
 
     def _build_cache(self) -> list[str]:
         plain = _PLAIN_PATH.fullmatch(self.directory)
-        arguments = f"{self.directory} {CONFIGS}" if plain else json.dumps([self.directory, CONFIGS])
+        arguments = f"{self.directory} {_CATALOG_PATH}" if plain else json.dumps([self.directory, _CATALOG_PATH])
         return [f"ADD {arguments}", f"RUN {json.dumps([*ENTRYPOINT, *_SERVE, '--cache-only'])}"]
 
     def _labels(self) -> list[str]:
-        lines = ["# Where OLM finds the catalog in this image.", f"LABEL {INDEX_CONFIGS}={CONFIGS}"]
+        lines = ["# Where OLM finds the catalog in this image.", f"LABEL {INDEX_CONFIGS}={_CATALOG_PATH}"]
         added = [f'LABEL "{_escape(key)}"="{_escape(value)}"' for key, value in sorted(self.labels.items())]
         return [*lines, *(["", *added] if added else [])]
 
@@ -115,7 +128,7 @@ def _start_server() -> list[str]:
 def _without_server() -> list[str]:
     return [
         "# There is no server in this image: a CatalogSource with it sets spec.grpcPodConfig.extractContent,",
-        f"# with catalogDir: {CONFIGS} and cacheDir: {CACHE}.",
+        f"# with catalogDir: {_CATALOG_PATH} and cacheDir: {_CACHE_PATH}.",
     ]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.index.diff.model import diff_states
-from opmkit.index.diff.sqlite import read_state
+from opmkit.index.diff.model import diff_states, read_state
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import EntryBlob
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
+from opmkit.index.fbc.model import MIN_VERSION_KEY, parse_range
 from opmkit.index.pictures.cycles import find_cycles
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from opmkit.core.escape import escape_controls
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range, version_keys
-from opmkit.index.pictures.filter import GraphFilter
+from opmkit.index.fbc.model import MIN_VERSION_KEY, parse_range, version_keys
+from opmkit.index.pictures.view import GraphFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,7 +10,7 @@ from opmkit.bundle.versions import VersionRange, strict_version, tolerant_versio
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.index.fbc.blobs import DEPRECATED, PACKAGE, BlobProperty
-from opmkit.index.fbc.versions import version_text
+from opmkit.index.fbc.model import version_text
 from opmkit.index.plan.requirement import api_of, parse_requirement
 
 if TYPE_CHECKING:

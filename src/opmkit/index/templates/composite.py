@@ -18,9 +18,9 @@ from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_blobs, read_file
-from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.templates.document import TemplateFile

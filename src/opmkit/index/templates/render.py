@@ -10,8 +10,8 @@ from opmkit.imagetools.errors import InvalidReference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import CatalogCompat
+from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
-from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, Icon, PackageBlob, SourceLocation
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
+from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
-from opmkit.index.fbc.migrate import bundle_objects
-from opmkit.index.fbc.versions import version_text
+from opmkit.index.fbc.model import version_text
 from opmkit.index.templates.renderer import ListedImage
 
 if TYPE_CHECKING:

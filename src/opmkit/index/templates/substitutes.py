@@ -12,8 +12,8 @@ from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
-from opmkit.index.fbc.versions import version_text
-from opmkit.index.graph.version import precedence
+from opmkit.index.fbc.model import version_text
+from opmkit.index.graph.values import precedence
 from opmkit.index.templates.renderer import ListedImage
 
 if TYPE_CHECKING:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import termios
 import time
-from typing import TYPE_CHECKING, cast
+from array import array
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
 
 from opmkit.server.acceptor import NEW_SECONDS, Use
-from opmkit.server.http2.closing import Activity, LingeringClose
 from opmkit.server.http2.frames import (
     MAX_FRAME_SIZE,
     ConnectionFailed,
@@ -39,8 +43,8 @@ from opmkit.server.http2.sender import WRITE_BUFFER_SIZE, BlockedStreams, Outgoi
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.server.http2.request_handler import RequestHandler
     from opmkit.server.settings import ConnectionLimits
+
 
 MAX_STREAMS = 256
 """Requests of one client in progress; clients delay further ones."""
@@ -452,3 +456,93 @@ def format_address(name: object) -> str:
         return ""
     host = str(name[0]).removeprefix("::ffff:")
     return f"[{host}]:{name[1]}" if ":" in host else f"{host}:{name[1]}"
+
+
+MAX_BUFFERED = 1_048_576
+"""Bytes of incomplete requests on one connection."""
+
+
+class RequestHandler(Protocol):
+    """The handler of a request, which sends its response over the connection."""
+
+    def begin(self) -> None:
+        """Send a response that does not depend on the content of the request, such as an error."""
+
+    def receive(self, data: bytes, *, ended: bool) -> None:
+        """Process a part of the content; ``ended`` marks the last part."""
+
+    def finished(self) -> None:
+        """Finish the request after its response has been sent."""
+
+    def cancelled(self) -> None:
+        """Stop the request, since the client no longer waits for the response."""
+
+
+_LINGER = 1.0
+"""Seconds without data from the client after which a connection with nothing left to deliver is closed."""
+_MAX_DISCARDED = 1_048_576
+"""Bytes that are discarded before a connection is aborted."""
+
+
+@dataclass(slots=True)
+class Activity:
+    """The time since which a connection makes no progress, as far as observed."""
+
+    since: float
+    _progress: tuple[int, ...] = ()
+
+    def update(self, now: float, progress: tuple[int, ...]) -> bool:
+        """Return whether ``progress`` has changed since the last call."""
+        changed = progress != self._progress
+        if changed:
+            self.since, self._progress = now, progress
+        return changed
+
+
+class LingeringClose:
+    """A connection that sends nothing more, and discards what it receives until the client has received everything.
+
+    If the socket were closed at once, data from the client would cause a reset, and the rest would be lost.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        """Close the sending side."""
+        self._transport = transport
+        self._discarded = 0
+        self._last_received = time.monotonic()
+        if not transport.can_write_eof():
+            transport.close()
+            return
+        try:
+            transport.write_eof()
+            transport.resume_reading()
+        except OSError:  # the client has reset the connection, which the event loop has not noticed yet
+            transport.abort()
+
+    def discard(self, size: int) -> None:
+        """Count bytes from the client, and abort the connection if there are too many."""
+        self._last_received = time.monotonic()
+        self._discarded += size
+        if self._discarded > _MAX_DISCARDED:
+            self._transport.abort()
+
+    def is_complete(self) -> bool:
+        """Return whether the client has received everything, and had time to close the connection."""
+        return not self._undelivered() and time.monotonic() - self._last_received > _LINGER
+
+    def progress(self) -> tuple[int, ...]:
+        """Return numbers that change while the client sends or receives."""
+        return self._discarded, self._undelivered()
+
+    def _undelivered(self) -> int:
+        """Return the number of bytes that the client's system has not acknowledged.
+
+        The kernel discards them when the client sends anything to a connection that the server has closed.
+        """
+        waiting = self._transport.get_write_buffer_size()
+        queued = array("i", [0])
+        connection = self._transport.get_extra_info("socket")
+        if connection is not None:
+            with suppress(OSError):  # systems other than Linux support this request for terminals only
+                fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
+        return waiting + queued[0]

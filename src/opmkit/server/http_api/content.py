@@ -25,10 +25,10 @@ from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import read_file
 from opmkit.index.fbc.walk import iter_catalog_files
 from opmkit.index.fbc.write import json_line
-from opmkit.server.errors import ServerError
 from opmkit.server.json_cache.cache import is_current
-from opmkit.server.json_cache.layout import DOCUMENTS, FILE_MODE
+from opmkit.server.json_cache.digest import DOCUMENTS, FILE_MODE
 from opmkit.server.response_cache import unnamed_file
+from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

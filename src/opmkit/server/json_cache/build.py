@@ -17,9 +17,16 @@ from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json
-from opmkit.server.json_cache.digest import fnv1a
+from opmkit.server.json_cache.digest import (
+    DIRECTORY_MODE,
+    METAS,
+    PACKAGES,
+    SCHEMA_NAME,
+    bundle_file,
+    create_file,
+    fnv1a,
+)
 from opmkit.server.json_cache.encode import bundle_document, common_fields
-from opmkit.server.json_cache.layout import DIRECTORY_MODE, METAS, PACKAGES, SCHEMA_NAME, bundle_file, create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

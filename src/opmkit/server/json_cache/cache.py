@@ -21,8 +21,17 @@ from opmkit.core.hints import Hint
 from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.server.json_cache.digest import check_file_types, hash_tree
-from opmkit.server.json_cache.layout import CONTENT, DIGEST, DIRECTORY_MODE, FILE_MODE, PACKAGES, POGREB, create_file
+from opmkit.server.json_cache.digest import (
+    CONTENT,
+    DIGEST,
+    DIRECTORY_MODE,
+    FILE_MODE,
+    PACKAGES,
+    POGREB,
+    check_file_types,
+    create_file,
+    hash_tree,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 import struct
 from typing import TYPE_CHECKING
 
 from opmkit.core.files import disk_errors
-from opmkit.index.errors import InvalidCatalog
+from opmkit.index.errors import CatalogError, InvalidCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 _BASIS, _PRIME, _MODULUS = 0xCBF29CE484222325, 0x100000001B3, 1 << 64
 _PRIME_INVERSE = pow(_PRIME, -1, 256)
@@ -178,3 +180,31 @@ def _pax_record(key: bytes, value: bytes) -> bytes:
 
 def _ascii(name: bytes) -> bytes:
     return bytes(byte for byte in name if byte < 0x80)
+
+
+DIGEST, CONTENT = "digest", "cache"
+PACKAGES, METAS = "packages.json", "metas"
+DOCUMENTS = "documents"
+"""The file with the documents for the web API, which the digest does not cover, and which only opmkit reads."""
+DIRECTORY_MODE, FILE_MODE = 0o750, 0o640
+SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
+"""Schemas and packages that operator-registry lets clients ask for."""
+POGREB = "pogreb.v1"
+"""The directory of operator-registry's other format, a key-value database that opmkit cannot read."""
+
+
+def bundle_file(package: str, channel: str, bundle: str) -> str:
+    """Return the path of a bundle's file in the content directory; raises CatalogError for names that leave it."""
+    path = posixpath.normpath(f"{package}_{channel}_{bundle}.json")
+    if path.startswith(("/", "../")) or "\0" in path:
+        raise CatalogError(
+            f'package "{package}", channel "{channel}", bundle "{bundle}": invalid as a file name',
+            hint="rename the channel or the bundle",
+        )
+    return path
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Write a new file; raises OSError, also if it already exists."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+        file.write(data)

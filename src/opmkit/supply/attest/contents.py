@@ -1,13 +1,17 @@
-"""Operators and images in a bundle or index image, which statements about it list."""
+"""Statements about bundle and index images: their content, SLSA provenance, and CycloneDX bill of materials."""
 
 from __future__ import annotations
 
+import os
+import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from opmkit._version import __version__
 from opmkit.bundle import labels
+from opmkit.core.environment import rfc3339, source_date_epoch
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
@@ -132,3 +136,106 @@ def image_digest(image: str) -> str:
         return Reference.parse(image).digest or ""
     except InvalidReference:
         return ""
+
+
+OPMKIT = f"pkg:pypi/opmkit@{__version__}"
+"""The package URL of this program, the default builder."""
+
+
+def provenance(contents: ImageContents, builder: str = "") -> dict[str, Any]:
+    """Describe the build of an image: the bundles in it, and the base and bundle images that it was made from.
+
+    Digests are those that the image records: a bundle that an index refers to by tag has none. The document has a time
+    only if SOURCE_DATE_EPOCH is set.
+
+    Args:
+        contents: The content of the image.
+        builder: The URI of the platform that ran the build, such as a CI workflow; by default this program.
+    """
+    bundles = [
+        {key: value for key, value in entry.items() if value}
+        for bundle in contents.bundles
+        for entry in [
+            {"package": bundle.package, "name": bundle.name, "version": bundle.version, "image": bundle.image}
+        ]
+    ]
+    materials = [bundle.image for bundle in contents.bundles if bundle.image]
+    dependencies = [_dependency(image) for image in sorted({*materials, *filter(None, [contents.base])})]
+    if contents.previous.startswith("sha256:"):
+        digest = {"sha256": contents.previous.removeprefix("sha256:")}
+        dependencies.append({"name": "previous index", "digest": digest})
+    time = rfc3339(source_date_epoch()) if os.environ.get("SOURCE_DATE_EPOCH") else ""
+    return {
+        "buildDefinition": {
+            "buildType": f"urn:opmkit:build:{contents.kind.value}:v1",
+            "externalParameters": {"bundles": bundles},
+            "internalParameters": {},
+            "resolvedDependencies": dependencies,
+        },
+        "runDetails": {
+            "builder": {"id": builder or OPMKIT, "version": {"opmkit": __version__}},
+            "metadata": {"finishedOn": time} if time else {},
+        },
+    }
+
+
+def _dependency(image: str) -> dict[str, Any]:
+    algorithm, _, encoded = image_digest(image).partition(":")
+    return {"uri": package_url(image) or image, "name": image} | ({"digest": {algorithm: encoded}} if encoded else {})
+
+
+def sbom(contents: ImageContents) -> dict[str, Any]:
+    """List the operators and images of a bundle or index image; the same image gives the same document.
+
+    The document has a time only if SOURCE_DATE_EPOCH is set.
+    """
+    root = _image_component(contents.image)
+    components = {root["bom-ref"]: root}
+    dependencies: dict[str, set[str]] = {root["bom-ref"]: set()}
+    for bundle in contents.bundles:
+        component = _bundle_component(bundle)
+        components.setdefault(component["bom-ref"], component)
+        dependencies[root["bom-ref"]].add(component["bom-ref"])
+        needed = dependencies.setdefault(component["bom-ref"], set())
+        for image in bundle.related_images:
+            components.setdefault(image, _image_component(image))
+            needed.add(image)
+    if contents.base:
+        components.setdefault(contents.base, _image_component(contents.base))
+        dependencies[root["bom-ref"]].add(contents.base)
+    del components[root["bom-ref"]]
+    tool = {"type": "application", "name": "opmkit", "version": __version__}
+    time = {"timestamp": rfc3339(source_date_epoch())} if os.environ.get("SOURCE_DATE_EPOCH") else {}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": uuid.uuid5(uuid.NAMESPACE_URL, f"{contents.image} {sorted(components)}").urn,
+        "version": 1,
+        "metadata": {**time, "tools": {"components": [tool]}, "component": root},
+        "components": [components[name] for name in sorted(components)],
+        "dependencies": [
+            {"ref": name, "dependsOn": sorted(needed - {name})} for name, needed in sorted(dependencies.items())
+        ],
+    }
+
+
+def _image_component(image: str) -> dict[str, Any]:
+    component: dict[str, Any] = {"type": "container", "bom-ref": image, "name": image.partition("@")[0]}
+    digest, purl = image_digest(image), package_url(image)
+    if digest:
+        component["version"] = digest
+    if digest.startswith("sha256:"):
+        component["hashes"] = [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
+    return component | ({"purl": purl} if purl else {})
+
+
+def _bundle_component(bundle: ContainedBundle) -> dict[str, Any]:
+    """Describe a bundle: its image, or the operator in it if it has no image."""
+    component: dict[str, Any] = {"type": "application", "bom-ref": f"bundle:{bundle.package}/{bundle.name}"}
+    if bundle.image:
+        component = _image_component(bundle.image)
+    component["name"] = bundle.name
+    if bundle.version:
+        component["version"] = bundle.version
+    properties = {"opmkit:package": bundle.package, "opmkit:image": bundle.image}
+    return component | {"properties": [{"name": name, "value": value} for name, value in properties.items() if value]}

@@ -13,9 +13,9 @@ from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.referrers import DIGEST_TAG, digest_tag
 from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.repository import RegistryRepository
+from opmkit.imagetools.repository import DIGEST_TAG, digest_tag
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.model import MirrorFailure, MirrorRequest
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.core.epoch import source_date_epoch
+from opmkit.core.environment import source_date_epoch
+from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
-from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.reference import (
     DEFAULT_TAG,
     DaemonReference,
@@ -22,7 +22,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.build import IndexPlan, build_image, prepare_index
 from opmkit.index.image.source import INDEXES, IndexSource
-from opmkit.index.operations.filter.change import FilterPackages
+from opmkit.index.operations.filter.fbc import FilterPackages
 from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.model import MirrorRequest, digest_tag
 

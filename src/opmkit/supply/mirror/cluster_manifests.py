@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.core.files import write_files
-from opmkit.imagetools.referrers import DIGEST_TAG
 from opmkit.imagetools.registry_config.mirror_rules import (
     MirrorRule,
     MirrorScope,
     format_registries_conf,
     mirror_rules,
 )
+from opmkit.imagetools.repository import DIGEST_TAG
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import as_label
-from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
+from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterCatalog
 from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests, with_server
 from opmkit.supply.mirror.model import is_digest_tag
 

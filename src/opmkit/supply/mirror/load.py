@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.core.shard import Shard
     from opmkit.imagetools.spec import Platform
     from opmkit.supply.mirror.description import MirroredImage
-    from opmkit.supply.mirror.layout_source import LayoutSource
+    from opmkit.supply.mirror.locations import LayoutSource
     from opmkit.supply.mirror.target import MirrorTarget
 
 

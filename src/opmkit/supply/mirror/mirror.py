@@ -13,10 +13,10 @@ from opmkit.imagetools.reference import Reference
 from opmkit.index.operations.related_images import group_by_image
 from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
 from opmkit.supply.mirror.description import MirroredImage
-from opmkit.supply.mirror.engine import LocalEngine
 from opmkit.supply.mirror.errors import MirrorFailed
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, is_digest_tag
 from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions
+from opmkit.supply.mirror.worker_engine import LocalEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.operations.related_images import ImageUse
     from opmkit.supply.mirror.copy import CopyOptions
-    from opmkit.supply.mirror.engine import MirrorEngine, PlannedCopy
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
-    from opmkit.supply.mirror.worker_engine import MirrorWorkers
+    from opmkit.supply.mirror.worker_engine import MirrorEngine, MirrorWorkers, PlannedCopy
 
 
 @dataclass(frozen=True, slots=True)

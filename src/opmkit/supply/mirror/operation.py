@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.supply.mirror.layout_source import LayoutSource
+    from opmkit.supply.mirror.locations import LayoutSource
     from opmkit.supply.mirror.result import MirrorOptions
     from opmkit.supply.mirror.target import MirrorLocation, MirrorTarget
 

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.executors import split_batches
@@ -14,13 +14,20 @@ from opmkit.core.progress import NO_PROGRESS
 from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import Reference
-from opmkit.supply.mirror.attached import combine_attached, group_by_repository, search_repository
-from opmkit.supply.mirror.blob_stream import BlobTransfer, SourceFailed, TransferMeter
-from opmkit.supply.mirror.copy import MAX_TARGET_FAILURES, CopyOptions, MirrorCopy, find_mount_sources
+from opmkit.supply.mirror.attached import attached_requests, combine_attached, group_by_repository, search_repository
+from opmkit.supply.mirror.copy import (
+    MAX_TARGET_FAILURES,
+    BlobTransfer,
+    CopyOptions,
+    MirrorCopy,
+    SourceFailed,
+    TransferMeter,
+    find_mount_sources,
+)
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed
 from opmkit.supply.mirror.locations import RegistryTarget
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport
-from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions, combine_planned, plan_requests
+from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions, combine_planned, plan_mirror, plan_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -31,9 +38,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor
     from opmkit.imagetools.worker_options import WorkerOptions
     from opmkit.supply.mirror.copy import CopyOptions
-    from opmkit.supply.mirror.engine import LocalEngine, PlannedCopy
     from opmkit.supply.mirror.model import MirrorRequest, PlannedImage
-    from opmkit.supply.mirror.target import RegistryLocation
+    from opmkit.supply.mirror.plan import MirrorPlanOptions
+    from opmkit.supply.mirror.target import MirrorSource, MirrorTarget, RegistryLocation
 
 
 T = TypeVar("T")
@@ -353,3 +360,57 @@ class CopyTask:
         failed = {failure.image: failure for failure in report.failures}
         failures = {at: failed[name] for at, each in enumerate(requests) if (name := str(each.reference)) in failed}
         return [CopyOutcome(tuple(id(each) in complete for each in requests), failures, report.transferred)]
+
+
+class PlannedCopy(Protocol):
+    """The copying of the images of a plan, such as `MirrorCopy`."""
+
+    def run(self) -> MirrorReport:
+        """Copy the images; see `MirrorCopy.run`."""
+        ...
+
+    def report(self) -> MirrorReport:
+        """Return what was done so far."""
+        ...
+
+
+class MirrorEngine(Protocol):
+    """The work on the images of a mirror."""
+
+    def plan(self, requests: Sequence[MirrorRequest], progress: Progress) -> MirrorPlan:
+        """Find out which images the target lacks; see `plan_mirror`."""
+        ...
+
+    def attached(
+        self, images: Sequence[PlannedImage], progress: Progress
+    ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+        """Return requests for the artifacts of images; see `attached_requests`."""
+        ...
+
+    def prepare_copy(self, plan: MirrorPlan, options: CopyOptions, progress: Progress) -> PlannedCopy:
+        """Prepare to copy the images that the target lacks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Engine that does the work in this process; manifests are in ``spool`` between planning and copying."""
+
+    source: MirrorSource
+    target: MirrorTarget
+    spool: ManifestSpool
+    options: MirrorPlanOptions
+
+    def plan(self, requests: Sequence[MirrorRequest], progress: Progress) -> MirrorPlan:
+        """Find out which images the target lacks; see `plan_mirror`."""
+        return plan_mirror(requests, self.source, self.target, self.spool, self.options, progress=progress)
+
+    def attached(
+        self, images: Sequence[PlannedImage], progress: Progress
+    ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+        """Return requests for the artifacts of images; see `attached_requests`."""
+        return attached_requests(images, self.source, workers=self.options.workers, progress=progress)
+
+    def prepare_copy(self, plan: MirrorPlan, options: CopyOptions, progress: Progress) -> PlannedCopy:
+        """Prepare to copy the images that the target lacks."""
+        return MirrorCopy(plan, self.source, self.target, self.spool, options, progress=progress)

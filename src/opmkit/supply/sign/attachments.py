@@ -12,11 +12,10 @@ from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage, prefix_errors
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference
-from opmkit.imagetools.referrers import digest_tag
+from opmkit.imagetools.repository import digest_tag, update_tag
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, media_types, sha256_digest
 from opmkit.imagetools.spec.fields import dump_json
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.imagetools.tag_update import update_tag
 from opmkit.supply.sign.documents import BUNDLE_V03
 from opmkit.supply.sign.errors import InvalidSignature
 

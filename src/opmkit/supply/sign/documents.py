@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -285,3 +286,23 @@ def read_predicate(path: Path) -> Mapping[str, object]:
         return Fields.from_json(content, str(path), limit=MAX_ATTESTATION_SIZE).values
     except (InvalidImage, LimitExceeded) as error:
         raise ImageToolsError(error.message, hint="pass a file with a JSON object") from error
+
+
+class SignatureFormat(StrEnum):
+    """The format of signatures and attestations: each verifier reads some."""
+
+    TAG = "tag"
+    """Layers under cosign's tags."""
+    BUNDLE = "bundle"
+    """Sigstore bundles as referrers, as cosign 3 stores them by default."""
+    BOTH = "both"
+
+    @property
+    def has_tag(self) -> bool:
+        """Whether layers under cosign's tags are written."""
+        return self is not SignatureFormat.BUNDLE
+
+    @property
+    def has_bundle(self) -> bool:
+        """Whether Sigstore bundles are written."""
+        return self is not SignatureFormat.TAG

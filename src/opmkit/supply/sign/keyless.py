@@ -26,9 +26,8 @@ from opmkit.supply.sign.attachments import (
     attach_bundle,
     attach_layer,
 )
-from opmkit.supply.sign.documents import MAX_ATTESTATION_SIZE, SIGN_PREDICATE, SimpleSigning, Statement
+from opmkit.supply.sign.documents import MAX_ATTESTATION_SIZE, SIGN_PREDICATE, SignatureFormat, SimpleSigning, Statement
 from opmkit.supply.sign.errors import InvalidSignature
-from opmkit.supply.sign.formats import SignatureFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -28,8 +28,7 @@ from opmkit.imagetools.spec.fields import Fields
 from opmkit.supply.sign.attachments import open_for_verification
 from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
 from opmkit.supply.sign.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
-from opmkit.supply.sign.key_files import load_public_key, read_key_file
-from opmkit.supply.sign.keys import PublicKey
+from opmkit.supply.sign.keys import PublicKey, load_public_key, read_key_file
 from opmkit.supply.sign.verify import SignatureRequirements, verify_signatures
 
 if TYPE_CHECKING:

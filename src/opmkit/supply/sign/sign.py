@@ -19,8 +19,14 @@ from opmkit.supply.sign.attachments import (
     attach_bundle,
     attach_layer,
 )
-from opmkit.supply.sign.documents import SIGN_PREDICATE, Envelope, SigstoreBundle, SimpleSigning, Statement
-from opmkit.supply.sign.formats import SignatureFormat
+from opmkit.supply.sign.documents import (
+    SIGN_PREDICATE,
+    Envelope,
+    SignatureFormat,
+    SigstoreBundle,
+    SimpleSigning,
+    Statement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,7 +116,7 @@ class SigningKey:
         Raises:
             InvalidKey: The key cannot be read, decrypted or used.
         """
-        from opmkit.supply.sign.key_files import load_private_key
+        from opmkit.supply.sign.keys import load_private_key
 
         password = self.password
         read = password if callable(password) else lambda: password

@@ -18,10 +18,10 @@ from opmkit.index.errors import (
 )
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs, Icon, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.new_bundle import NewBundle
+from opmkit.index.operations.add.fbc_checks import NewBundle
 from opmkit.index.operations.add.options import AddOptions, Placement
 from tests.index.builders import bundle
 from tests.kit.edits import catalog, shown

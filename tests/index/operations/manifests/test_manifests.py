@@ -19,10 +19,16 @@ from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.write import to_json
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.manifests.installation import Installation, resolve_in_catalog, resolve_in_database
 from opmkit.index.operations.manifests.names import as_label
-from opmkit.index.operations.manifests.pod_config import PodConfig
-from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests, is_available
+from opmkit.index.operations.manifests.resources import (
+    CatalogSource,
+    Installation,
+    PodConfig,
+    build_manifests,
+    is_available,
+    resolve_in_catalog,
+    resolve_in_database,
+)
 from opmkit.index.sqlite import open_database, replace_database
 from tests.kit.catalogs import write_library
 from tests.kit.corpus import save_files

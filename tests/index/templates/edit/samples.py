@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.core.errors import OpmkitError
-from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions, add, promote
-from opmkit.index.templates.edit.bundles import TemplateBundle
-from opmkit.index.templates.edit.deprecations import deprecate
+from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions, add, deprecate, promote
 from opmkit.index.templates.edit.edges import EdgeOptions
-from opmkit.index.templates.edit.template import EditableTemplate, unified_diff
+from opmkit.index.templates.edit.template import EditableTemplate, TemplateBundle, unified_diff
 from tests.index.templates.samples import bundle, render_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.templates.edit.result import TemplateEdit
+    from opmkit.index.templates.edit.write import TemplateEdit
 
 BASIC = """\
 ---

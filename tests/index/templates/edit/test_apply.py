@@ -12,8 +12,8 @@ import yaml
 from opmkit.imagetools.errors import RegistryUnavailable
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.templates.edit.apply import TemplateAddOptions, add
-from opmkit.index.templates.edit.bundles import TemplateBundle
 from opmkit.index.templates.edit.edges import EdgeOptions
+from opmkit.index.templates.edit.template import TemplateBundle
 from opmkit.index.templates.render import TemplateType
 from tests.index.templates.samples import bundle, image, render
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.templates.edit.bundles import TemplateBundle
 from opmkit.index.templates.edit.release import plan_release, read_release_config
+from opmkit.index.templates.edit.template import TemplateBundle
 from tests.index.templates.samples import bundle
 
 from .samples import BASIC, failure, no_render, result

@@ -11,12 +11,11 @@ import yaml
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.templates.render import TemplateType
 from opmkit.index.templates.repository import discovery
-from opmkit.index.templates.repository.catalog_path import CatalogPath, FileFormat
 from opmkit.index.templates.repository.discovery import find_templates
-from opmkit.index.templates.repository.plan import CatalogTarget, Plan, PlanOptions, version_in
+from opmkit.index.templates.repository.plan import CatalogPath, CatalogTarget, FileFormat, Plan, PlanOptions, version_in
 from tests.kit.template_repository import basic_template, mapped, semver_template, write_operator
 
 if TYPE_CHECKING:

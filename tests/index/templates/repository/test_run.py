@@ -13,7 +13,7 @@ from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
-from opmkit.index.fbc.migrate import MigrationLevel
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.render import open_render_cache
 from opmkit.index.templates.repository import images as images_module
 from opmkit.index.templates.repository.discovery import find_templates
@@ -29,7 +29,7 @@ from tests.kit.webserver import QuietHandler, WebServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.index.templates.repository.result import RenderedTemplates
+    from opmkit.index.templates.repository.outputs import RenderedTemplates
     from tests.kit.registry import Registry
 
 

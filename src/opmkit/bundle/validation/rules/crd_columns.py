@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.bundle.validation.crd_view import Crd
-    from opmkit.bundle.validation.node import ValueNode
+    from opmkit.bundle.validation.object_metadata import ValueNode
 
 _TYPES = ("boolean", "date", "integer", "number", "string")
 _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.crd_view import crd_check
-from opmkit.bundle.validation.node import ValueNode
+from opmkit.bundle.validation.object_metadata import ValueNode
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.urls import parse_url
 

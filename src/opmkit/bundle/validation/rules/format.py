@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.media_type import media_type
+from opmkit.bundle.validation.opm_content import media_type
 from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import RECENT, Compat
-from opmkit.bundle.validation.operator_images import ARCH_LABEL, OS_LABEL, OperatorImages
+from opmkit.bundle.validation.operator_view import ARCH_LABEL, OS_LABEL, OperatorImages
 from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.operator_images import OsArch
+    from opmkit.bundle.validation.operator_view import OsArch
     from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "multiarch"

@@ -9,8 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.api_types.decode import Decoded, DecodeMode, decode_struct
-from opmkit.bundle.api_types.tables import OTHER_KINDS
+from opmkit.bundle.api_types.decode import OTHER_KINDS, Decoded, DecodeMode, decode_struct
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.loading import type_finding

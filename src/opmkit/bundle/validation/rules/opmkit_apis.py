@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import Crd, known_crds
-from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
-from opmkit.bundle.validation.examples import METADATA, Examples, ExamplesMetadata
+from opmkit.bundle.validation.csv_view import METADATA, OWNED_CRDS, Csv, Examples, ExamplesMetadata, csv_check
 from opmkit.bundle.validation.rule import rule
 from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, members, text

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
-from opmkit.bundle.api_types.tables import PACKAGE_MANIFEST
+from opmkit.bundle.api_types.decode import PACKAGE_MANIFEST, DecodeMode, decode_struct
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.decode import read_finding
-from opmkit.bundle.validation.loading import type_findings
+from opmkit.bundle.validation.loading import read_finding, type_findings
 from opmkit.bundle.validation.rule import rule
 from opmkit.documents.lenient import mapping, members, text
 

@@ -16,8 +16,8 @@ from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA
 from opmkit.index.fbc.check.catalog import locate
 from opmkit.index.fbc.check.published import check_published
 from opmkit.index.fbc.check.rules import CATALOG_RULES, PUBLISHED, REQUIREMENTS
+from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.findings import CatalogFinding
-from opmkit.index.fbc.migrate import MigrationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.rule_description import RuleDescription
+from opmkit.bundle.finding import RuleDescription, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CATALOG, SUSPICIOUS, REQUIREMENTS, PUBLISHED = "catalog", "suspicious", "requirements", "published"
 """Groups of rules: validity, probably unintended content, settings of pipelines, and the published index."""
-
 
 _SUMMARIES: Mapping[str, Mapping[str, str]] = {
     CATALOG: {

@@ -74,9 +74,9 @@ class AddBundles(Change):
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Add the bundles to a file-based catalog."""
-        from opmkit.index.fbc.migrate import migration_level
+        from opmkit.index.fbc.csv_metadata import migration_level
         from opmkit.index.operations.add.fbc import add_bundles
-        from opmkit.index.operations.add.new_bundle import NewBundle
+        from opmkit.index.operations.add.fbc_checks import NewBundle
 
         options = self.options
         warnings: list[str] = []

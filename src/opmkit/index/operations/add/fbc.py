@@ -16,11 +16,9 @@ from opmkit.index.fbc.packages import other_package_warnings, replace_packages, 
 from opmkit.index.graph import precedence
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.modes import UpdateMode
-from opmkit.index.operations.add.fbc_checks import check_bundles
-from opmkit.index.operations.add.fbc_replaces import insert_bundle
-from opmkit.index.operations.add.fbc_semver import insert_bundles_by_version
+from opmkit.index.operations.add.fbc_checks import check_bundles, validate_package
+from opmkit.index.operations.add.fbc_entries import insert_bundle, insert_bundles_by_version
 from opmkit.index.operations.add.fbc_substitutes import Substitution
-from opmkit.index.operations.add.fbc_validation import validate_package
 from opmkit.index.operations.add.options import AddOptions, Placement
 from opmkit.index.suggestions import did_you_mean, join_names
 
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.graph.version import Precedence
-    from opmkit.index.operations.add.new_bundle import NewBundle
+    from opmkit.index.graph.values import Precedence
+    from opmkit.index.operations.add.fbc_checks import NewBundle
 
 
 def add_bundles(

@@ -11,16 +11,16 @@ from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.fbc.migrate import bundle_objects
+from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.graph import Node, precedence, substituted_edges
-from opmkit.index.operations.add.fbc_replaces import ChannelEdit, known_entries
+from opmkit.index.operations.add.fbc_entries import ChannelEdit, known_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from opmkit.index.operations.add.new_bundle import NewBundle
+    from opmkit.index.operations.add.fbc_checks import NewBundle
 
 ANNOTATION = "olm.substitutesFor"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.modes import UpdateMode
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
 
 
 @dataclass(frozen=True, slots=True)

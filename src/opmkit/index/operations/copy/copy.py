@@ -10,20 +10,19 @@ from opmkit.index.change import AppliedChange, Change, ChangeResult, EditResult
 from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.diff.fbc import diff_blobs
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.directory import require_empty, write_catalog
-from opmkit.index.fbc.migrate import MigrationLevel, migrate, migration_level
+from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate, migration_level
 from opmkit.index.fbc.packages import replace_packages, select_packages
-from opmkit.index.fbc.write import to_json
+from opmkit.index.fbc.write import require_empty, to_json, write_catalog
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 from opmkit.index.operations.filter.fbc import filter_blobs
 from opmkit.index.operations.filter.package_filter import PackageFilter
-from opmkit.index.operations.filter.requirements import unmet_requirements
+from opmkit.index.operations.filter.result import unmet_requirements
 from opmkit.index.operations.merge.differences import fingerprint, package_differences
-from opmkit.index.operations.merge.prefer import choose_source, parse_preferences
+from opmkit.index.operations.merge.owners import choose_source, parse_preferences
 from opmkit.index.operations.merge.result import MergeConflict, NamedCatalog, PackageConflict
+from opmkit.index.sqlite.packages import copy_package
 from opmkit.index.sqlite.removal import remove_package
-from opmkit.index.sqlite.transfer import copy_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.operations.filter.requirements import UnmetRequirement
-    from opmkit.index.operations.merge.prefer import Preference
+    from opmkit.index.operations.filter.result import UnmetRequirement
+    from opmkit.index.operations.merge.owners import Preference
     from opmkit.index.sqlite import IndexDatabase
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.core.hints import Hint
+from opmkit.index.change import CatalogChange, EditResult
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs, OtherBlob
 from opmkit.index.fbc.check.bundle import bundle_version
@@ -18,8 +19,13 @@ from opmkit.index.fbc.packages import select_packages
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.filter.package_filter import PackageFilter
-from opmkit.index.operations.filter.requirements import unmet_requirements
-from opmkit.index.operations.filter.result import FilterResult, RemovedCounts, RetainedBundle, RetainedChannel
+from opmkit.index.operations.filter.result import (
+    FilterResult,
+    RemovedCounts,
+    RetainedBundle,
+    RetainedChannel,
+    unmet_requirements,
+)
 from opmkit.index.suggestions import join_names, suggest_names, unknown_packages
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from opmkit.index.operations.filter.requirements import UnmetRequirement
+    from opmkit.index.operations.filter.result import UnmetRequirement
 
 
 def filter_blobs(
@@ -403,3 +409,47 @@ def _default_removed(
             join_names(remaining),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPackages(CatalogChange):
+    """Keep the parts of a file-based catalog that match a filter, and the entries that their update graphs need.
+
+    Attributes:
+        filters: Packages, channels and versions to keep.
+        default_channels: New default channels by package.
+        with_dependencies: Keep the packages that retained bundles depend on.
+        permissive: Report packages and channels that do not exist as warnings.
+    """
+
+    filters: Sequence[PackageFilter]
+    default_channels: Mapping[str, str] = field(default_factory=dict)
+    with_dependencies: bool = False
+    permissive: bool = False
+
+    @classmethod
+    def parse(
+        cls,
+        filters: Sequence[str],
+        *,
+        default_channels: Mapping[str, str] | None = None,
+        with_dependencies: bool = False,
+        permissive: bool = False,
+    ) -> FilterPackages:
+        """Parse filters of the form ``PACKAGE[:CHANNEL,...][@RANGE]``; raises CatalogError."""
+        from opmkit.index.operations.filter.package_filter import PackageFilter
+
+        parsed = list(map(PackageFilter.parse, filters))
+        return cls(parsed, default_channels or {}, with_dependencies, permissive)
+
+    def apply_to_catalog(self, blobs: Blobs) -> EditResult:
+        """Filter a file-based catalog."""
+
+        result = filter_blobs(
+            blobs,
+            self.filters,
+            default_channels=self.default_channels,
+            with_dependencies=self.with_dependencies,
+            permissive=self.permissive,
+        )
+        return EditResult(result.blobs, warnings=result.warnings, report=result)

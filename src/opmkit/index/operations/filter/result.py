@@ -1,14 +1,22 @@
-"""The result of filtering a file-based catalog."""
+"""The result of filtering a file-based catalog, with requirements that it does not meet."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
+from opmkit.documents.fields import member
+from opmkit.index.fbc.check.bundle import bundle_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +98,158 @@ class FilterResult:
             "dropped": asdict(self.removed),
             "warnings": list(self.warnings),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredPackage:
+    """A package in a version range."""
+
+    name: str
+    version_range: str
+
+    def __str__(self) -> str:
+        """Format the requirement."""
+        return f"package {self.name} {self.version_range}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredApi:
+    """A group, version and kind."""
+
+    group: str
+    version: str
+    kind: str
+
+    def __str__(self) -> str:
+        """Format the requirement."""
+        return f"API {self.group}/{self.version} {self.kind}"
+
+
+Requirement: TypeAlias = RequiredPackage | RequiredApi
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetRequirement:
+    """A requirement of bundles of a package, and the packages in another catalog that would meet it."""
+
+    package: str
+    bundles: tuple[str, ...]
+    requirement: Requirement
+    providers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Format the first bundle, the number of others, and the requirement."""
+        more = f" and {len(self.bundles) - 1} more" if len(self.bundles) > 1 else ""
+        verb = "require" if more else "requires"
+        return f"{self.bundles[0]}{more} of package {self.package} {verb} the {self.requirement}"
+
+
+def unmet_requirements(
+    before: Iterable[BundleBlob],
+    after: Iterable[BundleBlob],
+    *,
+    packages: Collection[str] | None = None,
+    unprovided: bool = False,
+) -> list[UnmetRequirement]:
+    """Return the requirements of the bundles in ``after`` that these do not meet, but bundles in ``before``.
+
+    Args:
+        before: The bundles of another catalog.
+        after: The bundles of a catalog.
+        packages: The packages whose requirements are returned; None for all.
+        unprovided: Also return requirements that neither catalog meets, without providers.
+    """
+    remaining = list(after)
+    old, new = _Providers(before), _Providers(remaining)
+    unmet: defaultdict[tuple[str, Requirement], list[str]] = defaultdict(list)
+    for bundle in remaining:
+        if packages is not None and bundle.package not in packages:
+            continue
+        missing = (requirement for constraint in _constraints(bundle) for requirement in _missing(constraint, new))
+        for requirement in dict.fromkeys(item for item in missing if unprovided or old.packages(item)):
+            unmet[bundle.package, requirement].append(bundle.name)
+    return [
+        UnmetRequirement(package, tuple(bundles), requirement, old.packages(requirement))
+        for (package, requirement), bundles in unmet.items()
+    ]
+
+
+class _Providers:
+    """The packages and APIs that bundles provide."""
+
+    def __init__(self, bundles: Iterable[BundleBlob]) -> None:
+        self._versions: defaultdict[str, set[str]] = defaultdict(set)
+        self._apis: defaultdict[RequiredApi, set[str]] = defaultdict(set)
+        for bundle in bundles:
+            self._versions[bundle.package].add(bundle_version(bundle))
+            for value in bundle.property_values("olm.gvk"):
+                if api := _api(value):
+                    self._apis[api].add(bundle.package)
+
+    def packages(self, requirement: Requirement) -> tuple[str, ...]:
+        """Return the packages that meet a requirement, sorted."""
+        if isinstance(requirement, RequiredApi):
+            return tuple(sorted(self._apis.get(requirement, ())))
+        versions = self._versions.get(requirement.name, ())
+        in_range = any(_is_in_range(version, requirement.version_range) for version in versions)
+        return (requirement.name,) if in_range else ()
+
+
+@lru_cache(maxsize=4096)
+def _is_in_range(version: str, version_range: str) -> bool:
+    try:
+        return strict_version(version) in VersionRange.parse(version_range)
+    except ValueError:
+        return False
+
+
+_CONSTRAINT_KEYS = {"olm.package.required": "package", "olm.gvk.required": "gvk"}
+
+
+def _constraints(bundle: BundleBlob) -> Iterator[Mapping[str, JsonValue]]:
+    """Yield all requirements of a bundle in the form of constraints."""
+    for prop in bundle.properties:
+        if prop.type in _CONSTRAINT_KEYS:
+            yield {_CONSTRAINT_KEYS[prop.type]: prop.value}
+        elif prop.type == "olm.constraint" and isinstance(prop.value, dict):
+            yield prop.value
+
+
+def _missing(constraint: Mapping[str, JsonValue], providers: _Providers, depth: int = 0) -> list[Requirement]:
+    """Return the unmet requirements of a constraint, none if it is met."""
+    if depth > MAX_CONSTRAINT_DEPTH:
+        return []
+    simple = (_package(member(constraint, "package")), _api(member(constraint, "gvk")))
+    missing: list[Requirement] = [
+        requirement for requirement in simple if requirement and not providers.packages(requirement)
+    ]
+    for nested in _nested(constraint, "all"):
+        missing += _missing(nested, providers, depth + 1)
+    alternatives = [_missing(nested, providers, depth + 1) for nested in _nested(constraint, "any")]
+    if all(alternatives):
+        missing += [requirement for unmet in alternatives for requirement in unmet]
+    return missing
+
+
+def _nested(constraint: Mapping[str, JsonValue], key: str) -> Iterator[Mapping[str, JsonValue]]:
+    compound = member(constraint, key)
+    constraints = member(compound, "constraints") if isinstance(compound, dict) else None
+    if isinstance(constraints, list):
+        yield from (nested for nested in constraints if isinstance(nested, dict))
+
+
+def _package(value: JsonValue) -> RequiredPackage | None:
+    texts = _texts(value, "packageName", "versionRange")
+    return RequiredPackage(*texts) if texts else None
+
+
+def _api(value: JsonValue) -> RequiredApi | None:
+    texts = _texts(value, "group", "version", "kind")
+    return RequiredApi(*texts) if texts else None
+
+
+def _texts(value: JsonValue, *names: str) -> list[str] | None:
+    """Return the strings with these keys in a mapping, None if one is missing."""
+    members = [member(value, name) for name in names] if isinstance(value, dict) else []
+    texts = [text for text in members if isinstance(text, str)]
+    return texts if len(texts) == len(names) else None

@@ -10,16 +10,22 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.address import parse_address
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import IndexSource
-from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
 from opmkit.index.operations.manifests.names import as_label, parse_pullable_image
-from opmkit.index.operations.manifests.pod_config import PodConfig
-from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests, is_available, with_server
+from opmkit.index.operations.manifests.resources import (
+    CatalogSource,
+    PodConfig,
+    build_manifests,
+    is_available,
+    resolve_in_catalog,
+    resolve_in_database,
+    with_server,
+)
 from opmkit.index.operations.manifests.result import OlmManifests
 
 if TYPE_CHECKING:
     from opmkit.core.progress import OperationReporter
     from opmkit.index.image.source import GetRegistryTool, GetTool
-    from opmkit.index.operations.manifests.installation import Installation
+    from opmkit.index.operations.manifests.resources import Installation
 
 
 @dataclass(frozen=True, slots=True)

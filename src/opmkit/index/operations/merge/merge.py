@@ -11,13 +11,12 @@ from opmkit.index.diff.fbc import diff_blobs
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.directory import require_empty, write_catalog
+from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate
 from opmkit.index.fbc.findings import raise_findings
-from opmkit.index.fbc.migrate import MigrationLevel, migrate
-from opmkit.index.fbc.write import sort_blobs, to_json
+from opmkit.index.fbc.write import require_empty, sort_blobs, to_json, write_catalog
 from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.merge.differences import document_key, fingerprint, package_differences
-from opmkit.index.operations.merge.prefer import choose_source, parse_preferences
+from opmkit.index.operations.merge.owners import choose_source, parse_preferences
 from opmkit.index.operations.merge.result import (
     MergeConflict,
     MergeResult,
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blob
-    from opmkit.index.operations.merge.owners import Owners
-    from opmkit.index.operations.merge.prefer import Preference
+    from opmkit.index.operations.merge.owners import Owners, Preference
 
 
 @dataclass(frozen=True, slots=True)

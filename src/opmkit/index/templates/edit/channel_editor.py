@@ -12,19 +12,17 @@ from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, BundleBlob, Package
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import did_you_mean, join_names
-from opmkit.index.templates.edit.checks import check_edit
 from opmkit.index.templates.edit.edges import PlacementError, place_entry, promoted_edges
-from opmkit.index.templates.edit.result import TemplateChange, TemplateEdit, entry_change
-from opmkit.index.templates.edit.template import actual_key
+from opmkit.index.templates.edit.template import actual_key, check_edit
+from opmkit.index.templates.edit.write import TemplateChange, TemplateEdit, entry_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob, SourceLocation
-    from opmkit.index.templates.edit.bundles import BundleVersions, TemplateBundle
     from opmkit.index.templates.edit.edges import EdgeOptions, PlacedEntry
-    from opmkit.index.templates.edit.template import EditableTemplate, LocatedBlob
+    from opmkit.index.templates.edit.template import BundleVersions, EditableTemplate, LocatedBlob, TemplateBundle
 
 
 class ChannelEditor:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import SourceLocation
     from opmkit.index.fbc.fields import FieldReader
-    from opmkit.index.templates.edit.bundles import TemplateBundle
-    from opmkit.index.templates.edit.result import TemplateEdit
+    from opmkit.index.templates.edit.template import TemplateBundle
+    from opmkit.index.templates.edit.write import TemplateEdit
     from opmkit.index.templates.renderer import BundleRenderer
 
 

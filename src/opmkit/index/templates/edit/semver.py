@@ -13,8 +13,8 @@ from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.suggestions import suggest_names
 from opmkit.index.templates.document import TemplateFile
-from opmkit.index.templates.edit.result import TemplateChange, TemplateEdit
 from opmkit.index.templates.edit.template import actual_key
+from opmkit.index.templates.edit.write import TemplateChange, TemplateEdit
 from opmkit.index.templates.semver import ARCHETYPES, render_semver
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.templates.edit.bundles import BundleVersions, TemplateBundle
-    from opmkit.index.templates.edit.template import EditableTemplate
+    from opmkit.index.templates.edit.template import BundleVersions, EditableTemplate, TemplateBundle
     from opmkit.index.templates.renderer import BundleRenderer
 
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.compat import CatalogCompat
-from opmkit.index.templates.repository.catalog_path import DEFAULT_PATH, CatalogPath, FileFormat
 from opmkit.index.templates.repository.images import ImageOptions, LockMode
-from opmkit.index.templates.repository.plan import PlanOptions
+from opmkit.index.templates.repository.plan import DEFAULT_PATH, CatalogPath, FileFormat, PlanOptions
 from opmkit.index.templates.repository.run import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.core.cache import ResultCache
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
 
 
 @dataclass(frozen=True, slots=True)

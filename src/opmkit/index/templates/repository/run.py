@@ -10,33 +10,40 @@ from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.csv_metadata import migrate
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_file
-from opmkit.index.fbc.migrate import migrate
 from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.templates.ci_config import CI_FILE, is_safe_name
 from opmkit.index.templates.document import TemplateFile
 from opmkit.index.templates.render import list_images, render_template
-from opmkit.index.templates.repository.catalog_path import FileFormat
 from opmkit.index.templates.repository.images import (
     BundleReader,
+    ImageLock,
     ImageOptions,
     LockMode,
     ResolvedImages,
     distinct,
     resolve_images,
+    update_lock,
 )
-from opmkit.index.templates.repository.lock import ImageLock, update_lock
-from opmkit.index.templates.repository.outputs import CatalogFiles, FileStatus, other_formats
-from opmkit.index.templates.repository.result import MovedTag, RenderedCatalog, RenderedTemplates
+from opmkit.index.templates.repository.outputs import (
+    CatalogFiles,
+    FileStatus,
+    MovedTag,
+    RenderedCatalog,
+    RenderedTemplates,
+    other_formats,
+)
+from opmkit.index.templates.repository.plan import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, SourceLocation
-    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.image.source import GetRegistryTool
     from opmkit.index.templates.renderer import ListedImage
     from opmkit.index.templates.repository.plan import CatalogTarget, Plan, PlanOptions, TemplateJob

@@ -15,14 +15,13 @@ from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import InstallerPermissions
 from opmkit.index.operations.manifests.names import as_label, parse_pullable_image
-from opmkit.index.operations.manifests.olm_v1.bundle_objects import bundle_objects
-from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCatalog
-from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterExtension
-from opmkit.index.operations.manifests.olm_v1.installer import (
+from opmkit.index.operations.manifests.olm_v1.bundle_objects import (
+    bundle_objects,
     cluster_admin_manifests,
     permission_manifests,
     service_account,
 )
+from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterCatalog, ClusterExtension
 from opmkit.index.operations.manifests.olm_v1.resolve import resolve_extension
 from opmkit.index.operations.manifests.result import OlmManifests
 

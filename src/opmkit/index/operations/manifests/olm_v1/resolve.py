@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE
-from opmkit.index.fbc.display_name import csv_specs
-from opmkit.index.fbc.model import Catalog
-from opmkit.index.fbc.versions import version_keys
-from opmkit.index.operations.manifests.installation import ALL, OWN, SINGLE, read_install_modes
+from opmkit.index.fbc.model import Catalog, version_keys
+from opmkit.index.fbc.packages import csv_specs
+from opmkit.index.operations.manifests.resources import ALL, OWN, SINGLE, read_install_modes
 from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
