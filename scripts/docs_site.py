@@ -13,7 +13,7 @@ from mkdocs.utils import get_relative_url
 from opmkit import __version__
 from opmkit.bundle.validation.rule_registry import rules
 from opmkit.cli.help.content import HelpContent, canonical_path
-from opmkit.index.fbc.check.rules import CATALOG_RULES
+from opmkit.index.fbc.check.policy import CATALOG_RULES
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs does not
 import man_pages

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.author.project.project_file import Project
     from opmkit.author.run.cleanup import RemovedOperator
     from opmkit.author.run.installation import InstalledOperator
-    from opmkit.author.run.options import CleanupOptions, OperatorRunOptions
+    from opmkit.author.run.operations import CleanupOptions, OperatorRunOptions
     from opmkit.author.run.registry_pod import PodOptions
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
@@ -76,8 +76,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.list import BundleListing, ChannelListing, PackageListing
     from opmkit.index.operations.manifests.olm_v0 import CatalogSourceOptions
     from opmkit.index.operations.manifests.olm_v1.manifests import ClusterCatalogOptions, ClusterExtensionOptions
-    from opmkit.index.operations.manifests.resources import Installation, PodConfig
-    from opmkit.index.operations.manifests.result import OlmManifests
+    from opmkit.index.operations.manifests.resources import Installation, OlmManifests, PodConfig
     from opmkit.index.operations.prune import PrunePackages, PruneStranded
     from opmkit.index.operations.related_images import UsedImage
     from opmkit.index.operations.remove import RemovePackages
@@ -264,10 +263,10 @@ _MODULES = {
     "opmkit.author.project.project_file": ("Project",),
     "opmkit.author.run.cleanup": ("RemovedOperator",),
     "opmkit.author.run.installation": ("InstalledOperator",),
-    "opmkit.author.run.options": ("CleanupOptions", "OperatorRunOptions"),
+    "opmkit.author.run.operations": ("CleanupOptions", "OperatorRunOptions"),
     "opmkit.author.run.registry_pod": ("PodOptions",),
     "opmkit.bundle.errors": ("BundleError",),
-    "opmkit.bundle.finding": ("Finding", "Severity", "RuleDescription"),
+    "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.policy": ("Policy",),
     "opmkit.bundle.validation.compat": ("Compat",),
     "opmkit.bundle.validation.options": ("ValidationOptions",),
@@ -316,8 +315,7 @@ _MODULES = {
     "opmkit.index.operations.list": ("BundleListing", "ChannelListing", "PackageListing"),
     "opmkit.index.operations.manifests.olm_v0": ("CatalogSourceOptions",),
     "opmkit.index.operations.manifests.olm_v1.manifests": ("ClusterCatalogOptions", "ClusterExtensionOptions"),
-    "opmkit.index.operations.manifests.resources": ("Installation", "PodConfig"),
-    "opmkit.index.operations.manifests.result": ("OlmManifests",),
+    "opmkit.index.operations.manifests.resources": ("Installation", "PodConfig", "OlmManifests"),
     "opmkit.index.operations.prune": ("PrunePackages", "PruneStranded"),
     "opmkit.index.operations.related_images": ("UsedImage",),
     "opmkit.index.operations.remove": ("RemovePackages",),

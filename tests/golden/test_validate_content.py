@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.gvk import crd_group
+from opmkit.bundle.validation.object_metadata import crd_group
 from tests.kit.shared import needs_shared
 from tests.kit.validation import RECORDS, count_findings, deviations, recorded_bundles
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.prune import prune_database, prune_stranded_in_database
 from opmkit.index.operations.remove import remove_from_database
-from opmkit.index.operations.truncate.sqlite import truncate_bundles
+from opmkit.index.operations.truncate.change import truncate_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.recorded_adds import REGISTRY, AddStep
 from tests.kit.shared import assert_equal_index

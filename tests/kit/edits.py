@@ -24,8 +24,8 @@ from opmkit.index.operations.prune import (
     prune_stranded_in_database,
 )
 from opmkit.index.operations.remove import remove_from_catalog, remove_from_database
+from opmkit.index.operations.truncate.change import truncate_bundles as truncate_in_database
 from opmkit.index.operations.truncate.fbc import truncate_bundles
-from opmkit.index.operations.truncate.sqlite import truncate_bundles as truncate_in_database
 from opmkit.index.sqlite import IndexDatabase, replace_database
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from opmkit.author.install.release import ReleaseReader
     from opmkit.author.run.cleanup import RemovedOperator
     from opmkit.author.run.installation import InstalledOperator
-    from opmkit.author.run.operations import ImageReader, OperatorRun
-    from opmkit.author.run.options import CleanupOptions, OperatorRunOptions
+    from opmkit.author.run.operations import CleanupOptions, ImageReader, OperatorRun, OperatorRunOptions
     from opmkit.core.progress import OperationReporter
     from opmkit.kube.access import ClusterAccess
 
@@ -128,7 +127,7 @@ class ClusterOperations(Session):
             ClusterError: The cluster cannot be reached, or rejects a request.
         """
         from opmkit.author.run.cleanup import RemovedOperator, clean_up
-        from opmkit.author.run.options import CleanupOptions
+        from opmkit.author.run.operations import CleanupOptions
         from opmkit.author.run.session import WaitDeadline
 
         options = options or CleanupOptions()
@@ -237,7 +236,6 @@ class ClusterOperations(Session):
 
 
 def _begin(cluster: ClusterAccess, options: OperatorRunOptions | None, reporter: OperationReporter) -> OperatorRun:
-    from opmkit.author.run.operations import OperatorRun
-    from opmkit.author.run.options import OperatorRunOptions
+    from opmkit.author.run.operations import OperatorRun, OperatorRunOptions
 
     return OperatorRun.begin(cluster, options or OperatorRunOptions(), reporter)

@@ -92,7 +92,7 @@ class ContentOperations(Session):
         from opmkit.index.image.build import BuiltIndex, build_index
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.copy.copy import NEW_TARGET, CopyPackages
-        from opmkit.index.operations.filter.package_filter import PackageFilter
+        from opmkit.index.operations.filter.result import PackageFilter
 
         _check_rebase(plan)
         change = CopyPackages(

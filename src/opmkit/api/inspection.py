@@ -101,7 +101,7 @@ class InspectionOperations(Session):
             ImageToolsError: An image cannot be read.
         """
         from opmkit.index.image.source import IndexSource
-        from opmkit.index.operations.filter.package_filter import PackageFilter
+        from opmkit.index.operations.filter.result import PackageFilter
         from opmkit.index.operations.related_images import follow_bundles, group_by_image, index_images
 
         parsed = list(map(PackageFilter.parse, filters))

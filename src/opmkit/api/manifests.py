@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import OperationReporter
     from opmkit.index.operations.manifests.olm_v0 import CatalogSourceOptions
     from opmkit.index.operations.manifests.olm_v1.manifests import ClusterCatalogOptions, ClusterExtensionOptions
-    from opmkit.index.operations.manifests.resources import Installation
-    from opmkit.index.operations.manifests.result import OlmManifests
+    from opmkit.index.operations.manifests.resources import Installation, OlmManifests
 
 
 class ManifestOperations(Session):

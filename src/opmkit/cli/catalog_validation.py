@@ -187,7 +187,7 @@ def print_catalog_report(
             return
         case CatalogReportFormat.SARIF:
             from opmkit.bundle.reports import sarif
-            from opmkit.index.fbc.check.rules import CATALOG_RULES
+            from opmkit.index.fbc.check.policy import CATALOG_RULES
 
             roots = {result.target: sarif.target_uri(result.target, source.location)}
             print_json(sarif.report([result], CATALOG_RULES, roots))

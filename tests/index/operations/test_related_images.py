@@ -11,7 +11,7 @@ from opmkit.core.files import write_files
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.load import parse_blobs, stream_blobs
 from opmkit.index.image.source import IndexSource
-from opmkit.index.operations.filter.package_filter import PackageFilter
+from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.index.operations.related_images import ImageKind, ImageUse, group_by_image, images_in_catalog, index_images
 from tests.bundle.samples import files
 from tests.kit.catalogs import write_library

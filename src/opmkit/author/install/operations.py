@@ -9,7 +9,7 @@ from opmkit.author.install.install import install_release, uninstall_release
 from opmkit.author.install.release import LATEST, tag_of
 from opmkit.author.install.status import find_installed_version, inspect
 from opmkit.author.run.errors import OlmError, OlmNotInstalled
-from opmkit.author.run.options import DEFAULT_TIMEOUT
+from opmkit.author.run.operations import DEFAULT_TIMEOUT
 from opmkit.author.run.session import WaitDeadline
 
 if TYPE_CHECKING:

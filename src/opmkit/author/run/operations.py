@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from opmkit.author.run.install_mode import InstallMode
 from opmkit.author.run.installation import InstallRequest, install_operator
 from opmkit.author.run.objects import text
 from opmkit.author.run.package_manifests import OperatorVersion, check_bundle, select_version
-from opmkit.author.run.registry_pod import DEFAULT_IMAGE
+from opmkit.author.run.registry_pod import DEFAULT_IMAGE, PodOptions
 from opmkit.author.run.resources import InjectedBundles, is_empty_index
 from opmkit.author.run.serving import CHANNEL, ServedCatalog, add_sequence
 from opmkit.author.run.session import WaitDeadline, check_cluster
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opmkit.author.run.installation import InstalledOperator
-    from opmkit.author.run.options import OperatorRunOptions
     from opmkit.bundle.model import Bundle
     from opmkit.core.cache import ResultCache
     from opmkit.core.progress import OperationReporter
@@ -178,3 +177,43 @@ def read_certificates(cluster: Cluster, name: str) -> bytes:
             f"{where}: no certificate in the key {CERTIFICATE_KEY}", hint="store certificates in PEM under this key"
         )
     return certificates
+
+
+DEFAULT_TIMEOUT = 120.0
+"""Seconds until an operation in a cluster fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRunOptions:
+    """Options to run an operator in a cluster.
+
+    Attributes:
+        install_mode: ``OwnNamespace``, ``AllNamespaces``, ``SingleNamespace=NAME`` or ``MultiNamespace=NAME,...``; ""
+            for AllNamespaces or OwnNamespace, as the operator supports.
+        index: Index to add the bundle to, for its dependencies; the default has no catalog.
+        pod: Options of the pod that serves the catalog. Without an image, the pod has that of the index if it contains
+            opm, or that of the present pod for an upgrade.
+        ca_secret: Secret whose key ``cert.pem`` has certificate authorities to trust when images are pulled.
+        timeout: Seconds until the operation fails.
+    """
+
+    install_mode: str = ""
+    index: str = DEFAULT_IMAGE
+    pod: PodOptions = field(default_factory=lambda: PodOptions(image=""))
+    ca_secret: str = ""
+    timeout: float = DEFAULT_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupOptions:
+    """Options to remove an operator from a cluster.
+
+    Attributes:
+        delete_crds: Whether to delete its CustomResourceDefinitions, with all custom resources.
+        delete_groups: Whether to delete the OperatorGroup that was created for it.
+        timeout: Seconds until the operation fails.
+    """
+
+    delete_crds: bool = True
+    delete_groups: bool = True
+    timeout: float = DEFAULT_TIMEOUT

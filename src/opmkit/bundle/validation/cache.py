@@ -11,8 +11,8 @@ import orjson
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import ComparedBundle
-from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.result import ValidationResult
+from opmkit.bundle.validation.rule import extension_versions
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import expect, expect_fields

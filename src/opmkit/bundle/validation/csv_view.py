@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.loading import decode_csv
+from opmkit.bundle.validation.object_metadata import Gvk, crd_group
 from opmkit.documents.json_value import replace_lone_surrogates
 from opmkit.documents.lenient import mapping, members, text
 

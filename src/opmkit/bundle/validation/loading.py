@@ -16,7 +16,7 @@ from opmkit.bundle.api_types.decode import CRDS, CSV, OBJECT, Decoded, DecodeMod
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.gvk import Gvk
+from opmkit.bundle.validation.object_metadata import Gvk
 from opmkit.documents import yaml_decoder
 from opmkit.documents.content import Content
 from opmkit.documents.errors import InvalidDocument

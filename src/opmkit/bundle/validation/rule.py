@@ -6,7 +6,9 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.finding import RuleDescription
@@ -14,9 +16,11 @@ from opmkit.bundle.validation.compat import ALL, Compat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from importlib.metadata import EntryPoint
 
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.bundle_view import BundleView
+
 
 Check: TypeAlias = "Callable[[BundleView], Iterable[Finding]]"
 
@@ -93,3 +97,32 @@ def rule(
         )
 
     return register
+
+
+ENTRY_POINTS = "opmkit.rules"
+"""Group of the entry points, each of which names a module with rules."""
+
+
+def extensions() -> list[EntryPoint]:
+    """Return the entry points of all installed modules with rules."""
+    if not any(map(_may_have_extensions, sys.path)):
+        return []
+    from importlib.metadata import entry_points  # slow to import: email
+
+    return sorted(entry_points(group=ENTRY_POINTS))
+
+
+def extension_versions() -> list[str]:
+    """Return names and versions of the distributions with rules, such as ``acme-rules 1.0``."""
+    return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in extensions() if entry.dist)
+
+
+def _may_have_extensions(location: str) -> bool:
+    """Return whether an entry of ``sys.path`` has a distribution with rules; archives and eggs may have one."""
+    path = Path(location)
+    if not path.is_dir() or (path / "EGG-INFO").exists():
+        return path.exists()
+    try:
+        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in path.glob("*-info/entry_points.txt"))
+    except OSError:
+        return True

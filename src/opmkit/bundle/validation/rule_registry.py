@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.extensions import extensions
 from opmkit.bundle.validation.opm_content import composed_rules
-from opmkit.bundle.validation.rule import Rule
+from opmkit.bundle.validation.rule import Rule, extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +25,6 @@ _MODULES: tuple[str, ...] = (
     "rules.csv",
     "rules.bundle",
     "rules.crd",
-    "rules.crd_conversion",
-    "rules.crd_columns",
     "rules.crd_schema",
     "rules.objects",
     "rules.operator_hub",
@@ -36,7 +33,6 @@ _MODULES: tuple[str, ...] = (
     "rules.good_practices",
     "rules.multiarch",
     "rules.opmkit_csv",
-    "rules.opmkit_annotations",
     "rules.opmkit_files",
     "rules.opmkit_install",
     "rules.opmkit_webhooks",
@@ -45,7 +41,6 @@ _MODULES: tuple[str, ...] = (
     "rules.pipeline",
     "rules.labels",
     "rules.operator_config",
-    "rules.operator_versions",
     "rules.operator_graph",
     "rules.cross_bundle",
     "rules.external",

@@ -40,9 +40,9 @@ __getattr__ = lazy_exports(
     {
         "compression": ("Compression",),
         "extract": ("extract_tree",),
-        "limits": ("DISK_LIMITS", "MEMORY_LIMITS", "Limits", "LimitTracker", "LayerSource"),
+        "limits": ("DISK_LIMITS", "MEMORY_LIMITS", "LayerSource", "Limits", "LimitTracker"),
         "reader": ("read_tar",),
-        "tree": ("FoundFile", "find_file", "find_program", "FileTree", "read_tree", "scan_layer"),
+        "tree": ("FileTree", "FoundFile", "find_file", "find_program", "read_tree", "scan_layer"),
         "write": ("Layer", "LayerFile", "write_layer", "write_tar"),
     },
 )

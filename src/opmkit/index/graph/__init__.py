@@ -1,8 +1,7 @@
 """Update graphs of packages, computed from values without a database or files."""
 
 from opmkit.index.graph.checks import check_name_owners, claim_names, pruned_member_errors
-from opmkit.index.graph.heads import ChannelHeads, select_heads
-from opmkit.index.graph.replaces import replaces_graph, substituted_edges
+from opmkit.index.graph.replaces import ChannelHeads, replaces_graph, select_heads, substituted_edges
 from opmkit.index.graph.semver import semver_graph
 from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Member, Node, PackageGraph, precedence
 

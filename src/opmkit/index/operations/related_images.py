@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blob
     from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.index.operations.filter.result import PackageFilter
     from opmkit.index.sqlite import IndexDatabase
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.change import AppliedChange
-    from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.index.operations.filter.result import PackageFilter
     from opmkit.index.operations.related_images import ImageUse
 
 

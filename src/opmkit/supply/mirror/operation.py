@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from opmkit.imagetools.spec import Platform
-from opmkit.index.operations.filter.package_filter import PackageFilter
+from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.supply.mirror.catalog import CatalogSelection
 from opmkit.supply.mirror.copy import CopyOptions
 from opmkit.supply.mirror.errors import MirrorFailed, UnexpectedMirror

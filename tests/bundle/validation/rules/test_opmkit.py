@@ -11,7 +11,7 @@ import pytest
 from opmkit.bundle import labels
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
-from opmkit.bundle.validation.rules.opmkit_annotations import channels_odd
+from opmkit.bundle.validation.rules.opmkit_files import channels_odd
 from tests.kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
 from tests.kit.validation import findings, view
 

@@ -9,7 +9,7 @@ import pytest
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.operations.copy.copy import CopyAction, CopyPlan, plan_copy
-from opmkit.index.operations.filter.package_filter import PackageFilter
+from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.index.operations.merge.result import MergeConflict, NamedCatalog
 from tests.index.operations.merge.test_merge import contents, package, read
 

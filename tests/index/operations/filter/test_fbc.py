@@ -16,8 +16,13 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.operations.filter.fbc import filter_blobs, needed_entries
-from opmkit.index.operations.filter.package_filter import PackageFilter
-from opmkit.index.operations.filter.result import FilterResult, RemovedCounts, RetainedBundle, RetainedChannel
+from opmkit.index.operations.filter.result import (
+    FilterResult,
+    PackageFilter,
+    RemovedCounts,
+    RetainedBundle,
+    RetainedChannel,
+)
 from tests.kit.randomcatalogs import random_catalog
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import RECENT, Compat
 from opmkit.bundle.validation.crd_view import V1, V1BETA1, Crd
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, RELATED_IMAGES, Csv, csv_check
-from opmkit.bundle.validation.gvk import Gvk, crd_group
+from opmkit.bundle.validation.object_metadata import Gvk, crd_group
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import tolerant_version
 from opmkit.documents.lenient import text

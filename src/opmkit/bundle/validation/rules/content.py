@@ -14,7 +14,6 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND, supported_kinds
 from opmkit.bundle.validation import loading
 from opmkit.bundle.validation.compat import GO_ONLY, OPMKIT_ONLY, RECENT, Compat
-from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.loading import (
     decode_as_go,
     decode_crd,
@@ -24,7 +23,7 @@ from opmkit.bundle.validation.loading import (
     type_findings,
     version_finding,
 )
-from opmkit.bundle.validation.object_metadata import metadata_findings
+from opmkit.bundle.validation.object_metadata import Gvk, crd_group, metadata_findings
 from opmkit.bundle.validation.opm_content import NONE, REGISTRY, OpmContent, media_type
 from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
 from opmkit.bundle.validation.rule import rule

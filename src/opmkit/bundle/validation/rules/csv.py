@@ -8,7 +8,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value
 from opmkit.bundle.validation.compat import OPMKIT_ONLY, RECENT, Compat
 from opmkit.bundle.validation.csv_view import ANNOTATIONS, Csv, Examples, csv_check
-from opmkit.bundle.validation.gvk import Gvk
+from opmkit.bundle.validation.object_metadata import Gvk
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import strict_version
 

@@ -5,6 +5,7 @@ They are the requirements of OperatorHub.io. In opm v1.26, ``operatorhub`` is th
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import ALL, RECENT, Compat
 from opmkit.bundle.validation.csv_view import Csv, csv_check
-from opmkit.bundle.validation.mail_addresses import is_single_address
 from opmkit.bundle.validation.optional_validators import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules import csv as csv_rules
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.documents.fields import FieldPath
+
 
 VALIDATOR = "operatorhubv2"
 PROVIDER: FieldPath = ("spec", "provider", "name")
@@ -349,3 +350,23 @@ def _custom_categories(bundle: BundleView) -> list[str] | None:
         return [fields.text(category, "a category") for category in listed]
     except (orjson.JSONDecodeError, OSError) as error:
         raise InvalidBundle(f"cannot read the categories in {path}: {error}") from error
+
+
+_MAX_LENGTH = 10_000
+
+_ATEXT = r"""[^\x00-\x20\x7f()<>\[\]:;@\\,".]"""
+_ATOM = rf"{_ATEXT}++(?:\.{_ATEXT}++)*+"
+_QUOTED = r'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\x00-\x08\x0a-\x1f\x7f])%s"'
+_SPACE = r"[ \t]*+"
+_COMMENT = r"\((?:[^()\\]|\\.)*+\)"
+_ADDRESS = rf"{_SPACE}(?:{_ATOM}|{_QUOTED % '++'})@{_SPACE}{_ATOM}"
+_WORD = rf"(?:(?:{_ATEXT}|\.)++|{_QUOTED % '*+'})"
+_PHRASE = rf"{_SPACE}{_WORD}(?:{_SPACE}{_WORD})*+"
+_MAILBOX = rf"(?:{_ADDRESS}|(?:{_PHRASE})?{_SPACE}<{_ADDRESS}>)"
+_GROUP = rf"{_PHRASE}{_SPACE}:{_MAILBOX}{_SPACE};"
+_SINGLE = re.compile(rf"(?:{_MAILBOX}|{_GROUP}){_SPACE}(?:{_COMMENT}{_SPACE})*+")
+
+
+def is_single_address(text: str) -> bool:
+    """Return whether the text is one address, such as ``a@example.com`` or ``Ann <a@example.com>``."""
+    return len(text) <= _MAX_LENGTH and _SINGLE.fullmatch(text) is not None

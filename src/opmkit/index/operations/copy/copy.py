@@ -16,8 +16,7 @@ from opmkit.index.fbc.write import require_empty, to_json, write_catalog
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 from opmkit.index.operations.filter.fbc import filter_blobs
-from opmkit.index.operations.filter.package_filter import PackageFilter
-from opmkit.index.operations.filter.result import unmet_requirements
+from opmkit.index.operations.filter.result import PackageFilter, unmet_requirements
 from opmkit.index.operations.merge.differences import fingerprint, package_differences
 from opmkit.index.operations.merge.owners import choose_source, parse_preferences
 from opmkit.index.operations.merge.result import MergeConflict, NamedCatalog, PackageConflict

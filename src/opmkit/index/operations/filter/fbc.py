@@ -18,9 +18,9 @@ from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.packages import select_packages
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.operations.deprecate import remove_references
-from opmkit.index.operations.filter.package_filter import PackageFilter
 from opmkit.index.operations.filter.result import (
     FilterResult,
+    PackageFilter,
     RemovedCounts,
     RetainedBundle,
     RetainedChannel,
@@ -437,7 +437,7 @@ class FilterPackages(CatalogChange):
         permissive: bool = False,
     ) -> FilterPackages:
         """Parse filters of the form ``PACKAGE[:CHANNEL,...][@RANGE]``; raises CatalogError."""
-        from opmkit.index.operations.filter.package_filter import PackageFilter
+        from opmkit.index.operations.filter.result import PackageFilter
 
         parsed = list(map(PackageFilter.parse, filters))
         return cls(parsed, default_channels or {}, with_dependencies, permissive)

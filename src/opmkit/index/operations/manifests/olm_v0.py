@@ -13,6 +13,7 @@ from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.manifests.names import as_label, parse_pullable_image
 from opmkit.index.operations.manifests.resources import (
     CatalogSource,
+    OlmManifests,
     PodConfig,
     build_manifests,
     is_available,
@@ -20,7 +21,6 @@ from opmkit.index.operations.manifests.resources import (
     resolve_in_database,
     with_server,
 )
-from opmkit.index.operations.manifests.result import OlmManifests
 
 if TYPE_CHECKING:
     from opmkit.core.progress import OperationReporter

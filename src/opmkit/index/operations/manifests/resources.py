@@ -45,6 +45,23 @@ if TYPE_CHECKING:
     from opmkit.index.sqlite import IndexDatabase
 
 
+@dataclass(frozen=True, slots=True)
+class OlmManifests:
+    """The Kubernetes objects that offer an index in a cluster, and install a package from it.
+
+    Attributes:
+        objects: The objects in the order of applying them.
+        warnings: Parts that could not be checked, and reasons why OLM may not install the package.
+    """
+
+    objects: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the objects as a Kubernetes list."""
+        return {"apiVersion": "v1", "kind": "List", "items": list(self.objects)}
+
+
 _FIELD = "grpcPodConfig"
 _SECURITY_CONTEXTS = ("legacy", "restricted")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

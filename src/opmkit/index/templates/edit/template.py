@@ -26,7 +26,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import PACKAGE, BlobProperty, Blobs, BundleBlob, SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.warnings import find_warnings
+from opmkit.index.fbc.check.result import find_warnings
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.fbc.findings import raise_findings

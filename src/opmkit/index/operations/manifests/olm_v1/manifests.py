@@ -23,7 +23,7 @@ from opmkit.index.operations.manifests.olm_v1.bundle_objects import (
 )
 from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterCatalog, ClusterExtension
 from opmkit.index.operations.manifests.olm_v1.resolve import resolve_extension
-from opmkit.index.operations.manifests.result import OlmManifests
+from opmkit.index.operations.manifests.resources import OlmManifests
 
 if TYPE_CHECKING:
     from opmkit.imagetools.tools.tool import ContainerTool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.mail_addresses import is_single_address
+from opmkit.bundle.validation.rules.operator_hub import is_single_address
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import opmkit.index.fbc
 from opmkit.bundle.validation.rule_registry import rules
-from opmkit.index.fbc.check.rules import CATALOG_RULES
+from opmkit.index.fbc.check.policy import CATALOG_RULES
 
 SOURCES = Path(opmkit.index.fbc.__file__).parent
 

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.truncate.sqlite import TruncateResult, truncate_bundles
+from opmkit.index.operations.truncate.change import TruncateResult, truncate_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 from tests.index.recorded_steps import replay
