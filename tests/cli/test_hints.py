@@ -28,14 +28,13 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 EXTERNAL_FLAGS = {
     "imagetools/credentials.py": {"--authfile"},  # podman
     "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag", "--type"},
-    "imagetools/transports/containers_storage.py": {"--quiet"},
     "imagetools/image_format.py": {"--format"},  # skopeo
+    "imagetools/transports/storage.py": {"--quiet"},  # podman
     "imagetools/spec/manifest.py": {"--format"},  # skopeo
     "author/pin/object_images.py": {"--image"},  # operators
     "index/fbc/compat.py": {"--migrate", "--migrate-level"},  # Go opm
     "index/image/base.py": {"--cache-dir"},  # opm in an index image
-    "index/image/layout.py": {"--database"},  # opm in an index image
-    "index/image/dockerfile.py": {"--cache-dir", "--cache-only", "--from"},  # opm in an index image, COPY
+    "index/image/dockerfile.py": {"--cache-dir", "--cache-only", "--database", "--from"},  # opm in an index image, COPY
     "author/run/registry_pod.py": {"--port"},  # opm in the image of the pod
 }
 """Flags of other programs, and of the commands in images, with the same names as flags of opm."""
