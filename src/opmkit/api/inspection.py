@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from opmkit.api.session import Session
 from opmkit.core.progress import NO_PROGRESS
+from opmkit.index.fbc.compat import CatalogCompat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.bundle.policy import Policy
     from opmkit.core.progress import Progress
     from opmkit.index.diff.differences import IndexComparison
     from opmkit.index.fbc.check.result import CatalogResult
@@ -21,37 +23,47 @@ if TYPE_CHECKING:
 class InspectionOperations(Session):
     """Operations that read indexes."""
 
-    def validate_index(self, index: str, requirements: IndexRequirements | None = None) -> CatalogResult:
+    def validate_index(
+        self,
+        index: str,
+        requirements: IndexRequirements | None = None,
+        *,
+        compat: CatalogCompat = CatalogCompat.NEWEST,
+        policy: Policy | None = None,
+    ) -> CatalogResult:
         """Validate an index, also against a published one if the requirements name it.
-
-        Results equal those of the command ``opm validate`` without a policy file.
 
         Args:
             index: Index image, catalog directory or database file.
             requirements: Requirements in addition to validity.
+            compat: Release of Go opm whose rules for valid catalogs apply.
+            policy: Severities, allowed findings, and requirements that the others do not set; see `read_policy`.
 
         Raises:
             CatalogError: An index does not exist, or is not an index.
             ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
             ValueError: The requirements name a fragment, but no published index.
         """
+        from opmkit.bundle.policy import Policy
         from opmkit.index.fbc.check.result import validate
-        from opmkit.index.fbc.compat import CatalogCompat
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.gate import IndexRequirements, with_published
 
-        required = requirements or IndexRequirements()
+        policy = policy or Policy()
+        required = (requirements or IndexRequirements()).with_defaults(policy.catalog)
         if required.fragment and not required.against:
             raise ValueError("a fragment requires the published index")
-        policy, notices = with_published(
+        checked, notices = with_published(
             required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
-        loaded = IndexSource.resolve(lambda: self._registry_tool, index).load()
+        source = IndexSource.resolve(lambda: self._registry_tool, index)
+        loaded = source.load()
         if required.require_signature:
             from opmkit.supply.sign.bundle_images import with_signatures
 
-            policy = with_signatures(policy, required.require_signature, loaded, self._client)
-        return replace(validate(loaded, CatalogCompat.NEWEST, policy, target=index), notices=notices)
+            checked = with_signatures(checked, required.require_signature, loaded, self._client)
+        result = validate(loaded, compat, checked, target=index)
+        return policy.apply_with_unused(replace(result, notices=notices, location=source.location), checked.rules)
 
     def compare_indexes(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> IndexComparison:
         """Compare the packages, channels, heads, default channels and bundles of two indexes, which may be invalid.

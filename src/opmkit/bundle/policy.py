@@ -172,6 +172,19 @@ class Policy:
                 allowed.append(AllowedFinding(finding, ignore.reason))
         return replace(result, findings=tuple(findings), allowed=(*result.allowed, *allowed))
 
+    def apply_with_unused(self, result: _Result, rules: Collection[str]) -> _Result:
+        """Return the result as `apply` does, with a notice about each entry of the policy file that allows nothing.
+
+        Args:
+            result: A result.
+            rules: The ids of the rules that were applied.
+        """
+        unused = [
+            f"{ignore.location}: the policy allows nothing: no finding matches {ignore}"
+            for ignore in self.unused(result, rules)
+        ]
+        return replace(self.apply(result), notices=(*result.notices, *unused))
+
     def unused(self, result: TargetResult, rules: Collection[str]) -> tuple[Ignore, ...]:
         """Return the entries of the policy file for some of ``rules``, and for the target, that allow no finding.
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from opmkit.cli.flags.policy import REPORT_PANEL
 from opmkit.cli.flags.validation import ReportFormat
 from opmkit.cli.output.errors import UsageError
-from opmkit.cli.policy_file import REPORT_PANEL
 
 COMMAND = "opm report merge"
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalog_validation import (
-    CatalogReportFlags,
-    RequirementFlags,
-    apply_policy,
-    print_catalog_report,
-)
+from opmkit import CatalogCompat
+from opmkit.cli.flags.catalog_validation import CatalogReportFlags, RequirementFlags
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
+from opmkit.cli.output.catalog_report import print_catalog_report
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
-from opmkit.core.lazy import call_once
-from opmkit.index.fbc.compat import CatalogCompat
 
 
 def validate(
@@ -44,25 +38,11 @@ def validate(
 
       opm validate ./catalog --against quay.io/me/catalog:1 --config policy.yaml --output sarif
     """
-    from opmkit import IndexSource, RegistryClient
-    from opmkit.index.fbc.check.result import validate
-    from opmkit.index.operations.gate import with_published
-
     policy = report_flags.policy()
     fail_on = report_flags.severity(policy)
-    flags = requirement_flags.with_defaults(policy.catalog)
-    tool = call_once(registry_flags.tool)
+    requirements = requirement_flags.requirements(policy)
     with waiting(f"Validating {catalog}"):
-        requirements, notices = with_published(flags.policy(), flags.against, tool, fragment=flags.fragment)
-        source = IndexSource.resolve(tool, catalog)
-        loaded = source.load()
-        if flags.require_signature:
-            from opmkit.supply.sign.bundle_images import with_signatures
-
-            with RegistryClient(registry_flags.options()) as client:
-                requirements = with_signatures(requirements, flags.require_signature, loaded, client)
-        result = replace(validate(loaded, compat, requirements, target=catalog), notices=notices)
-    result = apply_policy(policy, result, requirements.rules)
-    print_catalog_report(result, source, report_flags.output, fail_on)
+        result = registry_flags.opm().validate_index(catalog, requirements, compat=compat, policy=policy)
+    print_catalog_report(result, report_flags.output, fail_on)
     if not result.passes(fail_on):
         ctx.exit(1)

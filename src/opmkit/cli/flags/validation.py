@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.help.panels import COMPATIBILITY_PANEL
-from opmkit.cli.output.errors import UsageError
-from opmkit.cli.output.fbc import COMPAT_HELP
-from opmkit.cli.policy_file import (
+from opmkit.cli.flags.policy import (
     REPORT_PANEL,
     RULES_PANEL,
     ConfigOption,
@@ -23,6 +20,9 @@ from opmkit.cli.policy_file import (
     load_policy,
     parse_fail_on,
 )
+from opmkit.cli.help.panels import COMPATIBILITY_PANEL
+from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.fbc import COMPAT_HELP
 from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.bundle.finding import Finding
+    from opmkit.bundle.policy import CatalogSettings
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.source import GetRegistryTool
     from opmkit.index.sqlite import IndexDatabase
@@ -49,6 +50,19 @@ class IndexRequirements:
     against: str = ""
     fragment: bool = False
     require_signature: Path | str | None = None
+
+    def with_defaults(self, settings: CatalogSettings) -> IndexRequirements:
+        """Return the requirements, with the settings of a policy file for those that are not set."""
+        against = self.against or settings.against or ""
+        return IndexRequirements(
+            self.openshift_version or settings.openshift_version or "",
+            self.require_digests or bool(settings.require_digests),
+            tuple(filter(None, self.allowed_registries or settings.allowed_registries or ())),
+            self.related_images or bool(settings.related_images),
+            against,
+            self.fragment or bool(against and settings.fragment),
+            self.require_signature or settings.require_signature,
+        )
 
     def policy(self) -> CatalogPolicy:
         """Return the requirements, without the published index and signatures.

@@ -11,16 +11,18 @@ from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs, group_by_package, locate
 from opmkit.index.fbc.check.graph import check_graph
-from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
+from opmkit.index.fbc.check.policy import CATALOG_RULES, CatalogPolicy, check_policy
 from opmkit.index.fbc.fields import decode_base64
-from opmkit.index.fbc.findings import CatalogFinding
+from opmkit.index.fbc.findings import CatalogFinding, group_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from semver import Version
 
     from opmkit.bundle.finding import Finding
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, PackageBlob
     from opmkit.index.fbc.check.catalog import PackageBlobs
     from opmkit.index.fbc.compat import CatalogCompat
@@ -32,7 +34,13 @@ NO_POLICY = CatalogPolicy()
 
 @dataclass(frozen=True, slots=True)
 class CatalogResult(TargetResult):
-    """The findings for one catalog, sorted by file and line."""
+    """The findings for one catalog, sorted by file and line.
+
+    Attributes:
+        location: Where the catalog is, None if unknown.
+    """
+
+    location: Path | ImageReference | None = None
 
     @property
     def passed(self) -> bool:
@@ -63,6 +71,35 @@ class CatalogResult(TargetResult):
             "allowed": [{**_to_dict(allowed.finding), "reason": allowed.reason} for allowed in self.allowed],
             "notices": list(self.notices),
         }
+
+    def to_sarif(self) -> dict[str, Any]:
+        """Return the result as a SARIF log."""
+        from opmkit.bundle.reports import sarif
+
+        roots = {self.target: sarif.target_uri(self.target, self.location)} if self.location else {}
+        return sarif.report([self], CATALOG_RULES, roots)
+
+    def to_junit(self, fail_on: Severity = Severity.ERROR) -> str:
+        """Return the result as a JUnit document."""
+        from opmkit.bundle.reports import junit
+
+        return junit.report([self], fail_on, name="catalog validation")
+
+    def to_markdown(self, fail_on: Severity = Severity.ERROR) -> str:
+        """Return the result in Markdown."""
+        from opmkit.bundle.reports import markdown
+
+        return markdown.report([self], fail_on, noun="catalog")
+
+    def github_lines(self) -> Iterator[str]:
+        """Yield the commands of a GitHub workflow for the findings."""
+        from opmkit.bundle.reports import github
+
+        return github.lines([self])
+
+    def grouped_findings(self) -> list[list[Finding]]:
+        """Return the findings with those that differ only in their place together, in the order of the first."""
+        return group_findings(self.findings)
 
 
 def validate(

@@ -1,0 +1,93 @@
+"""Reports of ``opm validate``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.cli.output.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
+from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit import CatalogResult, Finding, Severity
+
+MAX_PLACES = 9
+"""Further places of a finding that are printed."""
+
+
+class CatalogReportFormat(StrEnum):
+    """Formats of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
+
+
+def print_catalog_report(result: CatalogResult, form: CatalogReportFormat, fail_on: Severity) -> None:
+    """Print the result in a format."""
+    match form:
+        case CatalogReportFormat.TEXT:
+            _print_findings(result)
+        case CatalogReportFormat.JSON:
+            print_json(result.to_dict(fail_on))
+            return
+        case CatalogReportFormat.YAML:
+            print_yaml([result.to_dict(fail_on)])
+            return
+        case CatalogReportFormat.SARIF:
+            print_json(result.to_sarif())
+        case CatalogReportFormat.JUNIT:
+            print_bytes([result.to_junit(fail_on).encode()])
+        case CatalogReportFormat.GITHUB:
+            for line in result.github_lines():
+                print_line(line)
+        case CatalogReportFormat.MARKDOWN:
+            print_text(result.to_markdown(fail_on))
+    if not result.passes(fail_on):
+        _print_failure(result, fail_on)
+
+
+def _print_findings(result: CatalogResult) -> None:
+    """Print findings to stderr as ``FILE:LINE: SEVERITY: MESSAGE [RULE]``; one message about several places once."""
+    directory = f"{result.target.rstrip('/')}/" if Path(result.target).is_dir() else ""
+    for first, *others in result.grouped_findings():
+        location = f"{directory}{first.location}: " if first.file else ""
+        print_to_stderr(f"{location}{first.severity}: {first.text} [{first.rule}]")
+        print_hint(first.hint)
+        _print_others(first, others, directory)
+    for allowed in result.allowed:
+        location = f"{directory}{allowed.finding.location}: " if allowed.finding.file else ""
+        print_to_stderr(f"{location}allowed: {allowed.finding.text} [{allowed.finding.rule}]")
+        print_to_stderr(f"  reason: {allowed.reason}")
+    for notice in result.notices:
+        print_warning(notice)
+
+
+def _print_others(first: Finding, others: Sequence[Finding], directory: str) -> None:
+    """Print the places of other findings like the first, which name the package already."""
+    if others:
+        print_to_stderr(f"  and in {format_count(len(others), 'other place')}:")
+    for finding in others[:MAX_PLACES]:
+        location = f"{directory}{finding.location}" if finding.file else ""
+        subject = finding.subject.removeprefix(f"{first.subject.partition(', ')[0]}, ")
+        print_to_stderr(f"    {': '.join(filter(None, (location, subject)))}")
+    if len(others) > MAX_PLACES:
+        print_to_stderr(f"    and {len(others) - MAX_PLACES} more, which --output json lists")
+
+
+def _print_failure(result: CatalogResult, fail_on: Severity) -> None:
+    """Print the first finding that makes the command fail, and the totals, as the ``Error:`` line to stderr."""
+    from opmkit import Severity
+
+    failures = [str(finding) for finding in result.findings if finding.fails(fail_on)]
+    counts = [format_count(result.count(severity), severity.value) for severity in Severity]
+    counts += [f"{len(result.allowed)} allowed"] if result.allowed else []
+    first = [*failures, *result.notices][0]
+    print_to_stderr(f"Error: {result.target}: invalid catalog: {first} ({', '.join(counts)})")
