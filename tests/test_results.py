@@ -72,7 +72,7 @@ def test_bundles_are_validated_together(opm: Opm, api: opmkit.Opm) -> None:
 def test_built_indexes_equal_the_output_of_the_command(opm: Opm, api: opmkit.Opm) -> None:
     bundle = api.build_bundle(
         MANIFESTS, "oci:images:1", package="lagoon-operator", channels=["alpha"], output=Path("bundle")
-    )
+    ).reference
     source = f"{bundle}=quay.io/me/lagoon-operator:0.1.0"
     built = api.add_bundles([source], IndexPlan(tags=("oci:images:index",), binary_image="scratch"))
     printed = opm(

@@ -52,7 +52,7 @@ before = state()
 manifests, host = Path(sys.argv[1]), sys.argv[2]
 opm = opmkit.Opm(opmkit.RegistryOptions(verify_tls=False))
 options = {"package": "lagoon-operator", "channels": ["alpha"], "output": Path("bundle")}
-bundle = opm.build_bundle(manifests, f"{host}/process/bundle:1", push=True, **options)
+bundle = opm.build_bundle(manifests, f"{host}/process/bundle:1", push=True, **options).reference
 (result,) = opm.validate_bundles([bundle])
 assert not result.error, result.error
 opm.add_bundles([bundle], opmkit.IndexPlan(tags=(f"{host}/process/index:1",), binary_image="scratch", push=True))
@@ -89,7 +89,7 @@ def push_bundle(opm: Opm, image: str, directory: Path) -> str:
         channels=["alpha"],
         output=directory,
         push=True,
-    )
+    ).reference
 
 
 def test_threads_share_an_instance(registry: Registry, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_threads_build_the_same_bundle(tmp_path: Path) -> None:
             package="lagoon-operator",
             channels=["alpha"],
             output=tmp_path / "bundle",
-        ).partition("@")[2]
+        ).digest
 
     assert in_threads(build) == [build(THREADS)] * THREADS
     names = [path.name for path in (tmp_path / "bundle").rglob("*") if path.name.startswith(".")]

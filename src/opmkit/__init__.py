@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from opmkit.api import Opm
+    from opmkit.api.bundles import BuiltBundle
     from opmkit.api.graphs import ComparisonPage, Drawing
     from opmkit.author.generate.operation import GeneratedBundle, GenerationOptions
     from opmkit.author.install.operations import OlmOptions, OlmState
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from opmkit.author.run.installation import InstalledOperator
     from opmkit.author.run.operations import CleanupOptions, OperatorRunOptions
     from opmkit.author.run.registry_pod import PodOptions
+    from opmkit.bundle.config_map import ConfigMap, ExtractionOptions
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
+    from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.options import ValidationOptions
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     from opmkit.index.errors import CatalogError, IndexMoved
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.check.result import CatalogResult
-    from opmkit.index.fbc.compat import CatalogCompat
+    from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
     from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
@@ -116,6 +119,7 @@ __all__ = [
     "Attestation",
     "AttestedImage",
     "Blobs",
+    "BuiltBundle",
     "BuiltIndex",
     "BundleError",
     "BundleListing",
@@ -138,6 +142,7 @@ __all__ = [
     "ComparisonPage",
     "Compat",
     "CompositeOptions",
+    "ConfigMap",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -145,10 +150,12 @@ __all__ = [
     "EdgeOptions",
     "EditDeprecations",
     "EditedTemplate",
+    "ExtractionOptions",
     "FilterPackages",
     "Finding",
     "GeneratedBundle",
     "GeneratedKustomization",
+    "GeneratedMetadata",
     "GenerationOptions",
     "HttpSettings",
     "ImageDescription",
@@ -210,6 +217,7 @@ __all__ = [
     "Reference",
     "RegistryClient",
     "RegistryOptions",
+    "ReleaseChange",
     "RemoteBundle",
     "RemotePackage",
     "RemovePackages",
@@ -253,6 +261,7 @@ __all__ = [
 # Modules are imported on first use: the command line needs few of them for most commands.
 _MODULES = {
     "opmkit.api": ("Opm",),
+    "opmkit.api.bundles": ("BuiltBundle",),
     "opmkit.api.graphs": ("ComparisonPage", "Drawing"),
     "opmkit.author.generate.operation": ("GeneratedBundle", "GenerationOptions"),
     "opmkit.author.install.operations": ("OlmOptions", "OlmState"),
@@ -265,8 +274,10 @@ _MODULES = {
     "opmkit.author.run.installation": ("InstalledOperator",),
     "opmkit.author.run.operations": ("CleanupOptions", "OperatorRunOptions"),
     "opmkit.author.run.registry_pod": ("PodOptions",),
+    "opmkit.bundle.config_map": ("ConfigMap", "ExtractionOptions"),
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
+    "opmkit.bundle.generate": ("GeneratedMetadata",),
     "opmkit.bundle.policy": ("Policy",),
     "opmkit.bundle.validation.compat": ("Compat",),
     "opmkit.bundle.validation.options": ("ValidationOptions",),
@@ -300,7 +311,7 @@ _MODULES = {
     "opmkit.index.errors": ("CatalogError", "IndexMoved"),
     "opmkit.index.fbc.blobs": ("Blobs",),
     "opmkit.index.fbc.check.result": ("CatalogResult",),
-    "opmkit.index.fbc.compat": ("CatalogCompat",),
+    "opmkit.index.fbc.compat": ("CatalogCompat", "ReleaseChange"),
     "opmkit.index.fbc.csv_metadata": ("MigrationLevel",),
     "opmkit.index.fbc.model": ("Catalog",),
     "opmkit.index.fbc.write": ("sort_blobs", "to_json", "to_yaml"),

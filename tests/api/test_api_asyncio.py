@@ -68,7 +68,7 @@ def test_concurrent_validations_and_reads(registry: Registry, api: Opm, tmp_path
         channels=["alpha"],
         output=tmp_path / "bundle",
         push=True,
-    )
+    ).reference
     api.add_bundles([bundle], IndexPlan(tags=(f"{host}/index:1",), binary_image="scratch", push=True))
 
     async def run() -> tuple[list[Any], list[Any], int]:

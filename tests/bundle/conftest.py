@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.generate import AnnotationsInput, Generated, generate
+from opmkit.bundle.generate import AnnotationsInput, GeneratedMetadata, generate
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -22,7 +22,7 @@ def tool(tmp_path: Path) -> RegistryTool:
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Generated:
+def bundle(tmp_path: Path) -> GeneratedMetadata:
     """Return the sample operator with its annotations, in ``tmp_path/bundle``."""
     given = AnnotationsInput("lagoon-operator", "alpha,stable", "stable")
     source = FIXTURE / "0.2.0" / "manifests"

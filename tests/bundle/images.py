@@ -11,11 +11,11 @@ from opmkit.imagetools.reference import parse_image_reference
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.bundle.generate import Generated
+    from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
-def build_image(bundle: Generated, directory: Path) -> Image:
+def build_image(bundle: GeneratedMetadata, directory: Path) -> Image:
     return bundle_build_spec(bundle.manifests, bundle.metadata).build_on(Image.scratch(), directory)
 
 

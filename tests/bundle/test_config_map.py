@@ -43,7 +43,7 @@ def test_compression_is_reproducible() -> None:
 def test_files_that_are_not_utf8_are_binary_data() -> None:
     config_map = bundle_config_map({**FILES, "manifests/icon.bin": b"\xff\x00"}, TARGET)
     assert config_map.binary_data == {"icon.bin": b"\xff\x00"}
-    assert config_map.manifest()["binaryData"] == {"icon.bin": "/wA="}
+    assert config_map.to_dict()["binaryData"] == {"icon.bin": "/wA="}
 
 
 def test_equal_keys_get_numbers() -> None:

@@ -17,12 +17,12 @@ from tests.bundle.samples import CSV, annotations_file, csv
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.bundle.generate import Generated
+    from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
 @pytest.fixture
-def reference(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> str:
+def reference(tool: RegistryTool, bundle: GeneratedMetadata, tmp_path: Path) -> str:
     return push(tool, build_image(bundle, tmp_path), tmp_path)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle import InvalidBundle
-from opmkit.bundle.generate import Generated
+from opmkit.bundle.generate import GeneratedMetadata
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.bundle.unpack import bundle_build_spec
 from opmkit.imagetools.image import Image
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
-def test_image_contains_the_bundle(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
+def test_image_contains_the_bundle(tool: RegistryTool, bundle: GeneratedMetadata, tmp_path: Path) -> None:
     (bundle.metadata / "dependencies.yaml").write_text("dependencies: [{type: olm.package, value: {packageName: p}}]\n")
     image = build_image(bundle, tmp_path)
     reference = push(tool, image, tmp_path)
@@ -38,7 +38,9 @@ def test_image_contains_the_bundle(tool: RegistryTool, bundle: Generated, tmp_pa
 
 
 @pytest.mark.parametrize("label", ["tests/scorecard/", "tests/absent", "../tests", "/tests", "manifests", "."])
-def test_tests_of_the_labels_are_included(label: str, tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
+def test_tests_of_the_labels_are_included(
+    label: str, tool: RegistryTool, bundle: GeneratedMetadata, tmp_path: Path
+) -> None:
     config = tmp_path / "bundle/tests/scorecard/config.yaml"
     config.parent.mkdir(parents=True)
     config.write_text("stages: []\n")
@@ -48,7 +50,7 @@ def test_tests_of_the_labels_are_included(label: str, tool: RegistryTool, bundle
     assert ("tests/scorecard/config.yaml" in tree) is (label == "tests/scorecard/")
 
 
-def test_images_are_reproducible(bundle: Generated, tmp_path: Path) -> None:
+def test_images_are_reproducible(bundle: GeneratedMetadata, tmp_path: Path) -> None:
     first = build_image(bundle, tmp_path)
     other = tmp_path / "elsewhere"
     shutil.copytree(tmp_path / "bundle", other)
@@ -56,19 +58,19 @@ def test_images_are_reproducible(bundle: Generated, tmp_path: Path) -> None:
         os.utime(path, (1, 1))
         path.chmod(0o700)
 
-    again = build_image(Generated(other / "manifests", other / "metadata", {}, ()), tmp_path)
+    again = build_image(GeneratedMetadata(other / "manifests", other / "metadata", {}, ()), tmp_path)
 
     assert again.digest == first.digest
     assert first.config.created == "1970-01-01T00:00:00Z"
 
 
-def test_created_time(bundle: Generated, tmp_path: Path) -> None:
+def test_created_time(bundle: GeneratedMetadata, tmp_path: Path) -> None:
     image = bundle_build_spec(bundle.manifests, bundle.metadata, created=86_400).build_on(Image.scratch(), tmp_path)
     assert image.config.created == "1970-01-02T00:00:00Z"
     assert image.digest != build_image(bundle, tmp_path).digest
 
 
-def test_bundle_on_a_base_image(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
+def test_bundle_on_a_base_image(tool: RegistryTool, bundle: GeneratedMetadata, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("etc/base", b"x")], tmp_path)
     base = Image.scratch().append([layer], ConfigChanges(labels={"base": "kept"}))
     image = bundle_build_spec(bundle.manifests, bundle.metadata).build_on(base, tmp_path)
@@ -77,7 +79,9 @@ def test_bundle_on_a_base_image(tool: RegistryTool, bundle: Generated, tmp_path:
     assert "etc/base" in tool.read_tree(parse_image_reference(push(tool, image, tmp_path)), ("",))
 
 
-def test_hidden_nested_and_linked_files_are_included(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
+def test_hidden_nested_and_linked_files_are_included(
+    tool: RegistryTool, bundle: GeneratedMetadata, tmp_path: Path
+) -> None:
     (bundle.manifests / "sub").mkdir()
     (bundle.manifests / "sub" / "x.yaml").write_text("kind: X\n")
     (bundle.manifests / ".hidden").write_text("h")
@@ -89,20 +93,20 @@ def test_hidden_nested_and_linked_files_are_included(tool: RegistryTool, bundle:
     assert tree["manifests/.hidden"] == b"h"
 
 
-def test_all_annotations_become_labels(bundle: Generated, tmp_path: Path) -> None:
+def test_all_annotations_become_labels(bundle: GeneratedMetadata, tmp_path: Path) -> None:
     with (bundle.metadata / "annotations.yaml").open("a") as file:
         file.write("  com.example.metrics: builder-1.2\n")
     image = build_image(bundle, tmp_path)
     assert image.labels == {**bundle.annotations, "com.example.metrics": "builder-1.2"}
 
 
-def test_manifests_and_annotations_are_required(bundle: Generated, tmp_path: Path) -> None:
+def test_manifests_and_annotations_are_required(bundle: GeneratedMetadata, tmp_path: Path) -> None:
     with pytest.raises(InvalidBundle, match="no files found"):
         bundle_build_spec(tmp_path / "nothing", bundle.metadata)
     with pytest.raises(InvalidBundle, match="no annotations"):
         bundle_build_spec(bundle.manifests, tmp_path / "nothing")
 
 
-def test_labels_contain_the_paths_of_the_directories(bundle: Generated) -> None:
+def test_labels_contain_the_paths_of_the_directories(bundle: GeneratedMetadata) -> None:
     assert bundle.annotations[LABEL + "manifests.v1"] == "manifests/"
     assert bundle.annotations[LABEL + "metadata.v1"] == "metadata/"

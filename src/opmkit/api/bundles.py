@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.api.session import Session
+from opmkit.api.session import Session, ignore_warning
+from opmkit.core.json_types import JsonResult
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from opmkit.bundle.config_map import ConfigMap, ExtractionOptions
     from opmkit.bundle.finding import RuleDescription
+    from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.options import ValidationOptions, ValidationPlan
@@ -21,52 +24,217 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.sources import Source
     from opmkit.core.progress import Progress
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.worker_options import WorkerExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltBundle(JsonResult):
+    """A bundle image that was built.
+
+    Attributes:
+        references: Its names, with its digest, except for archives.
+        digest: Its digest, "" if it is unknown.
+    """
+
+    references: tuple[str, ...]
+    digest: str
+
+    @property
+    def reference(self) -> str:
+        """The first name."""
+        return self.references[0]
 
 
 class BundleOperations(Session):
     """Operations on bundles."""
 
-    def build_bundle(
+    def generate_metadata(
         self,
         manifests: Path,
-        image: str,
         *,
         package: str = "",
         channels: Sequence[str] = (),
         default_channel: str = "",
         output: Path | None = None,
+        base_image: str = "scratch",
+    ) -> GeneratedMetadata:
+        """Write ``annotations.yaml`` and ``bundle.Dockerfile`` for a directory of manifests.
+
+        Args:
+            manifests: Directory of the manifests. Annotations are written to ``metadata`` next to it, or in ``output``.
+            package: Package name; this and the channels are by default those of existing annotations.
+            channels: Names of the channels.
+            default_channel: Default channel of the package.
+            output: Directory that receives manifests and metadata.
+            base_image: Image in the FROM instruction of the Dockerfile.
+
+        Raises:
+            BundleError: There are no manifests, or package or channels are unknown.
+            DiskError: A file cannot be read or written.
+        """
+        from opmkit.bundle.generate import AnnotationsInput, generate
+
+        given = AnnotationsInput(package, ",".join(channels), default_channel)
+        return generate(manifests, given, output=output, base_image=base_image)
+
+    def build_bundle(
+        self,
+        manifests: Path,
+        *images: str,
+        package: str = "",
+        channels: Sequence[str] = (),
+        default_channel: str = "",
+        output: Path | None = None,
+        base_image: str = "scratch",
+        write_dockerfile: bool = False,
+        overwrite: bool = True,
         push: bool = False,
-    ) -> str:
+        warn: Callable[[str], None] = ignore_warning,
+        progress: Progress = NO_PROGRESS,
+    ) -> BuiltBundle:
         """Build a bundle image from a directory of manifests.
 
         Args:
             manifests: Directory of the manifests. Annotations are written to ``metadata`` next to it, or in ``output``.
-            image: Name of the image.
-            package: Package name, by default that of existing annotations.
-            channels: Channels, by default those of existing annotations.
+            images: Names of the image.
+            package: Package name; this and the channels are by default those of existing annotations.
+            channels: Names of the channels.
             default_channel: Default channel of the package.
             output: Directory that receives manifests and metadata.
+            base_image: Image to build on.
+            write_dockerfile: Write ``bundle.Dockerfile`` to the working directory.
+            overwrite: Overwrite the Dockerfile and different annotations, which are an error otherwise.
             push: Push the image to its registry, instead of the embedded store.
-
-        Returns:
-            The name of the image with its digest, ``NAME@sha256:<hex>``; without digest for an archive.
+            warn: Called with each warning about the manifests.
+            progress: Receiver of progress reports.
 
         Raises:
             BundleError: The manifests are not a valid bundle, or package or channels are missing.
             ImageToolsError: The image cannot be written.
+            ValueError: No image is named.
         """
         from opmkit.bundle.generate import AnnotationsInput, generate
         from opmkit.bundle.unpack import bundle_build_spec
         from opmkit.core.environment import source_date_epoch
+
+        targets = _parse_targets(images)
+        bundle = generate(
+            manifests,
+            AnnotationsInput(package, ",".join(channels), default_channel),
+            output=output,
+            base_image=base_image,
+            overwrite=overwrite,
+            needs_dockerfile=False,
+            write_dockerfile=write_dockerfile,
+        )
+        for warning in bundle.warnings:
+            warn(warning)
+        spec = bundle_build_spec(bundle.manifests, bundle.metadata, created=source_date_epoch())
+        return self._build(spec, "" if base_image == "scratch" else base_image, targets, push=push, progress=progress)
+
+    def build_dockerfile(
+        self,
+        dockerfile: Path,
+        *images: str,
+        context: Path = Path(),
+        arguments: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        push: bool = False,
+        warn: Callable[[str], None] = ignore_warning,
+        progress: Progress = NO_PROGRESS,
+    ) -> BuiltBundle:
+        """Build a bundle image from a Dockerfile, which may contain FROM, ARG, LABEL, COPY and ADD.
+
+        Args:
+            dockerfile: The Dockerfile.
+            images: Names of the image.
+            context: Directory to copy files from.
+            arguments: Build arguments by their names.
+            labels: Labels to set after those of the Dockerfile.
+            push: Push the image to its registry, instead of the embedded store.
+            warn: Called with each warning about the Dockerfile.
+            progress: Receiver of progress reports.
+
+        Raises:
+            BundleError: The Dockerfile is invalid or requires a container engine, or the image contains no manifests.
+            ImageToolsError: The image cannot be written.
+            DiskError: A file cannot be read.
+            ValueError: No image is named.
+        """
+        from opmkit.bundle.dockerfile.build import dockerfile_build_spec
+        from opmkit.core.environment import source_date_epoch
+
+        targets = _parse_targets(images)
+        built = dockerfile_build_spec(
+            dockerfile, context, arguments=arguments, labels=labels, created=source_date_epoch()
+        )
+        for warning in built.warnings:
+            warn(warning)
+        return self._build(built.spec, built.base, targets, push=push, progress=progress)
+
+    def _build(
+        self, spec: BuildSpec, base: str, targets: Sequence[ImageReference], *, push: bool, progress: Progress
+    ) -> BuiltBundle:
         from opmkit.imagetools.reference import parse_image_reference
         from opmkit.imagetools.transports import pin_reference
 
-        target = parse_image_reference(image)
-        given = AnnotationsInput(package, ",".join(channels), default_channel)
-        bundle = generate(manifests, given, output=output, write_dockerfile=False)
-        spec = bundle_build_spec(bundle.manifests, bundle.metadata, created=source_date_epoch())
-        return pin_reference(target, self._tool.build(spec, None, [target], push=push))
+        base_image = parse_image_reference(base) if base else None
+        digest = self._build_tool.build(spec, base_image, targets, push=push, progress=progress)
+        pinned = tuple(pin_reference(target, digest) if digest else str(target) for target in targets)
+        return BuiltBundle(pinned, digest)
+
+    def unpack_bundle(self, bundle: str, directory: Path, *, validate: bool = True) -> tuple[str, ...]:
+        """Write all files of a bundle to a directory, whose other files remain, and return warnings about the bundle.
+
+        Args:
+            bundle: Bundle image, or bundle directory.
+            directory: Directory to write to; it is created.
+            validate: Reject images that are not valid bundles, before anything is written.
+
+        Raises:
+            BundleError: The bundle is invalid, or a file is in the place of a directory or the other way round.
+            ImageToolsError: The image cannot be read or a file cannot be written.
+        """
+        from opmkit.bundle.unpack import unpack_bundle
+
+        return unpack_bundle(self._tool, bundle, directory, validate=validate)
+
+    def extract_bundle(self, bundle: str | Path, options: ExtractionOptions) -> ConfigMap:
+        """Convert a bundle to a ConfigMap, the form in which OLM unpacks it; see `write_bundle`.
+
+        Args:
+            bundle: Bundle image, or bundle directory.
+            options: Name of the ConfigMap, and its format. The image is by default that of the bundle.
+
+        Raises:
+            BundleError: The bundle is invalid, or larger than the limit.
+            ImageToolsError: The image cannot be read.
+        """
+        from opmkit.bundle.config_map import bundle_config_map
+        from opmkit.bundle.load import fetch_bundle_files
+        from opmkit.bundle.source import BundleSource
+
+        source = BundleSource(str(bundle), bundle, "") if isinstance(bundle, Path) else BundleSource.parse(bundle)
+        files = fetch_bundle_files(self._tool, source)
+        return bundle_config_map(files, replace(options, image=options.image or source.image))
+
+    def write_bundle(self, config_map: ConfigMap, kubeconfig: str = "") -> None:
+        """Write the ConfigMap of a bundle to a cluster; further annotations of an existing one remain.
+
+        Args:
+            config_map: The result of `extract_bundle`.
+            kubeconfig: Kubeconfig files; "" for the service account of this pod.
+
+        Raises:
+            ClusterError: The cluster cannot be reached, or rejects the request.
+        """
+        from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, write_config_map
+        from opmkit.kube.cluster import Cluster
+
+        cluster = Cluster.connect(kubeconfig) if kubeconfig else Cluster.of_this_pod()
+        write_config_map(cluster, config_map, replacing=MANAGED_ANNOTATIONS)
 
     def validate_bundles(
         self,
@@ -221,6 +389,14 @@ class BundleOperations(Session):
             directory = unpack_archive(archive, Path(scratch, "bundle"))
             (result,) = self.validate_bundles([str(directory)], options)
             return replace(result, target=archive.name, error=result.error.replace(str(directory), archive.name))
+
+
+def _parse_targets(images: Sequence[str]) -> list[ImageReference]:
+    from opmkit.imagetools.reference import parse_image_reference
+
+    if not images:
+        raise ValueError("no image is named")
+    return [parse_image_reference(image) for image in images]
 
 
 def _open_cache(key: tuple[str, ...]) -> ValidationCache:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.api.session import Session
+from opmkit.api.session import Session, ignore_warning
 from opmkit.core.progress import NO_PROGRESS
-from opmkit.index.fbc.compat import CatalogCompat
+from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from opmkit.core.progress import Progress
@@ -82,6 +82,77 @@ class CatalogOperations(Session):
         return migrate_index(
             lambda: self._registry_tool, index, directory, options or MigrateOptions(), progress=progress
         )
+
+    def create_package(
+        self,
+        name: str,
+        default_channel: str = "",
+        *,
+        description: Path | None = None,
+        icon: Path | None = None,
+        warn: Callable[[str], None] = ignore_warning,
+    ) -> Blobs:
+        """Return a catalog with the first blob of a package.
+
+        Args:
+            name: Name of the package.
+            default_channel: Its default channel.
+            description: File with the description of the operator, in Markdown.
+            icon: File of the icon: SVG, PNG, JPEG or GIF.
+            warn: Called with a warning for each reason why catalogs with this name are invalid.
+
+        Raises:
+            CatalogError: The icon is not an image, the description is not UTF-8, or a file is too large.
+            DiskError: A file cannot be read.
+        """
+        from opmkit.bundle.kubernetes_names import dns1123_label
+        from opmkit.index.fbc.blobs import Blobs
+        from opmkit.index.fbc.packages import create_package
+
+        blob = create_package(name, default_channel, description, icon)
+        for problem in dns1123_label(name):
+            warn(f"package name {name!r}: {problem}: catalogs with this name are invalid")
+        return Blobs((blob,))
+
+    def generate_dockerfile(
+        self,
+        directory: Path,
+        *,
+        base_image: str = "",
+        builder_image: str = "",
+        labels: Sequence[str] = (),
+        compat: CatalogCompat = CatalogCompat.NEWEST,
+    ) -> None:
+        """Write ``DIRECTORY.Dockerfile`` for an index image with a catalog directory and a cache.
+
+        Args:
+            directory: The catalog directory.
+            base_image: Base image; by default one with opm.
+            builder_image: Image that builds the cache, in releases of Go opm with a stage for it; by default one with
+                opm. In older releases, the base image builds it.
+            labels: Additional labels, as ``KEY=VALUE``.
+            compat: Release of Go opm whose Dockerfile to write.
+
+        Raises:
+            CatalogError: The directory does not exist, the file exists, or an image or label is invalid.
+            DiskError: The file cannot be written.
+            ValueError: The release has no image that builds the cache.
+        """
+        from opmkit.index.image.dockerfile import (
+            DEFAULT_IMAGE,
+            CatalogDockerfile,
+            dockerfile_path,
+            parse_labels,
+            write_dockerfile,
+        )
+
+        has_builder = compat.has(ReleaseChange.TWO_STAGES)
+        if builder_image and not has_builder:
+            raise ValueError(f"builder_image: unsupported with {compat}")
+        builder = (builder_image or DEFAULT_IMAGE) if has_builder else ""
+        path = dockerfile_path(directory)
+        name = path.name.removesuffix(".Dockerfile")
+        write_dockerfile(CatalogDockerfile(name, base_image or DEFAULT_IMAGE, builder, parse_labels(labels)), path)
 
     def list_packages(self, index: str, *, compat: CatalogCompat = CatalogCompat.NEWEST) -> list[PackageListing]:
         """Return the packages of an index with their default channels, sorted by name.

@@ -153,6 +153,25 @@ class IndexOperations(Session):
         change = AddBundles(tool, verified, options or AddOptions(), progress)
         return change_database(database, change, dry_run=dry_run)
 
+    def initialize_database(
+        self, manifests: Path, database: Path, *, permissive: bool = False, dry_run: bool = False
+    ) -> AppliedChange:
+        """Load package manifests, the format that preceded bundle images, into a database, which is created if missing.
+
+        Args:
+            manifests: Directory of package or bundle directories.
+            database: The database file.
+            permissive: Load what can be loaded; the result names the failures.
+            dry_run: Change a copy, and return what would change.
+
+        Raises:
+            CatalogError, BundleError: Nothing was changed.
+        """
+        from opmkit.index.change import change_database
+        from opmkit.index.operations.initialize.loader import InitializeDatabase
+
+        return change_database(database, InitializeDatabase(manifests, permissive), dry_run=dry_run)
+
     def change_database(self, change: DatabaseChange, database: Path, *, dry_run: bool = False) -> AppliedChange:
         """Change an index database atomically; with ``dry_run``, change a copy.
 

@@ -23,6 +23,10 @@ T = TypeVar("T")
 _CREATION = threading.RLock()
 
 
+def ignore_warning(_warning: str, /) -> None:
+    """Ignore a warning."""
+
+
 class BuiltImages(NamedTuple):
     """The place of images that were built but not pushed.
 

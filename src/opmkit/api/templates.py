@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.api.session import Session
+from opmkit.api.session import Session, ignore_warning
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.outputs import RenderedTemplates
-
-
-def _ignore(_warning: str, /) -> None:
-    """Ignore a warning."""
 
 
 class TemplateOperations(Session):
@@ -96,7 +92,7 @@ class TemplateOperations(Session):
         build_components(components, options, render)
 
     def convert_to_template(
-        self, catalog: Path | BinaryIO, kind: TemplateType, *, warn: Callable[[str], None] = _ignore
+        self, catalog: Path | BinaryIO, kind: TemplateType, *, warn: Callable[[str], None] = ignore_warning
     ) -> Blobs:
         """Return a basic or substitutes template with the bundle images of a catalog, as the only document.
 
@@ -157,7 +153,7 @@ class TemplateOperations(Session):
         options: TemplateAddOptions | None = None,
         *,
         dry_run: bool = False,
-        warn: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = ignore_warning,
         progress: Progress = NO_PROGRESS,
     ) -> tuple[EditedTemplate, ...]:
         """Add a bundle to a template file. Comments and formatting are retained.
@@ -191,7 +187,7 @@ class TemplateOperations(Session):
         options: PromoteOptions,
         *,
         dry_run: bool = False,
-        warn: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = ignore_warning,
         progress: Progress = NO_PROGRESS,
     ) -> tuple[EditedTemplate, ...]:
         """Add a bundle of one channel of a template file to other channels.
@@ -256,7 +252,7 @@ class TemplateOperations(Session):
         image: str,
         *,
         dry_run: bool = False,
-        warn: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = ignore_warning,
         progress: Progress = NO_PROGRESS,
     ) -> tuple[EditedTemplate, ...]:
         """Add a bundle to the templates that its ``release-config.yaml`` names: to all of them, or to none.

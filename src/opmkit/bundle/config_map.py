@@ -12,7 +12,7 @@ import io
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES
@@ -57,8 +57,8 @@ class ConfigMap:
     binary_data: Mapping[str, bytes] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    def manifest(self) -> dict[str, object]:
-        """Return the object in JSON types."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the manifest of the ConfigMap in JSON types."""
         binary = {key: base64.b64encode(value).decode() for key, value in self.binary_data.items()}
         metadata = {"name": self.name, "namespace": self.namespace, "annotations": dict(self.annotations)}
         content = {"data": dict(self.data), "binaryData": binary}
@@ -204,11 +204,11 @@ def write_config_map(cluster: Cluster, config_map: ConfigMap, *, replacing: Coll
 def _put(cluster: Cluster, config_map: ConfigMap, replacing: Collection[str]) -> None:
     existing = cluster.find(CONFIG_MAP, config_map.name, config_map.namespace)
     if existing is None:
-        cluster.create(config_map.manifest())
+        cluster.create(config_map.to_dict())
         return
     with _parsing(cluster):
         others = {key: text for key, text in _annotations(existing).items() if key not in replacing}
-    manifest = config_map.manifest()
+    manifest = config_map.to_dict()
     content = {key: value for key, value in existing.items() if key not in _DATA}
     content["metadata"] = {**existing["metadata"], "annotations": {**others, **config_map.annotations}}
     cluster.replace(content | {key: manifest[key] for key in _DATA if key in manifest})

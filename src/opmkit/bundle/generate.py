@@ -20,6 +20,7 @@ from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
 from opmkit.core.files import disk_errors, open_regular, write_file
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import JsonResult
 from opmkit.documents import fields
 from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError, FieldTypeError, InvalidDocument
@@ -48,7 +49,7 @@ class AnnotationsInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedMetadata(JsonResult):
     """Directories of a bundle, its annotations, and warnings about the manifests."""
 
     manifests: Path
@@ -75,7 +76,7 @@ def generate(
     needs_dockerfile: bool = True,
     write_dockerfile: bool = True,
     working_directory: Path | None = None,
-) -> Generated:
+) -> GeneratedMetadata:
     """Write the annotations and the Dockerfile of a bundle.
 
     Args:
@@ -120,7 +121,7 @@ def generate(
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
             text = dockerfile(annotations, base_image, *sources)
             warnings += _write_dockerfile(working_directory / DOCKERFILE, text, needed=needs_dockerfile)
-    return Generated(manifests, metadata, annotations, warnings)
+    return GeneratedMetadata(manifests, metadata, annotations, warnings)
 
 
 def bundle_annotations(media_type: str, given: AnnotationsInput) -> dict[str, str]:

@@ -42,11 +42,9 @@ def _initialize(
 
     [bold]Example:[/] initializer --manifests deploy/olm-catalog --output bundles.db
     """
-    from opmkit.index.change import change_database
-    from opmkit.index.operations.initialize.loader import InitializeDatabase
+    from opmkit import Opm
 
-    change = InitializeDatabase(manifests, permissive)
-    result = change_database(output, change, dry_run=dry_run)
+    result = Opm().initialize_database(manifests, output, permissive=permissive, dry_run=dry_run)
     print_database_change(result, OutputFlags(dry_run=dry_run))
 
 

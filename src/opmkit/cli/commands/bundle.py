@@ -22,8 +22,7 @@ from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
-    from opmkit.bundle.config_map import ConfigMap
-    from opmkit.imagetools.reference import ImageReference
+    from opmkit import ConfigMap, Opm
 
 
 _BUNDLE_HELP = "Bundle image, or bundle directory as ./DIR"
@@ -68,17 +67,12 @@ class ConfigMapFlags:
         ValueFormat.YAML
     )
 
-    def write(self, config_map: ConfigMap) -> None:
+    def write(self, opm: Opm, config_map: ConfigMap) -> None:
         """Write the ConfigMap to the cluster, or print it for a dry run; raises ClusterError."""
         if self.dry_run:
-            print_value(config_map.manifest(), self.output)
-            return
-        from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, write_config_map
-        from opmkit.kube.cluster import Cluster
-
-        kubeconfig = os.environ.get("KUBECONFIG") or self.kubeconfig
-        cluster = Cluster.connect(kubeconfig) if kubeconfig else Cluster.of_this_pod()
-        write_config_map(cluster, config_map, replacing=MANAGED_ANNOTATIONS)
+            print_value(config_map.to_dict(), self.output)
+        else:
+            opm.write_bundle(config_map, os.environ.get("KUBECONFIG") or self.kubeconfig)
 
 
 def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: GenerationFlags) -> None:
@@ -110,7 +104,7 @@ def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: Ge
     for flag in ("input", "base-csv", "version", "extra-service-accounts"):
         if flag in given:
             raise conflicting_flags("--directory", f"--{flag}", ctx.command_path)
-    bundle_flags.generate(ctx, overwrite=True)
+    bundle_flags.generate(ctx)
 
 
 def build(
@@ -146,32 +140,19 @@ def build(
 
       opm bundle build -f bundle.Dockerfile -t quay.io/me/lagoon:0.1.0 --push .
     """
-    from opmkit.imagetools.reference import parse_image_reference
-
     dockerfile_flags.check_flags(ctx)
-    targets = [parse_image_reference(name) for name in tag or [""]]
-    tool = registry_flags.tool_named(image_builder, image_format)
-    if dockerfile_flags.file:
-        built = dockerfile_flags.build_spec()
-        build_spec, base = built.spec, built.base
-    else:
-        build_spec, base = bundle_flags.build_spec(ctx, overwrite=overwrite), bundle_flags.base_image
-    base_image = None if base in ("", "scratch") else parse_image_reference(base)
+    tags = tag or [""]
+    opm = registry_flags.opm(image_builder, image_format=image_format)
     with progress() as bars:
-        digest = tool.build(build_spec, base_image, targets, push=push, progress=bars)
-    for target in targets:
-        _print_image(target, digest, pushed=push)
+        if dockerfile_flags.file:
+            built = dockerfile_flags.build(opm, tags, push=push, progress=bars)
+        else:
+            built = bundle_flags.build(opm, tags, overwrite=overwrite, push=push, progress=bars)
+    for name in built.references:
+        with printing_result(f"{name}: image {'pushed' if push else 'built'}"):
+            print_line(name)
     if not push:
-        print_unpushed([str(target) for target in targets], tool)
-
-
-def _print_image(target: ImageReference, digest: str, *, pushed: bool) -> None:
-    """Print the name of an image, by its digest if this is known."""
-    from opmkit.imagetools.transports import pin_reference
-
-    name = pin_reference(target, digest) if digest else str(target)
-    with printing_result(f"{name}: image {'pushed' if pushed else 'built'}"):
-        print_line(name)
+        print_unpushed(tags, opm.built_images)
 
 
 def unpack(
@@ -187,9 +168,7 @@ def unpack(
 
     [bold]Example:[/] opm bundle unpack quay.io/me/lagoon:0.1.0 --out lagoon
     """
-    from opmkit.bundle.unpack import unpack_bundle
-
-    for warning in unpack_bundle(registry_flags.tool_named(container_tool), image, out, validate=not skip_validation):
+    for warning in registry_flags.opm(container_tool).unpack_bundle(image, out, validate=not skip_validation):
         print_warning(warning)
 
 
@@ -220,15 +199,12 @@ def extract(
 
       opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
     """
-    from opmkit.bundle.config_map import ExtractionOptions, bundle_config_map
-    from opmkit.bundle.load import fetch_bundle_files
-    from opmkit.bundle.source import BundleSource
+    from opmkit import ExtractionOptions
 
     require_flags(ctx, "configmapname")
     if source and "manifestsdir" in given_flags(ctx):
         raise conflicting_flags("SOURCE", "--manifestsdir", ctx.command_path)
-    bundle = BundleSource.parse(source) if source else BundleSource(str(manifestsdir), manifestsdir, "")
-    files = fetch_bundle_files(registry_flags.tool_named(container_tool), bundle)
-    image = os.environ.get("CONTAINER_IMAGE") or bundle.image
-    extraction = ExtractionOptions(config_map_flags.namespace, config_map_flags.configmapname, datalimit, gzip, image)
-    config_map_flags.write(bundle_config_map(files, extraction))
+    flags, image = config_map_flags, os.environ.get("CONTAINER_IMAGE", "")
+    opm = registry_flags.opm(container_tool)
+    options = ExtractionOptions(flags.namespace, flags.configmapname, datalimit, gzip, image)
+    flags.write(opm, opm.extract_bundle(source or manifestsdir, options))

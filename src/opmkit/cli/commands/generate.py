@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from opmkit import CatalogCompat, Opm, ReleaseChange
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.fbc import CompatOption, unsupported_flag
-from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 
 def dockerfile(
@@ -35,27 +35,18 @@ def dockerfile(
 
     [bold]Example:[/] opm generate dockerfile catalog --extra-labels vendor=me
     """
-    from opmkit.index.image.dockerfile import CatalogDockerfile, dockerfile_path, parse_labels, write_dockerfile
-
     if binary_image and base_image:
         raise conflicting_flags("--binary-image", "--base-image", ctx.command_path)
-    if builder_image and not compat.has(ReleaseChange.TWO_STAGES):
+    has_builder = compat.has(ReleaseChange.TWO_STAGES)
+    if builder_image and not has_builder:
         raise unsupported_flag("--builder-image", compat)
-    path = dockerfile_path(directory)
-    content = CatalogDockerfile(
-        path.name.removesuffix(".Dockerfile"),
-        *_select_images(base_image, builder_image, binary_image, compat),
-        parse_labels(extra_labels or ()),
-    )
-    write_dockerfile(content, path)
-
-
-def _select_images(base: str, builder: str, binary: str, compat: CatalogCompat) -> tuple[str, str]:
-    """Return the base image, and the builder image or ""."""
-    from opmkit.index.image.dockerfile import DEFAULT_IMAGE
-
-    if not compat.has(ReleaseChange.TWO_STAGES):
-        return binary or base or DEFAULT_IMAGE, ""
-    if binary:
+    if binary_image and has_builder:
         print_warning("--binary-image is deprecated: use --base-image and --builder-image")
-    return binary or base or DEFAULT_IMAGE, builder or binary or DEFAULT_IMAGE
+        builder_image = builder_image or binary_image
+    Opm().generate_dockerfile(
+        directory,
+        base_image=binary_image or base_image,
+        builder_image=builder_image,
+        labels=extra_labels or (),
+        compat=compat,
+    )

@@ -32,11 +32,7 @@ def init(
 
     [bold]Example:[/] opm init lagoon-operator -c stable -d README.md -i lagoon.svg -o yaml > catalog/package.yaml
     """
-    from opmkit import Blobs
-    from opmkit.bundle.kubernetes_names import dns1123_label
-    from opmkit.index.fbc.packages import create_package
+    from opmkit import Opm
 
-    blob = create_package(package, default_channel, description, icon)
-    for problem in dns1123_label(package):
-        print_warning(f"package name {package!r}: {problem}: catalogs with this name are invalid")
-    print_blobs(Blobs((blob,)), output)
+    blobs = Opm().create_package(package, default_channel, description=description, icon=icon, warn=print_warning)
+    print_blobs(blobs, output)

@@ -10,11 +10,11 @@ import typer
 
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.parser.go_commands import require_flags
-from opmkit.core.environment import source_date_epoch
 
 if TYPE_CHECKING:
-    from opmkit.bundle.generate import Generated
-    from opmkit.imagetools.build_spec import BuildSpec
+    from collections.abc import Sequence
+
+    from opmkit import BuiltBundle, Opm, Progress
 
 
 _ANNOTATION_DEFAULT = "default: from the package directory or metadata/annotations.yaml"
@@ -52,27 +52,35 @@ class BundleFlags:
     ] = None
     base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Base image")] = "scratch"
 
-    def generate(self, ctx: typer.Context, *, overwrite: bool, needs_dockerfile: bool = True) -> Generated:
+    def generate(self, ctx: typer.Context) -> None:
         """Write the annotations and the Dockerfile, and print warnings about the manifests."""
-        from opmkit.bundle.generate import AnnotationsInput, generate
+        from opmkit import Opm
 
         require_flags(ctx, "directory")
-        annotations = AnnotationsInput(self.package, self.channels, self.default)
-        generated = generate(
+        generated = Opm().generate_metadata(
             self.directory,
-            annotations,
+            package=self.package,
+            channels=self.channels.split(","),
+            default_channel=self.default,
             output=self.output_dir,
             base_image=self.base_image,
-            overwrite=overwrite,
-            needs_dockerfile=needs_dockerfile,
         )
         for warning in generated.warnings:
             print_warning(warning)
-        return generated
 
-    def build_spec(self, ctx: typer.Context, *, overwrite: bool) -> BuildSpec:
-        """Write the annotations and, if possible, the Dockerfile, and return the build spec of the bundle."""
-        from opmkit.bundle.unpack import bundle_build_spec
-
-        generated = self.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
-        return bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())
+    def build(self, opm: Opm, tags: Sequence[str], *, overwrite: bool, push: bool, progress: Progress) -> BuiltBundle:
+        """Write the annotations and, if possible, the Dockerfile, and build the image of the bundle."""
+        return opm.build_bundle(
+            self.directory,
+            *tags,
+            package=self.package,
+            channels=self.channels.split(","),
+            default_channel=self.default,
+            output=self.output_dir,
+            base_image=self.base_image,
+            write_dockerfile=True,
+            overwrite=overwrite,
+            push=push,
+            warn=print_warning,
+            progress=progress,
+        )

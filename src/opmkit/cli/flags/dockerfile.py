@@ -11,12 +11,11 @@ import typer
 
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.parser.go_commands import given_flags, require_flags
-from opmkit.core.environment import source_date_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from opmkit.bundle.dockerfile.build import DockerfileBuild
+    from opmkit import BuiltBundle, Opm, Progress
 
 DOCKERFILE_PANEL = "Build from a Dockerfile"
 _MANIFEST_FLAGS = ("directory", "package", "channels", "default", "output-dir", "base-image", "overwrite")
@@ -65,20 +64,18 @@ class DockerfileFlags:
                 raise conflicting_flags("--file", f"--{name}", ctx.command_path)
         require_flags(ctx, "tag")
 
-    def build_spec(self) -> DockerfileBuild:
-        """Return the build spec of the Dockerfile, and print warnings about it."""
-        from opmkit.bundle.dockerfile.build import dockerfile_build_spec
-
-        built = dockerfile_build_spec(
+    def build(self, opm: Opm, tags: Sequence[str], *, push: bool, progress: Progress) -> BuiltBundle:
+        """Build the image of the Dockerfile, and print warnings about it."""
+        return opm.build_dockerfile(
             self.file or Path(),
-            Path(self.context),
+            *tags,
+            context=Path(self.context),
             arguments=_parse_arguments(self.build_arg or ()),
             labels=_parse_labels(self.label or ()),
-            created=source_date_epoch(),
+            push=push,
+            warn=print_warning,
+            progress=progress,
         )
-        for warning in built.warnings:
-            print_warning(warning)
-        return built
 
 
 def _parse_arguments(texts: Iterable[str]) -> dict[str, str]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from opmkit import RegistryOptions
     from opmkit.api import Opm
     from opmkit.imagetools.image_format import ImageFormat
-    from opmkit.imagetools.tools.engine import EngineTool
-    from opmkit.imagetools.tools.registry import RegistryTool
 
 REGISTRY_PANEL = "Registry access"
 CA_FILE_HELP = "PEM file of additional certificate authorities to trust"
@@ -97,18 +95,3 @@ class RegistryFlags:
         from opmkit.api import Opm
 
         return Opm(self.options(), None, container_tool, build_tool, image_format)
-
-    def tool(self) -> RegistryTool:
-        """Return the container tool ``none`` with the embedded image store."""
-        from opmkit import RegistryClient
-        from opmkit.imagetools.store import ImageStore
-        from opmkit.imagetools.tools.registry import RegistryTool
-
-        return RegistryTool(RegistryClient(self.options()), ImageStore.open())
-
-    def tool_named(self, name: str, image_format: ImageFormat | None = None) -> RegistryTool | EngineTool:
-        """Return the container tool called ``name``, which builds images of a format."""
-        from opmkit.imagetools.store import ImageStore
-        from opmkit.imagetools.tools import open_tool
-
-        return open_tool(name, options=self.options(), store=ImageStore.open(), image_format=image_format)
