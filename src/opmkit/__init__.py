@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.migrate import MigratedCatalog, MigrateOptions
-    from opmkit.index.modes import InstallerPermissions, OnConflict, UpdateMode
+    from opmkit.index.modes import InstallerPermissions, OlmVersion, OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.deprecate import EditDeprecations
     from opmkit.index.operations.filter.fbc import FilterPackages
@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
+    from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
+    from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import Outcome, UpdatePath
     from opmkit.index.plan.request import ChannelRequest, NamespaceRequest
     from opmkit.index.plan.result import NamespacePlan, UpdatePlan
@@ -150,6 +152,8 @@ __all__ = [
     "EdgeOptions",
     "EditDeprecations",
     "EditedTemplate",
+    "ExtensionPlan",
+    "ExtensionRequest",
     "ExtractionOptions",
     "FilterPackages",
     "Finding",
@@ -169,6 +173,7 @@ __all__ = [
     "IndexSource",
     "IndexUpdate",
     "Installation",
+    "InstalledBundle",
     "InstalledOperator",
     "InstallerPermissions",
     "KeyPair",
@@ -188,6 +193,7 @@ __all__ = [
     "OlmManifests",
     "OlmOptions",
     "OlmState",
+    "OlmVersion",
     "OnConflict",
     "OperationReporter",
     "OperatorRunOptions",
@@ -318,7 +324,7 @@ _MODULES = {
     "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
     "opmkit.index.image.source": ("IndexSource",),
     "opmkit.index.migrate": ("MigratedCatalog", "MigrateOptions"),
-    "opmkit.index.modes": ("InstallerPermissions", "OnConflict", "UpdateMode"),
+    "opmkit.index.modes": ("InstallerPermissions", "OlmVersion", "OnConflict", "UpdateMode"),
     "opmkit.index.operations.add.options": ("AddOptions", "Placement"),
     "opmkit.index.operations.deprecate": ("EditDeprecations",),
     "opmkit.index.operations.filter.fbc": ("FilterPackages",),
@@ -332,6 +338,8 @@ _MODULES = {
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
+    "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
+    "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
     "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),
     "opmkit.index.plan.request": ("ChannelRequest", "NamespaceRequest"),
     "opmkit.index.plan.result": ("NamespacePlan", "UpdatePlan"),

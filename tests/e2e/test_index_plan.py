@@ -45,7 +45,7 @@ def test_exit_code_and_formats(site: Opm) -> None:
     assert found["counts"] == {"head": 1, "stuck": 1}
     assert [path["outcome"] for path in found["paths"]] == ["head", "stuck"]
     markdown = site("index", "plan", "new", "--from", "old", "--output", "markdown")
-    assert f"| acme | stable | acme.v1.2.0 | 0 | {STUCK} |" in markdown
+    assert f"| v0 | acme | stable | acme.v1.2.0 | 0 | {STUCK} |" in markdown
 
 
 def test_a_namespace(site: Opm) -> None:
@@ -73,11 +73,51 @@ def test_a_namespace(site: Opm) -> None:
     assert updated["installed"] == ["acme.v1.2.0"]
 
 
+def test_olm_v1(site: Opm) -> None:
+    reason = "stuck: no entry of {} replaces or skips acme.v1.2.0; let acme.v1.3.0 skip acme.v1.2.0"
+    assert site("index", "plan", "new", "--from", "old", "--olm", "v1").splitlines() == [
+        "PACKAGE  CHANNEL  INSTALLED    NEXT         HOPS  RESULT",
+        "acme     (all)    acme.v1.1.0  acme.v1.3.0  1     acme.v1.3.0",
+        f"acme     (all)    acme.v1.2.0  -            0     {reason.format('any channel')}",
+        "acme     stable   acme.v1.1.0  acme.v1.3.0  1     acme.v1.3.0",
+        f"acme     stable   acme.v1.2.0  -            0     {reason.format('stable')}",
+    ]
+    both = json.loads(site("index", "plan", "new", "--from", "old", "--olm", "both", "--output", "json"))
+    assert [path["olm"] for path in both["paths"]] == ["v0", "v0", "v1", "v1", "v1", "v1"]
+    assert site("index", "plan", "new", "--from", "old", "--olm", "both").startswith("OLM  PACKAGE")
+
+
+def test_an_extension(site: Opm) -> None:
+    done = site("index", "plan", "new", "--extension", "acme/stable@<2", "--installed", "acme.v1.1.0")
+    assert done.splitlines() == ["STEP  INSTALLS     CATALOG  REPLACES", "1     acme.v1.3.0  catalog  acme.v1.1.0"]
+    arguments = ("index", "plan", "new", "--extension", "acme", "--installed", "acme.v1.2.0=1.2.0")
+    blocked = site.attempt(*arguments, "--fail-on", "blocked")
+    assert (blocked.returncode, blocked.stdout.splitlines()[0]) == (
+        1,
+        "Blocked: no entry of any channel replaces or skips acme.v1.2.0, and no catalog has its version",
+    )
+    assert "acme.v1.3.0" in site(*arguments, "--self-certified")
+    found = json.loads(site(*arguments, "--output", "json"))
+    assert (found["steps"], found["problem"][:8]) == ([], "no entry")
+    markdown = site("index", "plan", "new", "--extension", "acme", "--output", "markdown")
+    assert "| 1 | acme.v1.3.0 | catalog | - |" in markdown
+    two = ("index", "plan", "first=new", "second=old", "--extension", "acme")
+    assert "several catalogs of the same priority" in site(*two)
+    assert "acme.v1.2.0" in site(*two, "--priority", "second=1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("new",), "neither --from nor --subscribe or --installed is given"),
-        (("new", "--from", "old", "--subscribe", "acme"), "--from"),
+        (("new",), "none of --from, --subscribe, --extension and --installed is given"),
+        (("new", "--from", "old", "--subscribe", "acme"), "--from and --subscribe"),
+        (("new", "--subscribe", "acme", "--olm", "v1"), "--subscribe and --olm"),
+        (("new", "--extension", "acme", "--package", "acme"), "--extension and --package"),
+        (("new", "--extension", "acme@one"), "invalid version range 'one'"),
+        (("new", "--extension", "acme", "--installed", "acme.v9"), "version of installed bundle 'acme.v9' is unknown"),
+        (("new", "--extension", "acme", "--installed", "a,b"), "--extension takes one installed bundle"),
+        (("new", "--extension", "acme", "--installed", "acme.v9=nine"), "invalid version 'nine'"),
+        (("new", "--extension", "acme", "--priority", "other=1"), "catalog 'other' not found"),
         (("new", "old", "--from", "old"), "--from takes one index"),
         (("new", "--from", "old", "--fail-on", "sad"), "unknown kind 'sad' of --fail-on"),
         (("new", "old", "--subscribe", "acme"), "several catalogs are called catalog"),

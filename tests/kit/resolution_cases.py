@@ -172,3 +172,40 @@ def random_namespace(rng: random.Random, catalogs: dict[str, list[dict[str, Any]
         if bundle["package"] not in packages:
             case["installed"].append({"name": bundle["name"], "catalog": catalog})
     return case
+
+
+RELEASES = ("+1", "+2", "+01", "+r1.2", "-rc1", "+a.b", "+12345678901234567890123")
+CONSTRAINTS = ("", "", ">=1.0.0", "<1.2", "1.x", "~1.1", ">1.0.0-0", "1.1.0 || 1.3.0", "^1.2.0 !=1.3.0", ">=1.1.0-0,<2")
+
+
+def random_releases(rng: random.Random, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a catalog in which fewer bundles have dependencies, and some versions a release or prerelease."""
+    for document in documents:
+        if document["schema"] == "olm.bundle":
+            kept = ("olm.package", "olm.gvk")
+            properties = [item for item in document["properties"] if item["type"] in kept or rng.random() < 0.3]
+            if rng.random() < 0.25:
+                properties[0]["value"]["version"] += rng.choice(RELEASES)
+            document["properties"] = properties
+    return documents
+
+
+def random_extension(rng: random.Random, catalogs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return a case of a ClusterExtension that selects a package of some of the catalogs."""
+    names = sorted(rng.sample(sorted(catalogs), rng.choice((1, 1, 2, 3))))
+    package = rng.choice([item["name"] for item in catalogs[names[0]] if item["schema"] == "olm.package"])
+    installed = None
+    if rng.random() < 0.6:
+        bundles = [item for name in names for item in catalogs[name] if item["schema"] == "olm.bundle"]
+        bundle = rng.choice([item for item in bundles if item["package"] == package])
+        installed = {"name": bundle["name"], "version": bundle["properties"][0]["value"]["version"]}
+        if rng.random() < 0.15:
+            installed = {"name": f"{package}.v0.9.0", "version": "0.9.0"}
+    return {
+        "package": package,
+        "version": rng.choice(CONSTRAINTS),
+        "channels": rng.choice(([], [], ["alpha"], ["beta", "stable"])),
+        "selfCertified": rng.random() < 0.2,
+        "installed": installed,
+        "catalogs": [{"name": name, "priority": rng.choice((0, 0, 0, 1))} for name in names],
+    }

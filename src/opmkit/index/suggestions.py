@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import UnknownPackage
+from opmkit.index.errors import CatalogError, UnknownPackage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -48,6 +48,12 @@ def join_names(names: Sequence[str]) -> str:
     """Join names with commas, limited to the first 20."""
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return f"{', '.join(names[:MAX_NAMES]) or 'none'}{more}"
+
+
+def check_catalog_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise CatalogError for the first name that is not that of a known catalog."""
+    if unknown := next((name for name in names if name not in known), None):
+        raise CatalogError(f"catalog {unknown!r} not found", hint=suggest_names("catalogs", unknown, list(known)))
 
 
 def unknown_packages(names: Iterable[str], known: Collection[str]) -> tuple[UnknownPackage, ...]:

@@ -53,7 +53,7 @@ def test_an_installed_bundle_is_updated_along_the_edges_of_the_selected_channels
     assert resolved(one, installed="lagoon.v1.0.0") == "lagoon.v1.2.0 of one"
     assert resolved(one, installed="lagoon.v1.0.0", channels=("stable",)) == "lagoon.v1.1.0 of one"
     assert resolved(one, installed="lagoon.v1.1.0") == "lagoon.v1.1.0 of one"
-    with pytest.raises(UnresolvedExtension, match="as an update of lagoon"):
+    with pytest.raises(UnresolvedExtension, match=r"in the range >=1\.2\.0 replaces or skips lagoon"):
         resolved(one, installed="lagoon.v1.1.0", version=">=1.2.0")
     assert resolved(one, installed="lagoon.v1.1.0", version=">=1.2.0", self_certified=True) == "lagoon.v1.2.0 of one"
 
@@ -67,7 +67,10 @@ def test_deprecated_bundles_come_last() -> None:
 
 def test_priority_decides_between_catalogs() -> None:
     assert resolved(catalog("one", LAGOON), catalog("two", LAGOON, priority=1)) == "lagoon.v1.2.0 of two"
-    with pytest.raises(UnresolvedExtension, match="same priority have bundles for package lagoon: one, two"):
+    with pytest.raises(
+        UnresolvedExtension,
+        match=r"one \(lagoon\.v1\.2\.0\), two \(lagoon\.v1\.2\.0\)",
+    ):
         resolved(catalog("one", LAGOON), catalog("two", LAGOON))
 
 
@@ -82,9 +85,46 @@ def test_what_olm_v1_refuses() -> None:
     needs = package("lagoon", {"stable": chain("lagoon.v1.0.0")}, {"lagoon.v1.0.0": [requires_package("reef")]})
     with pytest.raises(UnresolvedExtension, match=r"has a dependency \(olm\.package\.required\)"):
         resolved(catalog("one", needs))
-    with pytest.raises(UnresolvedExtension, match="no bundle found for package lagoon in fast"):
+    with pytest.raises(UnresolvedExtension, match="package lagoon has no bundle in fast"):
         resolved(catalog("one", needs), channels=("fast",))
     with pytest.raises(CatalogError, match="invalid version range"):
         resolved(catalog("one", LAGOON), version="one")
-    with pytest.raises(CatalogError, match="version of the installed bundle lagoon"):
+    with pytest.raises(CatalogError, match="installed bundle lagoon: invalid version"):
         resolved(catalog("one", LAGOON), installed="lagoon")
+
+
+def test_what_leaves_no_bundle_is_named() -> None:
+    one = catalog("one", LAGOON)
+    with pytest.raises(UnresolvedExtension, match="no catalog has package lagon") as caught:
+        resolve_extension(ExtensionRequest("lagon"), [one])
+    assert str(caught.value.hint) == "did you mean lagoon?"
+    with pytest.raises(UnresolvedExtension, match="no version of package lagoon is in the range >=9") as caught:
+        resolved(one, version=">=9", installed="lagoon.v1.0.0")
+    assert str(caught.value.hint).endswith("1.0.0, 1.1.0, 1.2.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("lagoon", ExtensionRequest("lagoon")),
+        ("lagoon/stable", ExtensionRequest("lagoon", "", ("stable",))),
+        ("lagoon/stable,fast@>=1, <2", ExtensionRequest("lagoon", ">=1, <2", ("stable", "fast"))),
+    ],
+)
+def test_requests_are_parsed(text: str, request_: ExtensionRequest) -> None:
+    assert ExtensionRequest.parse(text) == request_
+
+
+@pytest.mark.parametrize("text", ["", "/stable", "@1", "lagoon@one"])
+def test_invalid_requests(text: str) -> None:
+    with pytest.raises(CatalogError, match="invalid"):
+        ExtensionRequest.parse(text)
+
+
+def test_the_version_of_the_installed_bundle_is_that_of_a_catalog() -> None:
+    one = catalog("one", LAGOON)
+    request = ExtensionRequest("lagoon", installed=InstalledBundle("lagoon.v1.1.0", ""))
+    assert request.with_installed_version([one]).installed == InstalledBundle("lagoon.v1.1.0", "1.1.0")
+    unknown = ExtensionRequest("lagoon", installed=InstalledBundle("lagoon.v0.1.0", ""))
+    with pytest.raises(CatalogError, match=r"version of installed bundle 'lagoon\.v0\.1\.0' is unknown"):
+        unknown.with_installed_version([one])

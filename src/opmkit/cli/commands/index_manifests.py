@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit import OlmVersion
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.olm_v1 import OlmV1Flags, OlmVersion
+from opmkit.cli.flags.olm_v1 import OlmV1Flags
 from opmkit.cli.flags.pod import PodFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit import InstallerPermissions
+from opmkit import InstallerPermissions, OlmVersion
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.go_commands import given_flags
 
@@ -22,13 +22,6 @@ _V0_FLAGS = frozenset(
 )
 _V1_FLAGS = frozenset({"version", "availability", "service-account", "installer-permissions"})
 _V1_PACKAGE_FLAGS = _V1_FLAGS - {"availability"}
-
-
-class OlmVersion(StrEnum):
-    """Major versions of OLM."""
-
-    V0 = "v0"
-    V1 = "v1"
 
 
 class Availability(StrEnum):

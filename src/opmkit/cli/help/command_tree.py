@@ -52,7 +52,7 @@ _INDEX: Entries = {
         "index_diff:diff",
         "Show the differences between two indexes: packages, channels, heads, default channels and bundles",
     ),
-    "plan": ("index_plan:plan", "Say what clusters with OLM v0 will do with an index, without a cluster"),
+    "plan": ("index_plan:plan", "Say what clusters will do with an index, without a cluster"),
     "images": (
         "index_images:images",
         "List the bundle images and related images of an index with the bundles that need them",

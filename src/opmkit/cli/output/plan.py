@@ -9,16 +9,19 @@ from opmkit.cli.output.errors import print_to_stderr
 from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from opmkit import NamespacePlan, UpdatePath, UpdatePlan
+    from opmkit import ExtensionPlan, NamespacePlan, UpdatePath, UpdatePlan
 
 _HEADER = ("PACKAGE", "CHANNEL", "INSTALLED", "NEXT", "HOPS", "RESULT")
+_ALL_CHANNELS = "(all)"
 
 
 def print_updates(plan: UpdatePlan) -> None:
-    """Print a table of the update paths; a summary goes to stderr."""
-    if plan.paths:
+    """Print a table of the update paths, with the OLM of each if there are several; a summary goes to stderr."""
+    if len({path.olm for path in plan.paths}) > 1:
+        print_table(("OLM", *_HEADER), [(path.olm.value, *_row(path)) for path in plan.paths])
+    elif plan.paths:
         print_table(_HEADER, list(map(_row, plan.paths)))
     print_to_stderr(f"{format_count(len(plan.paths), 'installed version')}: {_summary(plan)}")
 
@@ -26,7 +29,7 @@ def print_updates(plan: UpdatePlan) -> None:
 def _row(path: UpdatePath) -> Sequence[str]:
     return (
         path.package,
-        path.channel,
+        path.channel or _ALL_CHANNELS,
         path.installed,
         path.hops[0] if path.hops else "-",
         str(len(path.hops)),
@@ -51,10 +54,41 @@ def updates_as_markdown(plan: UpdatePlan) -> str:
     lines = [f"**{format_count(len(plan.paths), 'installed version')}:** {_summary(plan)}"]
     problems = [path for path in plan.paths if path.reason]
     if problems:
-        lines += ["", "| package | channel | installed | hops | result |", "|---|---|---|---|---|"]
+        lines += ["", "| OLM | package | channel | installed | hops | result |", "|---|---|---|---|---|---|"]
         for path in problems:
-            cells = (path.package, path.channel, path.installed, str(len(path.hops)), _result(path))
+            channel = path.channel or _ALL_CHANNELS
+            cells = (path.olm.value, path.package, channel, path.installed, str(len(path.hops)), _result(path))
             lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
+
+
+def print_extension(plan: ExtensionPlan) -> None:
+    """Print the bundles that are installed in turn, and why none is installed at the end."""
+    if plan.steps:
+        print_table(("STEP", "INSTALLS", "CATALOG", "REPLACES"), list(_steps(plan)))
+    elif not plan.is_blocked:
+        print_line(f"OLM v1 has nothing to do for {plan.request.package}")
+    if plan.is_blocked:
+        print_line(f"Blocked: {plan.problem}")
+        print_line(f"  to change: {plan.remedy}")
+
+
+def _steps(plan: ExtensionPlan) -> Iterator[tuple[str, str, str, str]]:
+    before = plan.request.installed.name if plan.request.installed else "-"
+    for number, step in enumerate(plan.steps, 1):
+        deprecated = " (deprecated)" if step.is_deprecated else ""
+        yield str(number), f"{step.bundle.name}{deprecated}", step.catalog, before
+        before = step.bundle.name
+
+
+def extension_as_markdown(plan: ExtensionPlan) -> str:
+    """Return the bundles that are installed in turn, and why none is installed at the end, for a pull request."""
+    lines = [f"**ClusterExtension of {_cell(plan.request.package)}**"]
+    if plan.steps:
+        lines += ["", "| step | installs | catalog | replaces |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(map(_cell, step))} |" for step in _steps(plan)]
+    if plan.is_blocked:
+        lines += ["", f"Blocked: {_cell(plan.problem)}; {_cell(plan.remedy)}"]
     return "\n".join(lines)
 
 

@@ -7,22 +7,21 @@ highest version and release, and refuses bundles with dependencies.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import BUNDLE, PACKAGE, Blobs
-from opmkit.index.operations.manifests.olm_v1.cluster_extension import VersionConstraint
-from opmkit.index.plan.paths import Outcome, UpdatePath
+from opmkit.index.fbc.blobs import BUNDLE, PACKAGE
+from opmkit.index.plan.constraint import VersionConstraint
+from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from opmkit.bundle.versions import Identifiers, VersionKey
-    from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob
 
 DEPENDENCIES = ("olm.package.required", "olm.gvk.required", "olm.constraint")
 """Properties with which OLM v1 refuses a bundle."""
@@ -69,6 +68,15 @@ class InstalledBundle:
     name: str
     version: str
 
+    def parsed_version(self) -> VersionRelease:
+        """Return the version as a key; raises CatalogError if it is invalid."""
+        try:
+            return VersionRelease.parse(self.version)
+        except ValueError as error:
+            raise CatalogError(
+                f"installed bundle {self.name}: invalid version {self.version!r}: {error}", hint="name its version"
+            ) from error
+
 
 @dataclass(frozen=True, slots=True)
 class ExtensionRequest:
@@ -87,6 +95,41 @@ class ExtensionRequest:
     channels: tuple[str, ...] = ()
     self_certified: bool = False
     installed: InstalledBundle | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ExtensionRequest:
+        """Parse ``PACKAGE[/CHANNEL,...][@RANGE]``.
+
+        Raises:
+            CatalogError: The package is missing, or the range is invalid.
+        """
+        name, _, version = text.partition("@")
+        package, _, channels = name.partition("/")
+        if not package:
+            raise CatalogError(
+                f"invalid ClusterExtension {text!r}", hint="write PACKAGE, PACKAGE/CHANNEL or 'PACKAGE@>=1.2, <2'"
+            )
+        if version:
+            parse_constraint(version)
+        return cls(package, version, tuple(filter(None, channels.split(","))))
+
+    def with_installed_version(self, catalogs: Sequence[ExtensionCatalog]) -> ExtensionRequest:
+        """Return the request with the version of the installed bundle, from the first catalog that has it.
+
+        Raises:
+            CatalogError: No catalog has the bundle.
+        """
+        if self.installed is None or self.installed.version:
+            return self
+        name = self.installed.name
+        bundles = [bundle for catalog in catalogs for bundle in catalog.blobs.bundles if bundle.package == self.package]
+        found = next((bundle for bundle in bundles if bundle.name == name), None)
+        if found is None:
+            raise CatalogError(
+                f"the version of installed bundle {name!r} is unknown: no catalog has it",
+                hint=f"add its version: {name}=1.2.3",
+            )
+        return replace(self, installed=InstalledBundle(name, version_text(found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +176,7 @@ def resolve_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCat
     """
     found: list[tuple[int, ResolvedBundle]] = []
     for catalog in catalogs:
-        best = _best(request, catalog)
+        best = best_bundle(request, catalog)
         if best is None:
             continue
         if found and best.is_deprecated != found[-1][1].is_deprecated:
@@ -144,167 +187,161 @@ def resolve_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCat
     highest = max((priority for priority, _ in found), default=0)
     candidates = [best for priority, best in found if priority == highest]
     if not candidates:
-        raise UnresolvedExtension(f"no bundle found for {_describe(request)}", hint=_hint(request))
+        raise _no_bundle(request, catalogs)
     if len(candidates) > 1:
-        names = ", ".join(sorted(best.catalog for best in candidates))
+        names = ", ".join(sorted(f"{best.catalog} ({best.bundle.name})" for best in candidates))
         raise UnresolvedExtension(
-            f"several catalogs with the same priority have bundles for {_describe(request)}: {names}",
-            hint="give the catalogs different priorities, or select one of them",
+            f"several catalogs of the same priority have a bundle of package {request.package}: {names}",
+            hint="give one of the catalogs a higher priority, or select it in the ClusterExtension",
         )
     (resolved,) = candidates
-    for item in resolved.bundle.properties:
-        if item.type in DEPENDENCIES:
-            raise UnresolvedExtension(
-                f"{resolved.bundle.name} has a dependency ({item.type}), which OLM v1 does not support",
-                hint="publish the operator without dependencies",
-            )
+    if dependency := refused_dependency(resolved.bundle):
+        raise UnresolvedExtension(
+            f"{resolved.bundle.name} has a dependency ({dependency}), with which OLM v1 installs no bundle",
+            hint="publish the operator without dependencies, and document them",
+        )
     return resolved
 
 
-def _best(request: ExtensionRequest, catalog: ExtensionCatalog) -> ResolvedBundle | None:
-    """Return the bundle of a catalog that is preferred, None if no bundle matches."""
-    deprecated = {
-        entry.name
-        for blob in [blob for blob in catalog.blobs.deprecations if blob.package == request.package][:1]
-        for entry in blob.entries
-        if entry.schema == BUNDLE
-    }
-    matching = list(_matching(request, catalog.blobs))
-    if not matching:
+def refused_dependency(bundle: BundleBlob) -> str:
+    """Return the type of the property with which OLM v1 refuses a bundle, or ""."""
+    return next((item.type for item in bundle.properties if item.type in DEPENDENCIES), "")
+
+
+def best_bundle(request: ExtensionRequest, catalog: ExtensionCatalog) -> ResolvedBundle | None:
+    """Return the bundle of a catalog that OLM v1 prefers, None if no bundle matches.
+
+    Raises:
+        CatalogError: The version range, or the version of the installed bundle, is invalid.
+    """
+    package = ExtensionPackage.of(catalog.blobs, request.package, request.channels)
+    bundles = package.matching(request)
+    if not bundles:
         return None
-    versions = {id(bundle): _version_of(bundle) for bundle in matching}
-    lowest = VersionRelease((-1, 0, 0, (False, ())))
-
-    def rank(bundle: BundleBlob) -> tuple[bool, VersionRelease]:
-        return bundle.name not in deprecated, versions[id(bundle)] or lowest
-
-    best = max(matching, key=rank)  # the first of equal ones
-    return ResolvedBundle(best, catalog.name, best.name in deprecated)
+    best = max(bundles, key=package.rank)  # the first of equal ones
+    return ResolvedBundle(best, catalog.name, best.name in package.deprecated)
 
 
-def _matching(request: ExtensionRequest, blobs: Blobs) -> Iterator[BundleBlob]:
-    channels = [channel for channel in blobs.channels if channel.package == request.package]
-    bundles = [bundle for bundle in blobs.bundles if bundle.package == request.package]
-    if request.channels:  # their selection removes the edges of other channels, too
-        channels = [channel for channel in channels if channel.name in request.channels]
-        names = {entry.name for channel in channels for entry in channel.entries}
-        bundles = [bundle for bundle in bundles if bundle.name in names]
-    constraint = _parse_constraint(request.version) if request.version else None
-    if constraint:
-        bundles = [bundle for bundle in bundles if (key := _version_of(bundle)) and constraint.matches(key.version)]
-    if request.installed and not request.self_certified:
-        installed = request.installed
-        try:
-            version = VersionRelease.parse(installed.version)
-        except ValueError as error:
-            raise CatalogError(f"version of the installed bundle {installed.name}: {error}") from error
+@dataclass(frozen=True, slots=True)
+class ExtensionPackage:
+    """The part of a catalog that an extension considers.
+
+    Attributes:
+        channels: The channels that it selects; the edges of other channels do not count.
+        bundles: Their bundles.
+        deprecated: Names of the bundles that the catalog deprecates.
+    """
+
+    channels: tuple[ChannelBlob, ...]
+    bundles: tuple[BundleBlob, ...]
+    deprecated: frozenset[str]
+
+    @classmethod
+    def of(cls, blobs: Blobs, package: str, selected: Sequence[str] = ()) -> ExtensionPackage:
+        """Return a package, limited to some of its channels if any are given."""
+        channels = [channel for channel in blobs.channels if channel.package == package]
+        bundles = [bundle for bundle in blobs.bundles if bundle.package == package]
+        if selected:
+            channels = [channel for channel in channels if channel.name in selected]
+            names = {entry.name for channel in channels for entry in channel.entries}
+            bundles = [bundle for bundle in bundles if bundle.name in names]
+        first = next((blob for blob in blobs.deprecations if blob.package == package), None)
+        entries = first.entries if first else ()
+        deprecated = frozenset(entry.name for entry in entries if entry.schema == BUNDLE)
+        return cls(tuple(channels), tuple(bundles), deprecated)
+
+    def rank(self, bundle: BundleBlob) -> tuple[bool, VersionRelease]:
+        """Return a key with which the preferred bundle is the greatest."""
+        return bundle.name not in self.deprecated, bundle_version(bundle) or _LOWEST
+
+    def matching(self, request: ExtensionRequest) -> list[BundleBlob]:
+        """Return the bundles in the version range that the installed bundle may be updated to; raises CatalogError."""
+        bundles: Iterable[BundleBlob] = self.bundles
+        if request.version:
+            constraint = parse_constraint(request.version)
+            bundles = [each for each in bundles if (key := bundle_version(each)) and constraint.matches(key.version)]
+        if request.installed is None or request.self_certified:
+            return list(bundles)
+        version = request.installed.parsed_version()
         successors = {
-            entry.name for channel in channels for entry in channel.entries if _succeeds(entry, installed, version)
+            entry.name
+            for channel in self.channels
+            for entry in channel.entries
+            if _succeeds(entry, request.installed, version)
         }
-        bundles = [bundle for bundle in bundles if bundle.name in successors or _version_of(bundle) == version]
-    yield from bundles
+        return [each for each in bundles if each.name in successors or bundle_version(each) == version]
+
+
+_LOWEST = VersionRelease((-1, 0, 0, (False, ())))
 
 
 def _succeeds(entry: EntryBlob, installed: InstalledBundle, version: VersionRelease) -> bool:
     if entry.replaces == installed.name or installed.name in entry.skips:
         return True
-    try:
-        return bool(entry.skip_range) and VersionRange.parse(entry.skip_range).contains_key(version.version)
-    except ValueError:
-        return False
+    span = skip_range(entry)
+    return span is not None and span.contains_key(version.version)
 
 
-def _version_of(bundle: BundleBlob) -> VersionRelease | None:
-    value = next(bundle.property_values(PACKAGE), None)
-    text = member(value, "version") if isinstance(value, dict) else None
+def skip_range(entry: EntryBlob) -> VersionRange | None:
+    """Return the skip range of an entry, None if it is absent or invalid."""
     try:
-        return VersionRelease.parse(text) if isinstance(text, str) else None
+        return VersionRange.parse(entry.skip_range) if entry.skip_range else None
     except ValueError:
         return None
 
 
-def _parse_constraint(text: str) -> VersionConstraint:
+def bundle_version(bundle: BundleBlob) -> VersionRelease | None:
+    """Return the version and release of a bundle, None if it has no valid one."""
+    try:
+        return VersionRelease.parse(version_text(bundle))
+    except ValueError:
+        return None
+
+
+def version_text(bundle: BundleBlob) -> str:
+    """Return the version of a bundle as its catalog has it, "" if there is none."""
+    value = next(bundle.property_values(PACKAGE), None)
+    text = member(value, "version") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def parse_constraint(text: str) -> VersionConstraint:
+    """Parse a version range; raises CatalogError."""
     try:
         return VersionConstraint.parse(text)
     except ValueError as error:
         raise CatalogError(
-            f"invalid version range {text!r}: {error}", hint="write a range such as >=1.2, <2"
+            f"invalid version range {text!r}: {error}", hint="write a range such as '>=1.2, <2' or ~1.2"
         ) from error
 
 
-def _describe(request: ExtensionRequest) -> str:
-    version = f" in the range {request.version}" if request.version else ""
-    channels = f" in {', '.join(request.channels)}" if request.channels else ""
-    installed = f" as an update of {request.installed.name}" if request.installed else ""
-    return f"package {request.package}{version}{channels}{installed}"
-
-
-def _hint(request: ExtensionRequest) -> str:
-    if request.installed and not request.self_certified:
-        return "let an entry of any channel replace or skip the installed version, or use SelfCertified"
-    return "check the package, the channels and the version range"
-
-
-def plan_extension_updates(catalog: Blobs, published: Blobs, packages: Iterable[str] = ()) -> Iterator[UpdatePath]:
-    """Yield where OLM v1 takes each bundle that a published catalog can have left installed, by package.
-
-    An extension without channels follows all of them, so that the paths have none.
-
-    Args:
-        catalog: The new catalog.
-        published: The catalog that clusters have installed bundles from.
-        packages: Names of packages, by default all of the published catalog.
-    """
-    names = set(packages)
-    by_package: defaultdict[str, list[BundleBlob]] = defaultdict(list)
-    for bundle in published.bundles:
-        if not names or bundle.package in names:
-            by_package[bundle.package].append(bundle)
-    for package, bundles in by_package.items():
-        source = ExtensionCatalog("catalog", _of_package(catalog, package))
-        yield from (_path(bundle, source) for bundle in bundles)
-
-
-def _path(installed: BundleBlob, catalog: ExtensionCatalog) -> UpdatePath:
-    """Return the updates of a bundle until nothing changes."""
-    package, current, problem = installed.package, installed, ""
-    hops: list[BundleBlob] = []
-    while True:
-        version = next(_version_texts(current), "")
-        try:
-            found = resolve_extension(
-                ExtensionRequest(package, installed=InstalledBundle(current.name, version)), [catalog]
-            )
-        except CatalogError as error:
-            problem = error.message
-            break
-        if found.bundle.name == current.name or found.bundle in hops:
-            break
-        hops.append(found.bundle)
-        current = found.bundle
-    names = tuple(bundle.name for bundle in hops)
-    if not catalog.blobs.bundles:
-        reason = f"the catalog has no package {package}"
-        return UpdatePath(package, "", installed.name, names, Outcome.GONE, reason, "keep the package")
-    try:
-        head = resolve_extension(ExtensionRequest(package), [catalog]).bundle.name
-    except CatalogError as error:
-        return UpdatePath(package, "", installed.name, names, Outcome.UNRESOLVABLE, error.message)
-    if current.name == head:
-        return UpdatePath(package, "", installed.name, names, Outcome.HEAD)
-    if problem and "dependency" in problem:
-        return UpdatePath(package, "", installed.name, names, Outcome.UNRESOLVABLE, problem)
-    reason = f"no entry of any channel replaces or skips {current.name}"
-    return UpdatePath(package, "", installed.name, names, Outcome.STUCK, reason, f"let {head} skip {current.name}")
-
-
-def _version_texts(bundle: BundleBlob) -> Iterator[str]:
-    """Yield the versions of the properties of a bundle."""
-    for value in bundle.property_values(PACKAGE):
-        text = member(value, "version") if isinstance(value, dict) else None
-        if isinstance(text, str):
-            yield text
-
-
-def _of_package(blobs: Blobs, package: str) -> Blobs:
-    return Blobs.from_blobs(blob for blob in blobs if blob.package == package)
+def _no_bundle(request: ExtensionRequest, catalogs: Sequence[ExtensionCatalog]) -> UnresolvedExtension:
+    """Return the error that names the part of a request that leaves no bundle, and what to change."""
+    package, every = request.package, [ExtensionPackage.of(catalog.blobs, request.package) for catalog in catalogs]
+    if not any(each.bundles for each in every):
+        names = {blob.name for catalog in catalogs for blob in catalog.blobs.packages}
+        return UnresolvedExtension(
+            f"no catalog has package {package}", hint=suggest_names("packages", package, sorted(names))
+        )
+    selected = [ExtensionPackage.of(catalog.blobs, package, request.channels) for catalog in catalogs]
+    bundles = [bundle for each in selected for bundle in each.bundles]
+    if not bundles:
+        channels = sorted({channel.name for each in every for channel in each.channels})
+        return UnresolvedExtension(
+            f"package {package} has no bundle in {' or '.join(request.channels)}",
+            hint=f"choose some of its channels: {', '.join(channels)}",
+        )
+    in_range = replace(request, installed=None)
+    if not any(each.matching(in_range) for each in selected):
+        versions = sorted({key: version_text(each) for each in bundles if (key := bundle_version(each))}.items())
+        return UnresolvedExtension(
+            f"no version of package {package} is in the range {request.version}",
+            hint=f"widen the range: the highest versions are {', '.join(text for _, text in versions[-3:])}",
+        )
+    installed = request.installed.name if request.installed else ""
+    within = f" in the range {request.version}" if request.version else ""
+    where = " or ".join(request.channels) or "any channel"
+    return UnresolvedExtension(
+        f"no entry of {where}{within} replaces or skips {installed}, and no catalog has its version",
+        hint=f"let an entry skip {installed}, widen the range, or use the upgrade policy SelfCertified",
+    )

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.errors import CatalogError
+from opmkit.index.modes import OlmVersion
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
 from opmkit.index.plan.namespace import (
     AmbiguousChannel,
@@ -58,12 +59,14 @@ class UpdatePath:
 
     Attributes:
         package: Name of the package.
-        channel: Name of the channel that a Subscription follows.
+        channel: Name of the channel that a Subscription or ClusterExtension follows; "" for an extension that follows
+            all of them.
         installed: Name of the installed bundle.
         hops: Names of the bundles that OLM installs in turn.
         outcome: Where the path ends.
         reason: Why it does not end at the head, or "".
         remedy: The smallest change of the catalog after which it does, or "" if none is known.
+        olm: The OLM that follows the path.
     """
 
     package: str
@@ -73,6 +76,7 @@ class UpdatePath:
     outcome: Outcome
     reason: str = ""
     remedy: str = ""
+    olm: OlmVersion = OlmVersion.V0
 
     @property
     def final(self) -> str:
@@ -90,6 +94,7 @@ class UpdatePath:
             "outcome": self.outcome.value,
             "reason": self.reason,
             "remedy": self.remedy,
+            "olm": self.olm.value,
         }
 
 

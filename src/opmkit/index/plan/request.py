@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import CatalogKey, list_candidates
 from opmkit.index.plan.namespace import Namespace, ResolvableCatalog, Subscription
-from opmkit.index.suggestions import suggest_names
+from opmkit.index.suggestions import check_catalog_names, suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,10 +72,7 @@ class NamespaceRequest:
         Raises:
             CatalogError: A catalog or an installed bundle does not exist.
         """
-        if unknown := next((name for name in self.priorities if name not in catalogs), None):
-            raise CatalogError(
-                f"catalog {unknown!r} not found", hint=suggest_names("catalogs", unknown, list(catalogs))
-            )
+        check_catalog_names(self.priorities, catalogs)
         entries = [
             ResolvableCatalog(
                 CatalogKey(name, self.namespace),

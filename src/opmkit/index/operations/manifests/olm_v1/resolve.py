@@ -6,18 +6,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import BUNDLE
-from opmkit.index.fbc.model import Catalog, version_keys
+from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.packages import csv_specs
 from opmkit.index.operations.manifests.resources import ALL, OWN, SINGLE, read_install_modes
+from opmkit.index.plan.extension import (
+    DEPENDENCIES,
+    ExtensionCatalog,
+    ExtensionPackage,
+    ExtensionRequest,
+    best_bundle,
+)
 from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
-    from opmkit.index.fbc.model import Package
     from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterExtension
 
-_DEPENDENCIES = ("olm.gvk.required", "olm.package.required", "olm.constraint")
 _EXPERIMENTAL = "OLM v1 only installs operators that watch one namespace if SingleOwnNamespaceInstallSupport is enabled"
 
 
@@ -50,51 +56,36 @@ def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExte
     catalog = Catalog.from_blobs(blobs)
     for error in unknown_packages([extension.package], catalog.packages):
         raise error
-    package = catalog.packages[extension.package]
-    deprecated = frozenset(
-        entry.name
-        for blob in blobs.deprecations
-        for entry in blob.entries
-        if blob.package == package.name and entry.schema == BUNDLE
-    )
-    bundle = _select_bundle(extension, package, deprecated)
+    bundle = _select_bundle(extension, blobs, list(catalog.packages[extension.package].channels))
     modes = next(filter(None, map(read_install_modes, csv_specs(bundle))), {})
     if modes:
         extension = _select_namespace(extension, bundle.name, modes)
     warnings = [_EXPERIMENTAL] if extension.watch_namespace else []
     warnings += [
         f"{bundle.name}: OLM v1 does not install bundles with dependencies ({kind})"
-        for kind in _DEPENDENCIES
+        for kind in DEPENDENCIES
         if any(True for _ in bundle.property_values(kind))
     ]
     return ResolvedExtension(extension, bundle.name, bundle.image, tuple(warnings))
 
 
-def _candidates(extension: ClusterExtension, package: Package) -> dict[str, BundleBlob]:
-    """Return the bundles of the channels by name, of all channels by default."""
+def _select_bundle(extension: ClusterExtension, blobs: Blobs, channels: Sequence[str]) -> BundleBlob:
+    """Return the bundle that OLM v1 prefers; raises CatalogError for an unknown channel, or if no version matches."""
     for name in extension.channels:
-        if name not in package.channels:
+        if name not in channels:
             raise CatalogError(
-                f'package "{package.name}": channel "{name}" not found',
-                hint=suggest_names("channels", name, list(package.channels)),
+                f'package "{extension.package}": channel "{name}" not found',
+                hint=suggest_names("channels", name, channels),
             )
-    names = {name for channel in extension.channels or package.channels for name in package.channels[channel].entries}
-    return {name: bundle for name, bundle in package.bundles.items() if name in names}
-
-
-def _select_bundle(extension: ClusterExtension, package: Package, deprecated: frozenset[str]) -> BundleBlob:
-    """Return the bundle with the highest version that matches; one that is deprecated only if all of them are."""
-    candidates = _candidates(extension, package)
-    keys = version_keys(candidates.values(), lenient=True)
-    if extension.version:
-        constraint = extension.constraint()
-        keys = {name: key for name, key in keys.items() if constraint.matches(key)}
-    if not keys:
+    request = ExtensionRequest(extension.package, extension.version, extension.channels)
+    found = best_bundle(request, ExtensionCatalog(extension.catalog, blobs))
+    if found is None:
+        bundles = ExtensionPackage.of(blobs, extension.package, extension.channels).bundles
         raise CatalogError(
-            f'package "{package.name}": no version matches "{extension.version}"',
-            hint=suggest_names("bundles", extension.version, sorted(candidates)),
+            f'package "{extension.package}": no version matches "{extension.version}"',
+            hint=suggest_names("bundles", extension.version, sorted(bundle.name for bundle in bundles)),
         )
-    return candidates[max(keys, key=lambda name: (name not in deprecated, keys[name], name))]
+    return found.bundle
 
 
 def _select_namespace(extension: ClusterExtension, bundle: str, modes: dict[str, bool]) -> ClusterExtension:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opmkit.bundle.versions import strict_version, version_key
-from opmkit.index.operations.manifests.olm_v1.cluster_extension import VersionConstraint
+from opmkit.index.plan.constraint import VersionConstraint
 
 
 @pytest.mark.parametrize(
