@@ -73,22 +73,20 @@ def plan(
         typer.Option(metavar="PACKAGE[/CHANNEL,...][@RANGE]", help="ClusterExtension of OLM v1 to plan"),
     ] = "",
     self_certified: Annotated[
-        bool, typer.Option("--self-certified", help="With --extension: also update without an update edge")
+        bool, typer.Option("--self-certified", help="With --extension: update without an edge")
     ] = False,
     installed: Annotated[
         list[str] | None,
         typer.Option(
             metavar="BUNDLE,...",
-            help="Bundles that are installed, such as etcd.v0.9.0; with --extension also as BUNDLE=VERSION",
+            help="Installed bundles; with --extension also as BUNDLE=VERSION",
         ),
     ] = None,
     priority: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=NUMBER,...", help="Priorities of catalogs; default: 0"),
     ] = None,
-    olm: Annotated[
-        PlannedOlm, typer.Option("--olm", help="With --from, the OLM of the clusters: v0, v1 or both")
-    ] = PlannedOlm.V0,
+    olm: Annotated[PlannedOlm, typer.Option("--olm", help="With --from: the OLM of the clusters")] = PlannedOlm.V0,
     output: Annotated[
         PlanFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
     ] = PlanFormat.TEXT,
