@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,6 +14,7 @@ from opmkit.cli.flags.server import ServerFlags, SkipMigrate
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.main import run_app
 from opmkit.cli.output.index import print_database_change
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.parser.registration import add_command
 from opmkit.core import interrupts
@@ -28,15 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 def _initialize(
-    manifests: Annotated[
-        Path, typer.Option("--manifests", "-m", metavar="DIR", help="Directory of package or bundle directories")
-    ] = Path("manifests"),
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Database file to create or change")
-    ] = Path("bundles.db"),
+    manifests: Path = flag(Path("manifests"), "Directory of package or bundle directories", "-m", metavar="DIR"),
+    output: Path = flag(Path("bundles.db"), "Database file to create or change", "-o", metavar="FILE"),
     permissive: Permissive = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change without changing it")] = False,
-    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
+    dry_run: bool = flag(False, "Show what would change without changing it"),
+    debug: bool = flag(False, ""),
 ) -> None:
     """Create an index database from directories of package manifests or bundles
 
@@ -53,7 +50,7 @@ def _serve(
     skip_migrate: SkipMigrate = False,
     *,
     server_flags: ServerFlags,
-    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
+    debug: bool = flag(False, ""),
 ) -> None:
     """Serve an index database over gRPC
 
@@ -69,27 +66,15 @@ def _serve(
 def _serve_config_map(
     ctx: typer.Context,
     *,
-    config_map_name: Annotated[
-        str, typer.Option("--configMapName", "-c", metavar="NAME", help="Name of the ConfigMap (required)")
-    ] = "",
-    config_map_namespace: Annotated[
-        str,
-        typer.Option("--configMapNamespace", "-n", metavar="NAMESPACE", help="Namespace of the ConfigMap (required)"),
-    ] = "",
-    kubeconfig: Annotated[
-        str,
-        typer.Option(
-            "--kubeconfig", "-k", metavar="FILE", help="Kubeconfig file; default: the service account of the pod"
-        ),
-    ] = "",
-    database: Annotated[
-        Path, typer.Option("--database", "-d", metavar="FILE", help="Database file to create and serve")
-    ] = Path("bundles.db"),
-    permissive: Annotated[
-        bool, typer.Option("--permissive", help="Report manifests that cannot be loaded as warnings")
-    ] = False,
+    config_map_name: str = flag("", "Name of the ConfigMap (required)", "--configMapName", "-c", metavar="NAME"),
+    config_map_namespace: str = flag(
+        "", "Namespace of the ConfigMap (required)", "--configMapNamespace", "-n", metavar="NAMESPACE"
+    ),
+    kubeconfig: str = flag("", "Kubeconfig file; default: the service account of the pod", "-k", metavar="FILE"),
+    database: Path = flag(Path("bundles.db"), "Database file to create and serve", "-d", metavar="FILE"),
+    permissive: bool = flag(False, "Report manifests that cannot be loaded as warnings"),
     server_flags: ServerFlags,
-    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
+    debug: bool = flag(False, ""),
 ) -> None:
     """Create an index database from the manifests in a ConfigMap and serve it over gRPC
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -13,6 +13,7 @@ from opmkit.cli.help.command_tree import COMMANDS
 from opmkit.cli.output.console import print_line
 from opmkit.cli.output.errors import UsageError, exit_code, print_error, print_traceback, to_opmkit_error
 from opmkit.cli.output.logs import configure_logs
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import GoGroup
 from opmkit.cli.parser.registration import Group, build_group
 from opmkit.core import interrupts
@@ -86,7 +87,7 @@ def _report(error: Exception, usage_error_code: int) -> int:
 
 def _root(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version of opmkit")] = False,
+    version: bool = flag(False, "Print the version of opmkit"),
 ) -> None:
     if version:
         from opmkit._version import __version__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -10,6 +10,7 @@ from opmkit.cli.help.command_tree import OPERATOR_SDK_COMMANDS
 from opmkit.cli.main import run_app
 from opmkit.cli.output.console import print_line
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.registration import Group, build_group
 
 NAME = "operator-sdk"
@@ -52,7 +53,7 @@ def _check_supported(args: list[str]) -> None:
 
 def _root(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version")] = False,
+    version: bool = flag(False, "Print the version"),
 ) -> None:
     if version:
         from opmkit.cli.version import operator_sdk_version_line

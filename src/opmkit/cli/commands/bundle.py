@@ -18,6 +18,7 @@ from opmkit.cli.output.console import ValueFormat, print_line, print_value
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.index import print_unpushed
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
 
@@ -32,40 +33,24 @@ _BUNDLE_HELP = "Bundle image, or bundle directory as ./DIR"
 class UnpackRegistryFlags(RegistryFlags):
     """Flags for access to registries with the additional names that they have in ``opm bundle unpack`` of Go opm."""
 
-    skip_tls: Annotated[bool, typer.Option("--skip-tls", "-s", hidden=True)] = False
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ca-file",
-            "--root-ca",
-            "-c",
-            metavar="FILE",
-            help=CA_FILE_HELP,
-            rich_help_panel=REGISTRY_PANEL,
-        ),
-    ] = None
-    debug: Annotated[bool, typer.Option("--debug", "-d", hidden=True)] = False
+    skip_tls: bool = flag(False, "", "-s")
+    ca_file: Path | None = flag(
+        None, CA_FILE_HELP, "--ca-file", "--root-ca", "-c", panel=REGISTRY_PANEL, metavar="FILE"
+    )
+    debug: bool = flag(False, "", "-d")
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapFlags:
     """Flags for the ConfigMap to write a bundle to."""
 
-    configmapname: Annotated[
-        str, typer.Option("--configmapname", "-c", metavar="NAME", help="Name of the ConfigMap (required)")
-    ] = ""
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the ConfigMap")
-    ] = "openshift-operator-lifecycle-manager"
-    kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", "-k", metavar="FILE", help="Kubeconfig file to use if KUBECONFIG is not set")
-    ] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the ConfigMap without accessing the cluster")] = (
-        False
+    configmapname: str = flag("", "Name of the ConfigMap (required)", "-c", metavar="NAME")
+    namespace: str = flag(
+        "openshift-operator-lifecycle-manager", "Namespace of the ConfigMap", "-n", metavar="NAMESPACE"
     )
-    output: Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format of --dry-run: yaml or json")] = (
-        ValueFormat.YAML
-    )
+    kubeconfig: str = flag("", "Kubeconfig file to use if KUBECONFIG is not set", "-k", metavar="FILE")
+    dry_run: bool = flag(False, "Print the ConfigMap without accessing the cluster")
+    output: ValueFormat = flag(ValueFormat.YAML, "Output format of --dry-run: yaml or json", "-o")
 
     def write(self, opm: Opm, config_map: ConfigMap) -> None:
         """Write the ConfigMap to the cluster, or print it for a dry run; raises ClusterError."""
@@ -101,9 +86,9 @@ def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: Ge
     if "directory" not in given:
         generation_flags.generate(ctx, bundle_flags)
         return
-    for flag in ("input", "base-csv", "version", "extra-service-accounts"):
-        if flag in given:
-            raise conflicting_flags("--directory", f"--{flag}", ctx.command_path)
+    for name in ("input", "base-csv", "version", "extra-service-accounts"):
+        if name in given:
+            raise conflicting_flags("--directory", f"--{name}", ctx.command_path)
     bundle_flags.generate(ctx)
 
 
@@ -112,18 +97,10 @@ def build(
     dockerfile_flags: DockerfileFlags,
     registry_flags: RegistryFlags,
     bundle_flags: BundleFlags,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required); can be repeated"),
-    ] = None,
-    push: Annotated[bool, typer.Option("--push", help=PUSH_HELP)] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", "-o", help="Overwrite existing annotations and Dockerfile")
-    ] = False,
-    image_builder: Annotated[
-        str,
-        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=BUILD_TOOL_HELP),
-    ] = "none",
+    tag: list[str] | None = flag(None, "Name of the image (required); can be repeated", "-t", metavar="IMAGE"),
+    push: bool = flag(False, PUSH_HELP),
+    overwrite: bool = flag(False, "Overwrite existing annotations and Dockerfile", "-o"),
+    image_builder: str = flag("none", BUILD_TOOL_HELP, "--image-builder", "--container-tool", "-b", metavar="TOOL"),
     image_format: FormatOption = None,
 ) -> None:
     """Build a reproducible bundle image from a directory of manifests or from a Dockerfile
@@ -158,10 +135,8 @@ def build(
 def unpack(
     registry_flags: UnpackRegistryFlags,
     image: Annotated[str, typer.Argument(metavar="IMAGE", help=_BUNDLE_HELP)],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Directory to write the files to")] = Path(),
-    skip_validation: Annotated[
-        bool, typer.Option("--skip-validation", "-v", help="Unpack images that are not valid bundles")
-    ] = False,
+    out: Path = flag(Path(), "Directory to write the files to", "-o", metavar="DIR"),
+    skip_validation: bool = flag(False, "Unpack images that are not valid bundles", "-v"),
     container_tool: PullToolWithoutShorthand = "none",
 ) -> None:
     """Validate a bundle image and write its files to a directory
@@ -176,17 +151,10 @@ def extract(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
     config_map_flags: ConfigMapFlags,
-    source: Annotated[
-        str,
-        typer.Argument(metavar="[SOURCE]", help=f"{_BUNDLE_HELP}, to use instead of --manifestsdir"),
-    ] = "",
-    manifestsdir: Annotated[
-        Path, typer.Option("--manifestsdir", "-m", metavar="DIR", help="Directory that contains manifests and metadata")
-    ] = Path("/"),
-    datalimit: Annotated[
-        int, typer.Option("--datalimit", "-l", metavar="BYTES", min=0, help="Maximum size of the files in bytes")
-    ] = 1 << 20,
-    gzip: Annotated[bool, typer.Option("--gzip", "-z", help="Compress the files")] = False,
+    source: str = argument("", f"{_BUNDLE_HELP}, to use instead of --manifestsdir", metavar="[SOURCE]"),
+    manifestsdir: Path = flag(Path("/"), "Directory that contains manifests and metadata", "-m", metavar="DIR"),
+    datalimit: int = flag(1 << 20, "Maximum size of the files in bytes", "-l", metavar="BYTES", min=0),
+    gzip: bool = flag(False, "Compress the files", "-z"),
     container_tool: PullToolWithoutShorthand = "none",
 ) -> None:
     """Write the files of a bundle to a ConfigMap, which is created if it does not exist

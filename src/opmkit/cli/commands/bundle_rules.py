@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table, print_text
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import argument
 
 if TYPE_CHECKING:
     from opmkit import RuleDescription
 
 
 def list_rules(
-    rule: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Rule to explain")] = None,
+    rule: str | None = argument(None, "Rule to explain", metavar="[RULE]"),
     output: Output = OutputFormat.TEXT,
 ) -> None:
     """List the rules for bundles and catalogs, or explain one with examples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,6 +19,7 @@ from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.output.validation import OPERATOR_SDK, print_operator_sdk_log, print_report
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import runs_as_operator_sdk
 from opmkit.cli.progress.command import progress
 from opmkit.core.workers import GC_THRESHOLD
@@ -34,36 +35,19 @@ def validate(
     tag_flags: TagFlags,
     report_flags: ReportFlags,
     executor_flags: ExecutorFlags,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TARGET]...",
-            help="Bundle or operator directories, images, REGISTRY/REPO for all tags, or @FILE for a list of targets",
-        ),
-    ] = None,
-    tag: Annotated[
-        str,
-        typer.Option(
-            "--tag",
-            "-t",
-            metavar="IMAGE",
-            help="One image to validate exactly as Go opm does",
-            rich_help_panel=COMPATIBILITY_PANEL,
-        ),
-    ] = "",
-    image_builder: Annotated[
-        str,
-        typer.Option(
-            "--image-builder",
-            "--container-tool",
-            "-b",
-            metavar="TOOL",
-            help=PULL_TOOL_HELP,
-            rich_help_panel=COMPATIBILITY_PANEL,
-        ),
-    ] = "none",
+    targets: list[str] | None = argument(
+        None,
+        "Bundle or operator directories, images, REGISTRY/REPO for all tags, or @FILE for a list of targets",
+        metavar="[TARGET]...",
+    ),
+    tag: str = flag(
+        "", "One image to validate exactly as Go opm does", "-t", panel=COMPATIBILITY_PANEL, metavar="IMAGE"
+    ),
+    image_builder: str = flag(
+        "none", PULL_TOOL_HELP, "--image-builder", "--container-tool", "-b", panel=COMPATIBILITY_PANEL, metavar="TOOL"
+    ),
     shard: ShardOption = "",
-    verbose: Annotated[bool, typer.Option("--verbose", hidden=True)] = False,
+    verbose: bool = flag(False, ""),
 ) -> None:
     """Validate bundles and report each finding with file, line and a hint
 

@@ -16,6 +16,7 @@ from opmkit.cli.flags.progress import PROGRESS_HELP
 from opmkit.cli.output.catalog import print_bundle, print_bundles, print_package, print_updates
 from opmkit.cli.output.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting
 
 if TYPE_CHECKING:
@@ -31,23 +32,14 @@ BundleName = Annotated[str, typer.Argument(metavar="BUNDLE", help="Name of a bun
 class ClientFlags:
     """Flags of the client of a running catalog."""
 
-    address: Annotated[str, typer.Option("--address", metavar="HOST:PORT", help="Address of the catalog")] = (
-        "localhost:50051"
+    address: str = flag("localhost:50051", "Address of the catalog", metavar="HOST:PORT")
+    timeout: float = flag(60.0, "Timeout of each call", metavar="SECONDS", min=0.001)
+    tls: bool = flag(False, "Use TLS")
+    ca_file: Path | None = flag(
+        None, "PEM file of certificate authorities to trust instead of the system's; implies --tls", metavar="FILE"
     )
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of each call")] = (
-        60.0
-    )
-    tls: Annotated[bool, typer.Option("--tls", help="Use TLS")] = False
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ca-file",
-            metavar="FILE",
-            help="PEM file of certificate authorities to trust instead of the system's; implies --tls",
-        ),
-    ] = None
 
-    progress: Annotated[ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP)] = ProgressFormat.AUTO
+    progress: ProgressFormat = flag(ProgressFormat.AUTO, PROGRESS_HELP)
 
     def check(self) -> None:
         """Apply the format of progress."""
@@ -110,7 +102,7 @@ def list_channels(
 def list_bundles(
     client_flags: ClientFlags,
     package: PackageFilter = "",
-    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Channel to list; default: all")] = "",
+    channel: str = flag("", "Channel to list; default: all", metavar="NAME"),
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
     """List the bundles of a running catalog, a package or a channel with their update edges
@@ -142,9 +134,7 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
 def list_documents(
     client_flags: ClientFlags,
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="Custom schema, such as example.com.note")],
-    package: Annotated[
-        str, typer.Argument(metavar="[PACKAGE]", help="Package; default: documents without a package")
-    ] = "",
+    package: str = argument("", "Package; default: documents without a package", metavar="[PACKAGE]"),
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
     """List the documents of a custom schema of a running catalog
@@ -180,9 +170,7 @@ def get_bundle(
     client_flags: ClientFlags,
     package: PackageName,
     channel: ChannelName,
-    bundle: Annotated[
-        str, typer.Argument(metavar="[BUNDLE]", help="Name of a bundle; default: the head of the channel")
-    ] = "",
+    bundle: str = argument("", "Name of a bundle; default: the head of the channel", metavar="[BUNDLE]"),
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
     """Show a bundle of a running catalog, as JSON or YAML with its manifests
@@ -204,13 +192,10 @@ def find_providers(
     api: Annotated[
         str, typer.Argument(metavar="GROUP/VERSION/KIND", help="API, such as water.example.com/v1alpha1/Lagoon")
     ],
-    latest: Annotated[bool, typer.Option("--latest", help="Find only the newest bundle of each channel")] = False,
-    default: Annotated[
-        bool,
-        typer.Option(
-            "--default", help="Find only the bundle that OLM resolves a dependency to, which is in a default channel"
-        ),
-    ] = False,
+    latest: bool = flag(False, "Find only the newest bundle of each channel"),
+    default: bool = flag(
+        False, "Find only the bundle that OLM resolves a dependency to, which is in a default channel"
+    ),
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
     """Find the bundles of a running catalog that provide an API

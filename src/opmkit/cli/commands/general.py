@@ -10,9 +10,10 @@ import typer
 
 from opmkit.cli.output.console import print_bytes, print_line
 from opmkit.cli.output.errors import UsageError, print_hint, print_warning
+from opmkit.cli.parser.declaration import argument, flag
 
 
-def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+def version(ctx: typer.Context, ignored: list[str] | None = argument(None, "")) -> None:
     """Print the version in the format of Go opm
 
     OpmVersion is the release of operator-registry that opmkit implements, or that of OPM_COMPAT or OPM_COMPAT_VERSION.
@@ -24,9 +25,7 @@ def version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argum
     print_line(version_line())
 
 
-def operator_sdk_version(
-    ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
-) -> None:
+def operator_sdk_version(ctx: typer.Context, ignored: list[str] | None = argument(None, "")) -> None:
     """Print the version in the format of operator-sdk
 
     It is the release whose results opmkit has, or that of OPM_OPERATOR_SDK_VERSION.
@@ -52,12 +51,8 @@ def _warn_of_link(program: Path) -> None:
 
 def show_help(
     ctx: typer.Context,
-    path: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to show the help of")
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--all", "--help-all", "-a", help="Show all flags, and the commands of all groups")
-    ] = False,
+    path: list[str] | None = argument(None, "Command to show the help of", metavar="[COMMAND]..."),
+    full: bool = flag(False, "Show all flags, and the commands of all groups", "--all", "--help-all", "-a"),
 ) -> None:
     """Show the help of a command
 
@@ -76,9 +71,7 @@ def show_help(
 
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell")],
-    no_descriptions: Annotated[
-        bool, typer.Option("--no-descriptions", help="Omit the descriptions of commands and flags")
-    ] = False,
+    no_descriptions: bool = flag(False, "Omit the descriptions of commands and flags"),
 ) -> None:
     """Print the completion script of a shell
 

@@ -10,22 +10,17 @@ import typer
 from opmkit import CatalogCompat, Opm, ReleaseChange
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.fbc import CompatOption, unsupported_flag
+from opmkit.cli.parser.declaration import flag
 
 
 def dockerfile(
     ctx: typer.Context,
     *,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Catalog directory")],
-    base_image: Annotated[str, typer.Option("--base-image", "-i", metavar="IMAGE", help="Base image")] = "",
-    builder_image: Annotated[
-        str, typer.Option("--builder-image", "-b", metavar="IMAGE", help="Image to build the cache with")
-    ] = "",
-    binary_image: Annotated[
-        str, typer.Option("--binary-image", metavar="IMAGE", help="Image to use as base and builder image (deprecated)")
-    ] = "",
-    extra_labels: Annotated[
-        list[str] | None, typer.Option("--extra-labels", "-l", metavar="KEY=VALUE,...", help="Additional labels")
-    ] = None,
+    base_image: str = flag("", "Base image", "-i", metavar="IMAGE"),
+    builder_image: str = flag("", "Image to build the cache with", "-b", metavar="IMAGE"),
+    binary_image: str = flag("", "Image to use as base and builder image (deprecated)", metavar="IMAGE"),
+    extra_labels: list[str] | None = flag(None, "Additional labels", "-l", metavar="KEY=VALUE,..."),
     compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """Write DIR.Dockerfile for an index image with a catalog directory

@@ -12,6 +12,7 @@ import typer
 
 from opmkit.cli.output.console import print_line
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.version import COMPAT_VARIABLE, OPERATOR_SDK_VARIABLE, parse_release
 
 _COMMAND = "opm generate wrapper"
@@ -24,14 +25,11 @@ def wrapper(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Script to write; its name begins with operator-sdk or opm")
     ],
-    reported_version: Annotated[
-        str,
-        typer.Option(
-            "--reported-version",
-            metavar="VERSION",
-            help="Release that the script reports as its version; default: the one whose results opmkit has",
-        ),
-    ] = "",
+    reported_version: str = flag(
+        "",
+        "Release that the script reports as its version; default: the one whose results opmkit has",
+        metavar="VERSION",
+    ),
 ) -> None:
     """Write a script that runs opmkit as operator-sdk or opm, for Makefiles that download these programs
 

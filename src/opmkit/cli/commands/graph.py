@@ -12,25 +12,17 @@ from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import CompatOption, print_drawing
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import waiting
 
 
 def render_graph(
     ctx: typer.Context,
     *,
-    references: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="REF...", help=INDEX_HELP),
-    ] = None,
-    minimum_edge: Annotated[
-        str, typer.Option(metavar="BUNDLE", help="Bundle whose package to draw, from its version upwards")
-    ] = "",
-    package_name: Annotated[
-        str, typer.Option("--package-name", "-p", metavar="NAME", help="Package to draw; default: all")
-    ] = "",
-    draw_v0_semantics: Annotated[
-        bool, typer.Option("--draw-v0-semantics", help="Mark skipped bundles, and updates that are never used")
-    ] = False,
+    references: list[str] | None = argument(None, INDEX_HELP, metavar="REF..."),
+    minimum_edge: str = flag("", "Bundle whose package to draw, from its version upwards", metavar="BUNDLE"),
+    package_name: str = flag("", "Package to draw; default: all", "-p", metavar="NAME"),
+    draw_v0_semantics: bool = flag(False, "Mark skipped bundles, and updates that are never used"),
     compat: CompatOption = CatalogCompat.NEWEST,
     registry_flags: RegistryFlags,
 ) -> None:
@@ -60,14 +52,11 @@ class GraphFormat(StrEnum):
 def graph(
     *,
     reference: Annotated[str, typer.Argument(metavar="REF", help=INDEX_HELP)],
-    package: Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to draw; default: all")] = "",
-    channel: Annotated[str, typer.Option(metavar="NAME", help="Channel of the package to draw; default: all")] = "",
-    output: Annotated[
-        GraphFormat,
-        typer.Option(
-            "--output", "-o", help="Output format: html (an interactive page), svg, dot (Graphviz) or mermaid"
-        ),
-    ] = GraphFormat.HTML,
+    package: str = argument("", "Package to draw; default: all", metavar="[PACKAGE]"),
+    channel: str = flag("", "Channel of the package to draw; default: all", metavar="NAME"),
+    output: GraphFormat = flag(
+        GraphFormat.HTML, "Output format: html (an interactive page), svg, dot (Graphviz) or mermaid", "-o"
+    ),
     registry_flags: RegistryFlags,
 ) -> None:
     """Draw the update graphs of an index: channels, replaces and skips edges, and deprecations

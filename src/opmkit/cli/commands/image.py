@@ -11,6 +11,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import Output, OutputFormat, format_size, print_json, print_line, print_table
 from opmkit.cli.output.errors import conflicting_flags
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress, waiting
 
 Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Images")]
@@ -78,9 +79,7 @@ def pull(registry_flags: RegistryFlags, images: Names) -> None:
 def push(
     registry_flags: RegistryFlags,
     image: Annotated[str, typer.Argument(metavar="IMAGE", help="Image in the embedded image store")],
-    destination: Annotated[
-        str, typer.Argument(metavar="[DESTINATION]", help="Image to write; default: in the registry of IMAGE")
-    ] = "",
+    destination: str = argument("", "Image to write; default: in the registry of IMAGE", metavar="[DESTINATION]"),
 ) -> None:
     """Copy an image from the embedded image store to a registry, which receives only missing blobs
 
@@ -98,15 +97,10 @@ def copy(
     registry_flags: RegistryFlags,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=IMAGE_HELP)],
     destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Image to write")],
-    platform: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--platform",
-            metavar="OS/ARCH[/VARIANT],...",
-            help="Platforms to copy; default: all that the destination supports",
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Fail if the destination cannot hold all platforms")] = False,
+    platform: list[str] | None = flag(
+        None, "Platforms to copy; default: all that the destination supports", metavar="OS/ARCH[/VARIANT],..."
+    ),
+    every: bool = flag(False, "Fail if the destination cannot hold all platforms", "--all"),
 ) -> None:
     """Copy an image between registries, layouts, archives, container engines and the embedded image store
 
@@ -141,9 +135,7 @@ def rm(images: Names) -> None:
 
 def prune(
     progress_flags: ProgressFlags,
-    older_than: Annotated[
-        float, typer.Option(metavar="HOURS", min=0, help="Keep blobs used within this number of hours")
-    ] = 1.0,
+    older_than: float = flag(1.0, "Keep blobs used within this number of hours", metavar="HOURS", min=0),
 ) -> None:
     """Delete unused blobs from the embedded image store, and temporary files of killed processes
 

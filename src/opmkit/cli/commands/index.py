@@ -23,6 +23,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import change_and_print, fatal_if_not_removed, print_built
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
 
@@ -85,9 +86,7 @@ def add(
 def rm(
     ctx: typer.Context,
     *,
-    operators: Annotated[
-        list[str] | None, typer.Option("--operators", "-o", metavar="NAME,...", help="Packages to remove (required)")
-    ] = None,
+    operators: list[str] | None = flag(None, "Packages to remove (required)", "-o", metavar="NAME,..."),
     from_index: FromIndex = None,
     permissive: Permissive = False,
     tool_flags: SeparateToolFlags,
@@ -179,17 +178,10 @@ def deprecatetruncate(
 class UpdateFlags:
     """Flags for the changes of ``opm index update``."""
 
-    add: Annotated[
-        list[str] | None,
-        typer.Option("--add", metavar="IMAGE,...", help="Bundle images or directories (./DIR) to add"),
-    ] = None
-    rm: Annotated[list[str] | None, typer.Option("--rm", metavar="NAME,...", help="Packages to remove")] = None
-    prune_to: Annotated[list[str] | None, typer.Option("--prune-to", metavar="NAME,...", help="Packages to keep")] = (
-        None
-    )
-    deprecate: Annotated[
-        list[str] | None, typer.Option("--deprecate", metavar="IMAGE,...", help="Bundle images to deprecate")
-    ] = None
+    add: list[str] | None = flag(None, "Bundle images or directories (./DIR) to add", metavar="IMAGE,...")
+    rm: list[str] | None = flag(None, "Packages to remove", metavar="NAME,...")
+    prune_to: list[str] | None = flag(None, "Packages to keep", metavar="NAME,...")
+    deprecate: list[str] | None = flag(None, "Bundle images to deprecate", metavar="IMAGE,...")
 
     def update(self, given: Collection[str], options: AddOptions, *, allow_package_removal: bool) -> IndexUpdate:
         """Return the update for the given flags."""
@@ -246,14 +238,10 @@ def update(
 def export(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
-    index: Annotated[str, typer.Option("--index", "-i", metavar="INDEX", help=f"{INDEX_HELP} (required)")] = "",
-    package: Annotated[
-        list[str] | None, typer.Option("--package", "-p", metavar="NAME,...", help="Packages to export; default: all")
-    ] = None,
-    xpackage: Annotated[list[str] | None, typer.Option("--xpackage", "-o", hidden=True)] = None,
-    download_folder: Annotated[
-        Path, typer.Option("--download-folder", "-f", metavar="DIR", help="Directory to write the packages to")
-    ] = Path("downloaded"),
+    index: str = flag("", f"{INDEX_HELP} (required)", "-i", metavar="INDEX"),
+    package: list[str] | None = flag(None, "Packages to export; default: all", "-p", metavar="NAME,..."),
+    xpackage: list[str] | None = flag(None, "", "-o"),
+    download_folder: Path = flag(Path("downloaded"), "Directory to write the packages to", "-f", metavar="DIR"),
     container_tool: PullTool = "none",
 ) -> None:
     """Write packages of an index to a directory in the package manifest format

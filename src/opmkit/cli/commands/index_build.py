@@ -13,6 +13,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import CATALOG_PANEL, NamedTargetFlags, OutputFlags
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.index import print_built
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import progress
 
 
@@ -20,15 +21,12 @@ from opmkit.cli.progress.command import progress
 class BuildFlags(NamedTargetFlags):
     """Flags for the image of an index whose bundles are all migrated."""
 
-    migrate_level: Annotated[
-        str,
-        typer.Option(
-            "--migrate-level",
-            metavar="LEVEL",
-            help="Migration of the bundles of a file-based catalog: none, bundle-object-to-csv-metadata or all",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = "none"
+    migrate_level: str = flag(
+        "none",
+        "Migration of the bundles of a file-based catalog: none, bundle-object-to-csv-metadata or all",
+        panel=CATALOG_PANEL,
+        metavar="LEVEL",
+    )
 
 
 def build(

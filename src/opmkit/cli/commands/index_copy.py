@@ -12,6 +12,7 @@ from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import NamedTargetFlags, OutputFlags
 from opmkit.cli.output.index import print_built
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import progress
 
@@ -23,27 +24,18 @@ def copy(
         list[str],
         typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]...", help="Packages, or parts of them, to copy"),
     ],
-    from_: Annotated[str | None, typer.Option("--from", metavar="INDEX", help="Index to copy from (required)")] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="INDEX",
-            help="Index to copy to: an image, or a database or directory to change in place; default: a new file-based "
-            "catalog",
-        ),
-    ] = None,
-    no_dependencies: Annotated[
-        bool, typer.Option("--no-dependencies", help="Do not copy packages that the copied ones depend on")
-    ] = False,
-    prefer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prefer",
-            metavar="[PACKAGE=]INDEX|first|last,...",
-            help="Index whose version the result has if a package has different content in both; first is --to",
-        ),
-    ] = None,
+    from_: str | None = flag(None, "Index to copy from (required)", "--from", metavar="INDEX"),
+    to: str | None = flag(
+        None,
+        "Index to copy to: an image, or a database or directory to change in place; default: a new file-based catalog",
+        metavar="INDEX",
+    ),
+    no_dependencies: bool = flag(False, "Do not copy packages that the copied ones depend on"),
+    prefer: list[str] | None = flag(
+        None,
+        "Index whose version the result has if a package has different content in both; first is --to",
+        metavar="[PACKAGE=]INDEX|first|last,...",
+    ),
     output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
     target_flags: NamedTargetFlags,

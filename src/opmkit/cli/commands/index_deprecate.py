@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from opmkit.cli.flags.container_tools import ToolFlags
@@ -12,26 +10,18 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.index import change_and_print
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 
 
 def deprecate(
     ctx: typer.Context,
     *,
-    package: Annotated[str, typer.Option("--package", metavar="NAME", help="Package to deprecate (required)")] = "",
-    channel: Annotated[
-        list[str] | None,
-        typer.Option("--channel", metavar="NAME,...", help="Channels to deprecate instead of the package"),
-    ] = None,
-    bundle: Annotated[
-        list[str] | None,
-        typer.Option("--bundle", metavar="NAME,...", help="Bundles to deprecate instead of the package"),
-    ] = None,
-    message: Annotated[
-        str,
-        typer.Option("--message", "-m", metavar="TEXT", help="Message to users: the reason and what to use instead"),
-    ] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Remove deprecations instead of adding them")] = False,
+    package: str = flag("", "Package to deprecate (required)", metavar="NAME"),
+    channel: list[str] | None = flag(None, "Channels to deprecate instead of the package", metavar="NAME,..."),
+    bundle: list[str] | None = flag(None, "Bundles to deprecate instead of the package", metavar="NAME,..."),
+    message: str = flag("", "Message to users: the reason and what to use instead", "-m", metavar="TEXT"),
+    undo: bool = flag(False, "Remove deprecations instead of adding them"),
     from_index: FromIndex = None,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,

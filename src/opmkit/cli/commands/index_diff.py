@@ -12,6 +12,7 @@ from opmkit.cli.flags.index import INDEX_HELP, check_kinds
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import waiting
 
 if TYPE_CHECKING:
@@ -34,20 +35,15 @@ def diff(
     registry_flags: RegistryFlags,
     before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
     after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
-    output: Annotated[
-        DiffFormat,
-        typer.Option(
-            "--output", "-o", help="Output format: text, json, markdown, or html (a page with the update graphs)"
-        ),
-    ] = DiffFormat.TEXT,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND,...",
-            help="Exit with 1 if there are differences of these kinds: added, removed, changed, or with an object, "
-            "such as removed-bundle; stranded for installed versions that are no longer updated to the head",
-        ),
-    ] = None,
+    output: DiffFormat = flag(
+        DiffFormat.TEXT, "Output format: text, json, markdown, or html (a page with the update graphs)", "-o"
+    ),
+    fail_on: list[str] | None = flag(
+        None,
+        "Exit with 1 if there are differences of these kinds: added, removed, changed, or with an object, "
+        "such as removed-bundle; stranded for installed versions that are no longer updated to the head",
+        metavar="KIND,...",
+    ),
     container_tool: PullTool = "none",
 ) -> None:
     """Show the differences between two indexes: packages, channels, heads, default channels and bundles

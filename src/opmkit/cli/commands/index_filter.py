@@ -11,6 +11,7 @@ from opmkit.cli.flags.index import DefaultChannels, FromIndex, Permissive, parse
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags, TargetFlags
 from opmkit.cli.output.index import change_and_print
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 
 
@@ -23,9 +24,7 @@ def filter_index(
     ],
     from_index: FromIndex = None,
     default_channel: DefaultChannels = None,
-    with_dependencies: Annotated[
-        bool, typer.Option("--with-dependencies", help="Also keep packages that retained bundles depend on")
-    ] = False,
+    with_dependencies: bool = flag(False, "Also keep packages that retained bundles depend on"),
     permissive: Permissive = False,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,

@@ -11,6 +11,7 @@ from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_json, print_line, print_table
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress
 
 
@@ -33,22 +34,14 @@ class ImageListFormat(StrEnum):
 def images(
     *,
     index: Annotated[str, typer.Argument(metavar="INDEX", help=f"{INDEX_HELP}; or a bundle")],
-    filters: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PACKAGE[:CHANNEL,...][@RANGE]]...", help="Packages, channels and versions; default: all bundles"
-        ),
-    ] = None,
-    only: Annotated[
-        ImageSelection, typer.Option("--only", help="Images to list: all, bundle or related")
-    ] = ImageSelection.ALL,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", help="Follow related images that are bundles; this reads all related images")
-    ] = False,
-    output: Annotated[
-        ImageListFormat,
-        typer.Option("--output", "-o", help="Output format: text, json, or name (one image per line, for scripts)"),
-    ] = ImageListFormat.TEXT,
+    filters: list[str] | None = argument(
+        None, "Packages, channels and versions; default: all bundles", metavar="[PACKAGE[:CHANNEL,...][@RANGE]]..."
+    ),
+    only: ImageSelection = flag(ImageSelection.ALL, "Images to list: all, bundle or related"),
+    recursive: bool = flag(False, "Follow related images that are bundles; this reads all related images"),
+    output: ImageListFormat = flag(
+        ImageListFormat.TEXT, "Output format: text, json, or name (one image per line, for scripts)", "-o"
+    ),
     container_tool: PullTool = "none",
     registry_flags: RegistryFlags,
 ) -> None:

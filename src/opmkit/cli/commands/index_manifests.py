@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
@@ -17,6 +17,7 @@ from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import print_json, print_yaml
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.output.status_lines import report_status
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
@@ -50,43 +51,21 @@ class Approval(StrEnum):
 class CatalogSourceFlags:
     """Flags for the CatalogSource."""
 
-    address: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Address of a catalog that is already served; REF is then only read",
-            rich_help_panel=SOURCE_PANEL,
-        ),
-    ] = ""
-    name: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Name; default: the name of the image or host", rich_help_panel=SOURCE_PANEL),
-    ] = ""
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace", rich_help_panel=SOURCE_PANEL)
-    ] = "olm"
-    display_name: Annotated[str, typer.Option(metavar="TEXT", help="Display name", rich_help_panel=ADVANCED_PANEL)] = ""
-    publisher: Annotated[str, typer.Option(metavar="TEXT", help="Publisher", rich_help_panel=ADVANCED_PANEL)] = ""
-    poll_interval: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Time between checks for a new image, such as 30m",
-            rich_help_panel=SOURCE_PANEL,
-        ),
-    ] = ""
-    pull_secret: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Secrets for pulling the image", rich_help_panel=SOURCE_PANEL),
-    ] = None
-    priority: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            help="Priority among catalogs with the same package; higher ones are preferred",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = 0
+    panel: ClassVar[str] = SOURCE_PANEL
+
+    address: str = flag("", "Address of a catalog that is already served; REF is then only read", metavar="HOST:PORT")
+    name: str = flag("", "Name; default: the name of the image or host", metavar="NAME")
+    namespace: str = flag("olm", "Namespace", "-n", metavar="NAMESPACE")
+    display_name: str = flag("", "Display name", panel=ADVANCED_PANEL, metavar="TEXT")
+    publisher: str = flag("", "Publisher", panel=ADVANCED_PANEL, metavar="TEXT")
+    poll_interval: str = flag("", "Time between checks for a new image, such as 30m", metavar="DURATION")
+    pull_secret: list[str] | None = flag(None, "Secrets for pulling the image", metavar="NAME,...")
+    priority: int = flag(
+        0,
+        "Priority among catalogs with the same package; higher ones are preferred",
+        panel=ADVANCED_PANEL,
+        metavar="NUMBER",
+    )
 
     def options(self, pod: PodConfig) -> CatalogSourceOptions:
         """Return the options of the CatalogSource."""
@@ -115,51 +94,23 @@ class CatalogSourceFlags:
 class InstallFlags:
     """Flags for the package to install."""
 
-    package: Annotated[
-        str, typer.Option("--package", "-p", metavar="NAME", help="Package to install", rich_help_panel=INSTALL_PANEL)
-    ] = ""
-    channel: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Channel; default: the default channel", rich_help_panel=INSTALL_PANEL),
-    ] = ""
-    starting_csv: Annotated[
-        str,
-        typer.Option(
-            metavar="BUNDLE",
-            help="First bundle to install; default: the head of the channel",
-            rich_help_panel=INSTALL_PANEL,
-        ),
-    ] = ""
-    approval: Annotated[
-        Approval,
-        typer.Option(
-            case_sensitive=False, help="Approval of updates: Automatic or Manual", rich_help_panel=ADVANCED_PANEL
-        ),
-    ] = Approval.AUTOMATIC
-    install_namespace: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMESPACE",
-            help="Namespace to install to; default: the package's name",
-            rich_help_panel=INSTALL_PANEL,
-        ),
-    ] = ""
-    target_namespaces: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Namespaces that the operator watches; default: all, or its own if it supports only that",
-            rich_help_panel=INSTALL_PANEL,
-        ),
-    ] = None
-    existing_namespace: Annotated[
-        bool,
-        typer.Option(
-            "--existing-namespace",
-            help="Omit the Namespace and the OperatorGroup, which already exist",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = False
+    panel: ClassVar[str] = INSTALL_PANEL
+
+    package: str = flag("", "Package to install", "-p", metavar="NAME")
+    channel: str = flag("", "Channel; default: the default channel", metavar="NAME")
+    starting_csv: str = flag("", "First bundle to install; default: the head of the channel", metavar="BUNDLE")
+    approval: Approval = flag(
+        Approval.AUTOMATIC, "Approval of updates: Automatic or Manual", panel=ADVANCED_PANEL, case_sensitive=False
+    )
+    install_namespace: str = flag("", "Namespace to install to; default: the package's name", metavar="NAMESPACE")
+    target_namespaces: list[str] | None = flag(
+        None,
+        "Namespaces that the operator watches; default: all, or its own if it supports only that",
+        metavar="NAME,...",
+    )
+    existing_namespace: bool = flag(
+        False, "Omit the Namespace and the OperatorGroup, which already exist", panel=ADVANCED_PANEL
+    )
 
     def installation(self) -> Installation | None:
         """Return the installation with OLM v0; raises CatalogError for invalid names."""
@@ -203,17 +154,12 @@ _INSTALL_ONLY_FLAGS = frozenset(
 def manifests(
     ctx: typer.Context,
     *,
-    reference: Annotated[
-        str,
-        typer.Argument(metavar="[REF]", help="Index image; with --address, any index, or none"),
-    ] = "",
+    reference: str = argument("", "Index image; with --address, any index, or none", metavar="[REF]"),
     catalog_source_flags: CatalogSourceFlags,
     pod_flags: PodFlags,
     install_flags: InstallFlags,
     olm_v1_flags: OlmV1Flags,
-    output: Annotated[
-        ManifestFormat, typer.Option("--output", "-o", help="Output format: yaml or json")
-    ] = ManifestFormat.YAML,
+    output: ManifestFormat = flag(ManifestFormat.YAML, "Output format: yaml or json", "-o"),
     container_tool: PullTool = "none",
     registry_flags: RegistryFlags,
 ) -> None:

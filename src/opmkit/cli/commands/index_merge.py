@@ -14,6 +14,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import RESULT_PANEL, NamedTargetFlags, OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import print_built
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress
 
@@ -35,24 +36,18 @@ def merge(
     ctx: typer.Context,
     *,
     indexes: Annotated[list[str], typer.Argument(metavar="INDEX...", help=f"{INDEX_HELP}; at least two")],
-    prefer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prefer",
-            metavar="[PACKAGE=]INDEX|first|last,...",
-            help="Index to copy a package, or any package, from if its content differs: one of INDEX, or the first or "
-            "last that has the package; of several, the first that has it",
-        ),
-    ] = None,
-    owners: Annotated[
-        Path | None,
-        typer.Option(
-            "--owners",
-            metavar="FILE",
-            help="YAML file with the packages that each INDEX may have or change, such as team-a: [lagoon-operator]; "
-            "an INDEX that it does not list may have all packages, but the version of the owner is used",
-        ),
-    ] = None,
+    prefer: list[str] | None = flag(
+        None,
+        "Index to copy a package, or any package, from if its content differs: one of INDEX, or the first or "
+        "last that has the package; of several, the first that has it",
+        metavar="[PACKAGE=]INDEX|first|last,...",
+    ),
+    owners: Path | None = flag(
+        None,
+        "YAML file with the packages that each INDEX may have or change, such as team-a: [lagoon-operator]; "
+        "an INDEX that it does not list may have all packages, but the version of the owner is used",
+        metavar="FILE",
+    ),
     output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
     target_flags: NamedTargetFlags,

@@ -20,6 +20,7 @@ from opmkit.cli.output.plan import (
     print_updates,
     updates_as_markdown,
 )
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import waiting
 
@@ -56,48 +57,27 @@ def plan(
         typer.Argument(metavar="[NAME=]INDEX...", help="Index image, catalog directory or database file"),
     ],
     *,
-    from_: Annotated[
-        str,
-        typer.Option("--from", metavar="PUBLISHED", help="Published index: plan for each version that it installs"),
-    ] = "",
-    packages: Annotated[
-        list[str] | None,
-        typer.Option("--package", "-p", metavar="NAME,...", help="Packages to plan with --from; default: all"),
-    ] = None,
-    subscribe: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PACKAGE[/CHANNEL][@NAME],...", help="Subscriptions of a namespace to plan"),
-    ] = None,
-    extension: Annotated[
-        str,
-        typer.Option(metavar="PACKAGE[/CHANNEL,...][@RANGE]", help="ClusterExtension of OLM v1 to plan"),
-    ] = "",
-    self_certified: Annotated[
-        bool, typer.Option("--self-certified", help="With --extension: update without an edge")
-    ] = False,
-    installed: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="BUNDLE,...",
-            help="Installed bundles; with --extension also as BUNDLE=VERSION",
-        ),
-    ] = None,
-    priority: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER,...", help="Priorities of catalogs; default: 0"),
-    ] = None,
-    olm: Annotated[PlannedOlm, typer.Option("--olm", help="With --from: the OLM of the clusters")] = PlannedOlm.V0,
-    output: Annotated[
-        PlanFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
-    ] = PlanFormat.TEXT,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND,...",
-            help="Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, or the namespace "
-            "or ClusterExtension is blocked",
-        ),
-    ] = None,
+    from_: str = flag("", "Published index: plan for each version that it installs", "--from", metavar="PUBLISHED"),
+    packages: list[str] | None = flag(
+        None, "Packages to plan with --from; default: all", "--package", "-p", metavar="NAME,..."
+    ),
+    subscribe: list[str] | None = flag(
+        None, "Subscriptions of a namespace to plan", metavar="PACKAGE[/CHANNEL][@NAME],..."
+    ),
+    extension: str = flag("", "ClusterExtension of OLM v1 to plan", metavar="PACKAGE[/CHANNEL,...][@RANGE]"),
+    self_certified: bool = flag(False, "With --extension: update without an edge"),
+    installed: list[str] | None = flag(
+        None, "Installed bundles; with --extension also as BUNDLE=VERSION", metavar="BUNDLE,..."
+    ),
+    priority: list[str] | None = flag(None, "Priorities of catalogs; default: 0", metavar="NAME=NUMBER,..."),
+    olm: PlannedOlm = flag(PlannedOlm.V0, "With --from: the OLM of the clusters"),
+    output: PlanFormat = flag(PlanFormat.TEXT, "Output format: text, json or markdown", "-o"),
+    fail_on: list[str] | None = flag(
+        None,
+        "Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, or the namespace "
+        "or ClusterExtension is blocked",
+        metavar="KIND,...",
+    ),
     container_tool: PullTool = "none",
 ) -> None:
     """Say what clusters will do with an index, without a cluster

@@ -9,23 +9,16 @@ import typer
 
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CatalogOutput, print_blobs
+from opmkit.cli.parser.declaration import flag
 
 
 def init(
     package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of the package")],
-    default_channel: Annotated[
-        str,
-        typer.Option("--default-channel", "-c", metavar="NAME", help="Default channel of the package"),
-    ] = "",
-    description: Annotated[
-        Path | None,
-        typer.Option(
-            "--description", "-d", metavar="FILE", help="File with the description of the operator, such as README.md"
-        ),
-    ] = None,
-    icon: Annotated[
-        Path | None, typer.Option("--icon", "-i", metavar="FILE", help="Icon of the operator: SVG, PNG, JPEG or GIF")
-    ] = None,
+    default_channel: str = flag("", "Default channel of the package", "-c", metavar="NAME"),
+    description: Path | None = flag(
+        None, "File with the description of the operator, such as README.md", "-d", metavar="FILE"
+    ),
+    icon: Path | None = flag(None, "Icon of the operator: SVG, PNG, JPEG or GIF", "-i", metavar="FILE"),
     output: CatalogOutput = CatalogFormat.JSON,
 ) -> None:
     """Create the first document of a package in a file-based catalog

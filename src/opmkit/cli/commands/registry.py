@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,6 +14,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import progress, waiting
 
@@ -59,9 +60,7 @@ def add(
 def rm(
     ctx: typer.Context,
     *,
-    packages: Annotated[
-        list[str] | None, typer.Option("--packages", "-o", metavar="NAME,...", help="Packages to remove (required)")
-    ] = None,
+    packages: list[str] | None = flag(None, "Packages to remove (required)", "-o", metavar="NAME,..."),
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
     output_flags: OutputFlags,
@@ -133,13 +132,9 @@ def deprecatetruncate(
 def serve(
     *,
     database: Database = DEFAULT_DATABASE,
-    index: Annotated[
-        str, typer.Option(metavar="IMAGE", help="Index image whose database to serve instead of a file")
-    ] = "",
+    index: str = flag("", "Index image whose database to serve instead of a file", metavar="IMAGE"),
     skip_migrate: SkipMigrate = False,
-    timeout_seconds: Annotated[
-        str, typer.Option(metavar="SECONDS", help="Stop after this number of seconds, or 'infinite'")
-    ] = INFINITE,
+    timeout_seconds: str = flag(INFINITE, "Stop after this number of seconds, or 'infinite'", metavar="SECONDS"),
     server_flags: ServerFlags,
     registry_flags: RegistryFlags,
 ) -> None:

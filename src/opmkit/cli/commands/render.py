@@ -20,6 +20,7 @@ from opmkit.cli.output.fbc import (
     parse_level,
     print_blobs,
 )
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import progress
 
 
@@ -35,15 +36,13 @@ def render(
     ],
     output: CatalogOutput = CatalogFormat.JSON,
     migrate_level: MigrateLevel = "",
-    migrate: Annotated[bool, typer.Option("--migrate", help="Same as --migrate-level all")] = False,
-    alpha_image_ref_template: Annotated[
-        str,
-        typer.Option(
-            metavar="TEMPLATE",
-            help="Image to record for bundle directories: a template with {{.Package}}, {{.Name}} and {{.Version}}",
-        ),
-    ] = "",
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
+    migrate: bool = flag(False, "Same as --migrate-level all"),
+    alpha_image_ref_template: str = flag(
+        "",
+        "Image to record for bundle directories: a template with {{.Package}}, {{.Name}} and {{.Version}}",
+        metavar="TEMPLATE",
+    ),
+    no_cache: bool = flag(False, "Do not use the cache of earlier results"),
     compat: CompatOption = CatalogCompat.NEWEST,
     shard: ShardOption = "",
     executor_flags: ExecutorFlags,

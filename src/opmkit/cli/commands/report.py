@@ -10,6 +10,7 @@ import typer
 from opmkit.cli.flags.policy import REPORT_PANEL
 from opmkit.cli.flags.validation import ReportFormat
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 
 COMMAND = "opm report merge"
 
@@ -19,14 +20,12 @@ def merge(
     reports: Annotated[
         list[Path], typer.Argument(metavar="REPORT", help="JSON, SARIF or JUnit reports, one of each shard")
     ],
-    output: Annotated[
-        str,
-        typer.Option(
-            metavar="FORM",
-            help="Output format: text, json, sarif, junit, github or markdown; default: that of the first report",
-            rich_help_panel=REPORT_PANEL,
-        ),
-    ] = "",
+    output: str = flag(
+        "",
+        "Output format: text, json, sarif, junit, github or markdown; default: that of the first report",
+        panel=REPORT_PANEL,
+        metavar="FORM",
+    ),
 ) -> None:
     """Merge the reports of all shards of a validation into the report of one process
 

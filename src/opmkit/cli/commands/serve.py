@@ -10,6 +10,7 @@ import typer
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import MAX_PORT, ServerFlags, parse_number
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import waiting
 
 if TYPE_CHECKING:
@@ -24,39 +25,24 @@ def serve(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="Catalog directory, or index image with a file-based catalog")
     ],
-    cache_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Directory of the cache, which later starts reuse", rich_help_panel=CACHE_PANEL
-        ),
-    ] = None,
-    cache_only: Annotated[
-        bool, typer.Option("--cache-only", help="Build the cache and exit", rich_help_panel=CACHE_PANEL)
-    ] = False,
-    cache_enforce_integrity: Annotated[
-        bool | None,
-        typer.Option(
-            "--cache-enforce-integrity/--no-cache-enforce-integrity",
-            help="Fail if the cache is outdated; default: true with --cache-dir and without --cache-only",
-            rich_help_panel=CACHE_PANEL,
-        ),
-    ] = None,
-    http_port: Annotated[
-        str,
-        typer.Option(
-            metavar="PORT", help="Port of OLM v1's web API (catalogd); 0 selects a free one", rich_help_panel=HTTP_PANEL
-        ),
-    ] = "",
-    http_catalog: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the catalog in URLs of the web API; default: any name",
-            rich_help_panel=HTTP_PANEL,
-        ),
-    ] = "",
-    pprof_addr: Annotated[str, typer.Option(metavar="ADDRESS", hidden=True)] = "",
-    pprof_capture_profiles: Annotated[bool, typer.Option("--pprof-capture-profiles", hidden=True)] = False,
+    cache_dir: Path | None = flag(
+        None, "Directory of the cache, which later starts reuse", panel=CACHE_PANEL, metavar="DIR"
+    ),
+    cache_only: bool = flag(False, "Build the cache and exit", panel=CACHE_PANEL),
+    cache_enforce_integrity: bool | None = flag(
+        None,
+        "Fail if the cache is outdated; default: true with --cache-dir and without --cache-only",
+        "--cache-enforce-integrity/--no-cache-enforce-integrity",
+        panel=CACHE_PANEL,
+    ),
+    http_port: str = flag(
+        "", "Port of OLM v1's web API (catalogd); 0 selects a free one", panel=HTTP_PANEL, metavar="PORT"
+    ),
+    http_catalog: str = flag(
+        "", "Name of the catalog in URLs of the web API; default: any name", panel=HTTP_PANEL, metavar="NAME"
+    ),
+    pprof_addr: str = flag("", "", metavar="ADDRESS"),
+    pprof_capture_profiles: bool = flag(False, ""),
     server_flags: ServerFlags,
     registry_flags: RegistryFlags,
 ) -> None:

@@ -11,6 +11,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.template import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
 from opmkit.cli.output.errors import UsageError, print_warning
 from opmkit.cli.output.template import print_edited
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
 
@@ -27,22 +28,15 @@ def add(
             metavar="BUNDLE", help="Bundle image to list, or DIR=IMAGE to read the bundle from a directory instead"
         ),
     ],
-    channel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--channel",
-            metavar="NAME,...",
-            help="Channels, or in a semver template any of candidate, fast and stable; default: the only one",
-        ),
-    ] = None,
+    channel: list[str] | None = flag(
+        None,
+        "Channels, or in a semver template any of candidate, fast and stable; default: the only one",
+        metavar="NAME,...",
+    ),
     create_channel: CreateChannel = False,
     default_channel: DefaultChannel = "",
-    base: Annotated[
-        str, typer.Option("--base", metavar="BUNDLE", help="Bundle to substitute, in a substitutes template")
-    ] = "",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the image of a bundle with the same name")
-    ] = False,
+    base: str = flag("", "Bundle to substitute, in a substitutes template", metavar="BUNDLE"),
+    overwrite: bool = flag(False, "Replace the image of a bundle with the same name"),
     edge_flags: EdgeFlags,
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
@@ -85,16 +79,12 @@ def promote(
             metavar="BUNDLE", help="Name or image of a bundle of the template; in a semver template also its version"
         ),
     ],
-    to_channel: Annotated[
-        list[str] | None,
-        typer.Option("--to-channel", "--to", metavar="NAME,...", help="Channels to add the bundle to (required)"),
-    ] = None,
-    from_channel: Annotated[
-        str,
-        typer.Option(
-            "--from-channel", "--from", metavar="NAME", help="Channel that has the bundle; default: the only one"
-        ),
-    ] = "",
+    to_channel: list[str] | None = flag(
+        None, "Channels to add the bundle to (required)", "--to-channel", "--to", metavar="NAME,..."
+    ),
+    from_channel: str = flag(
+        "", "Channel that has the bundle; default: the only one", "--from-channel", "--from", metavar="NAME"
+    ),
     create_channel: CreateChannel = False,
     default_channel: DefaultChannel = "",
     edge_flags: EdgeFlags,
@@ -129,18 +119,11 @@ def deprecate(
     ctx: typer.Context,
     *,
     template: TemplateArgument,
-    bundle: Annotated[
-        list[str] | None, typer.Argument(metavar="[BUNDLE]...", help="Names of bundles to deprecate")
-    ] = None,
-    channel: Annotated[
-        list[str] | None, typer.Option("--channel", metavar="NAME,...", help="Channels to deprecate")
-    ] = None,
-    package: Annotated[bool, typer.Option("--package", help="Deprecate the package")] = False,
-    message: Annotated[
-        str,
-        typer.Option("--message", "-m", metavar="TEXT", help="Message to users: the reason and what to use instead"),
-    ] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Remove deprecations instead of adding them")] = False,
+    bundle: list[str] | None = argument(None, "Names of bundles to deprecate", metavar="[BUNDLE]..."),
+    channel: list[str] | None = flag(None, "Channels to deprecate", metavar="NAME,..."),
+    package: bool = flag(False, "Deprecate the package"),
+    message: str = flag("", "Message to users: the reason and what to use instead", "-m", metavar="TEXT"),
+    undo: bool = flag(False, "Remove deprecations instead of adding them"),
     edit_flags: EditFlags,
 ) -> None:
     """Deprecate bundles, channels or the package of a template
@@ -171,9 +154,7 @@ def release(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Bundle directory with a release-config.yaml: OPERATOR/VERSION")
     ],
-    image: Annotated[
-        str, typer.Option("--image", metavar="IMAGE", help="Image of the bundle, which the templates list (required)")
-    ] = "",
+    image: str = flag("", "Image of the bundle, which the templates list (required)", metavar="IMAGE"),
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,6 +13,7 @@ from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line
 from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning
 from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
@@ -25,84 +26,45 @@ _LOCK_PANEL = "Lock file"
 def render(
     ctx: typer.Context,
     *,
-    templates: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Template files, and directories to search; default: the current one"),
-    ] = None,
-    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the catalogs")] = Path("catalogs"),
-    file_format: Annotated[
-        CatalogFormat, typer.Option("--format", help="Format of the catalogs: yaml or json")
-    ] = CatalogFormat.YAML,
-    path: Annotated[
-        str,
-        typer.Option(
-            metavar="TEMPLATE",
-            help="Path of each catalog below DIR; default: {{.Catalog}}/{{.Package}}/catalog "
-            "and the extension of the format",
-        ),
-    ] = "",
-    openshift_version: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VERSION,...",
-            help="OpenShift versions of the catalogs to render; default: all that the templates name",
-        ),
-    ] = None,
-    migrate_level: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVEL",
-            help="Migration of all bundles: none, bundle-object-to-csv-metadata or all; default: by the OpenShift "
-            "version, bundle-object-to-csv-metadata from 4.17 on",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = "",
-    lock: Annotated[
-        Path, typer.Option(metavar="FILE", help="Lock file with the digests of image tags", rich_help_panel=_LOCK_PANEL)
-    ] = Path("catalog.lock"),
-    no_lock: Annotated[
-        bool, typer.Option("--no-lock", help="Resolve all tags, without a lock file", rich_help_panel=_LOCK_PANEL)
-    ] = False,
-    update: Annotated[
-        bool, typer.Option("--update", help="Resolve all tags again, and lock them", rich_help_panel=_LOCK_PANEL)
-    ] = False,
-    update_image: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="IMAGE,...", help="Resolve these images again, and lock them", rich_help_panel=_LOCK_PANEL
-        ),
-    ] = None,
-    frozen: Annotated[
-        bool, typer.Option("--frozen", help="Fail if a tag is not in the lock file", rich_help_panel=_LOCK_PANEL)
-    ] = False,
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline",
-            help="Do not access registries: fail if a tag is not locked or a bundle is not cached",
-            rich_help_panel=_LOCK_PANEL,
-        ),
-    ] = False,
-    pin: Annotated[
-        bool,
-        typer.Option(
-            "--pin",
-            help="Write the digests of bundle images to the catalogs, instead of tags",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = False,
-    no_validate: Annotated[
-        bool,
-        typer.Option(
-            "--no-validate",
-            help="Write catalogs even if they are invalid",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Write nothing; list the files that are not up to date, and exit with 1 if any"),
-    ] = False,
+    templates: list[Path] | None = argument(
+        None, "Template files, and directories to search; default: the current one", metavar="PATH"
+    ),
+    output_dir: Path = flag(Path("catalogs"), "Directory of the catalogs", metavar="DIR"),
+    file_format: CatalogFormat = flag(CatalogFormat.YAML, "Format of the catalogs: yaml or json", "--format"),
+    path: str = flag(
+        "",
+        "Path of each catalog below DIR; default: {{.Catalog}}/{{.Package}}/catalog and the extension of the format",
+        metavar="TEMPLATE",
+    ),
+    openshift_version: list[str] | None = flag(
+        None,
+        "OpenShift versions of the catalogs to render; default: all that the templates name",
+        metavar="VERSION,...",
+    ),
+    migrate_level: str = flag(
+        "",
+        "Migration of all bundles: none, bundle-object-to-csv-metadata or all; default: by the OpenShift "
+        "version, bundle-object-to-csv-metadata from 4.17 on",
+        panel=ADVANCED_PANEL,
+        metavar="LEVEL",
+    ),
+    lock: Path = flag(
+        Path("catalog.lock"), "Lock file with the digests of image tags", panel=_LOCK_PANEL, metavar="FILE"
+    ),
+    no_lock: bool = flag(False, "Resolve all tags, without a lock file", panel=_LOCK_PANEL),
+    update: bool = flag(False, "Resolve all tags again, and lock them", panel=_LOCK_PANEL),
+    update_image: list[str] | None = flag(
+        None, "Resolve these images again, and lock them", panel=_LOCK_PANEL, metavar="IMAGE,..."
+    ),
+    frozen: bool = flag(False, "Fail if a tag is not in the lock file", panel=_LOCK_PANEL),
+    offline: bool = flag(
+        False, "Do not access registries: fail if a tag is not locked or a bundle is not cached", panel=_LOCK_PANEL
+    ),
+    pin: bool = flag(
+        False, "Write the digests of bundle images to the catalogs, instead of tags", panel=ADVANCED_PANEL
+    ),
+    no_validate: bool = flag(False, "Write catalogs even if they are invalid", panel=ADVANCED_PANEL),
+    check: bool = flag(False, "Write nothing; list the files that are not up to date, and exit with 1 if any"),
     compat: CompatOption = CatalogCompat.NEWEST,
     output: Output = OutputFormat.TEXT,
     registry_flags: RegistryFlags,

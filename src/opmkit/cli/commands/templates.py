@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -24,6 +24,7 @@ from opmkit.cli.output.fbc import (
     print_blobs,
     print_drawing,
 )
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress
 
@@ -49,34 +50,16 @@ class TemplateFormat(StrEnum):
 class CompositeFlags:
     """Flags of composite templates."""
 
-    catalog_config: Annotated[
-        str,
-        typer.Option(
-            "--catalog-config",
-            "-f",
-            metavar="FILE|URL",
-            help="File or URL with the catalogs and their builders",
-            rich_help_panel=COMPOSITE_PANEL,
-        ),
-    ] = "catalogs.yaml"
-    composite_config: Annotated[
-        str,
-        typer.Option(
-            "--composite-config",
-            "-c",
-            metavar="FILE",
-            help="File with the contribution to each catalog",
-            rich_help_panel=COMPOSITE_PANEL,
-        ),
-    ] = "catalog/config.yaml"
-    validate: Annotated[
-        bool,
-        typer.Option("--validate/--no-validate", help="Validate the built catalogs", rich_help_panel=COMPOSITE_PANEL),
-    ] = True
-    allow_programs: Annotated[
-        bool,
-        typer.Option("--allow-programs", help="Run the programs of custom builders", rich_help_panel=COMPOSITE_PANEL),
-    ] = False
+    panel: ClassVar[str] = COMPOSITE_PANEL
+
+    catalog_config: str = flag(
+        "catalogs.yaml", "File or URL with the catalogs and their builders", "-f", metavar="FILE|URL"
+    )
+    composite_config: str = flag(
+        "catalog/config.yaml", "File with the contribution to each catalog", "-c", metavar="FILE"
+    )
+    validate: bool = flag(True, "Validate the built catalogs", "--validate/--no-validate")
+    allow_programs: bool = flag(False, "Run the programs of custom builders")
 
 
 _COMPOSITE_ONLY_FLAGS = frozenset({"catalog-config", "composite-config", "validate", "allow-programs"})
@@ -85,14 +68,9 @@ _COMPOSITE_ONLY_FLAGS = frozenset({"catalog-config", "composite-config", "valida
 def render_template(
     ctx: typer.Context,
     *,
-    kind: Annotated[
-        str,
-        typer.Argument(metavar="[TYPE]", help="basic, semver, substitutes or composite; default: from the schema"),
-    ] = "",
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Template; default or -: standard input")] = "",
-    output: Annotated[
-        TemplateFormat, typer.Option("--output", "-o", help="Output format: json, yaml or mermaid")
-    ] = TemplateFormat.JSON,
+    kind: str = argument("", "basic, semver, substitutes or composite; default: from the schema", metavar="[TYPE]"),
+    file: str = argument("", "Template; default or -: standard input", metavar="[FILE]"),
+    output: TemplateFormat = flag(TemplateFormat.JSON, "Output format: json, yaml or mermaid", "-o"),
     migrate_level: MigrateLevel = "",
     compat: CompatOption = CatalogCompat.NEWEST,
     composite_flags: CompositeFlags,

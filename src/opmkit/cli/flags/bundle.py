@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from opmkit.cli.output.errors import print_warning
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 
 if TYPE_CHECKING:
@@ -24,33 +25,17 @@ _ANNOTATION_DEFAULT = "default: from the package directory or metadata/annotatio
 class BundleFlags:
     """Flags for the manifests and the annotations of a bundle."""
 
-    directory: Annotated[Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests")] = (
-        Path()
+    directory: Path = flag(Path(), "Directory of the manifests", "-d", metavar="DIR")
+    package: str = flag("", f"Package; {_ANNOTATION_DEFAULT}", "-p", metavar="NAME")
+    channels: str = flag("", f"Channels; {_ANNOTATION_DEFAULT}", "-c", metavar="NAME,...")
+    default: str = flag("", "Default channel", "-e", metavar="CHANNEL")
+    output_dir: Path | None = flag(
+        None,
+        "Directory to copy the manifests and write the metadata to; default: write the metadata next to --directory",
+        "-u",
+        metavar="DIR",
     )
-    package: Annotated[
-        str,
-        typer.Option(
-            "--package",
-            "-p",
-            metavar="NAME",
-            help=f"Package; {_ANNOTATION_DEFAULT}",
-        ),
-    ] = ""
-    channels: Annotated[
-        str, typer.Option("--channels", "-c", metavar="NAME,...", help=f"Channels; {_ANNOTATION_DEFAULT}")
-    ] = ""
-    default: Annotated[str, typer.Option("--default", "-e", metavar="CHANNEL", help="Default channel")] = ""
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--output-dir",
-            "-u",
-            metavar="DIR",
-            help="Directory to copy the manifests and write the metadata to; default: write the metadata next to "
-            "--directory",
-        ),
-    ] = None
-    base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Base image")] = "scratch"
+    base_image: str = flag("scratch", "Base image", metavar="IMAGE")
 
     def generate(self, ctx: typer.Context) -> None:
         """Write the annotations and the Dockerfile, and print warnings about the manifests."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit.cli.flags.policy import (
     REPORT_PANEL,
@@ -19,6 +17,7 @@ from opmkit.cli.flags.policy import (
 from opmkit.cli.output.catalog_report import CatalogReportFormat
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import parse_openshift_version
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import IndexRequirements, Policy, Severity
@@ -31,61 +30,22 @@ REQUIREMENTS_PANEL = "Requirements"
 class RequirementFlags:
     """Flags for requirements on a catalog in addition to its validity."""
 
-    openshift_version: Annotated[
-        str,
-        typer.Option(
-            metavar="VERSION",
-            help="OpenShift version that serves the catalog, such as 4.17",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = ""
-    require_digests: Annotated[
-        bool,
-        typer.Option(
-            "--require-digests", help="Require a digest in the bundle images", rich_help_panel=REQUIREMENTS_PANEL
-        ),
-    ] = False
-    allowed_registries: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PREFIX,...",
-            help="Allowed registries, or prefixes, of bundle images; default: any",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = None
-    related_images: Annotated[
-        bool,
-        typer.Option(
-            "--related-images",
-            help="Apply both to related images as well",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = False
-    against: Annotated[
-        str,
-        typer.Option(
-            metavar="INDEX",
-            help="Published index, whose packages, channels, heads, bundles and upgrade paths must remain",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = ""
-    fragment: Annotated[
-        bool,
-        typer.Option(
-            "--fragment",
-            help="The catalog is a part of the published index: ignore its other packages",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = False
+    panel: ClassVar[str] = REQUIREMENTS_PANEL
 
-    require_signature: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Public key that must have signed the bundle images, or a policy.json with keys by name",
-            rich_help_panel=REQUIREMENTS_PANEL,
-        ),
-    ] = ""
+    openshift_version: str = flag("", "OpenShift version that serves the catalog, such as 4.17", metavar="VERSION")
+    require_digests: bool = flag(False, "Require a digest in the bundle images")
+    allowed_registries: list[str] | None = flag(
+        None, "Allowed registries, or prefixes, of bundle images; default: any", metavar="PREFIX,..."
+    )
+    related_images: bool = flag(False, "Apply both to related images as well")
+    against: str = flag(
+        "", "Published index, whose packages, channels, heads, bundles and upgrade paths must remain", metavar="INDEX"
+    )
+    fragment: bool = flag(False, "The catalog is a part of the published index: ignore its other packages")
+
+    require_signature: str = flag(
+        "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
+    )
 
     def requirements(self, policy: Policy) -> IndexRequirements:
         """Return the requirements, with those of the policy for flags that are not given; raises UsageError."""
@@ -111,16 +71,13 @@ class RequirementFlags:
 class CatalogReportFlags:
     """Flags for the report, and for the findings that make the command fail."""
 
-    output: Annotated[
-        CatalogReportFormat,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FORMAT",
-            help="Output format: text, json, yaml, sarif, junit, github or markdown",
-            rich_help_panel=REPORT_PANEL,
-        ),
-    ] = CatalogReportFormat.TEXT
+    output: CatalogReportFormat = flag(
+        CatalogReportFormat.TEXT,
+        "Output format: text, json, yaml, sarif, junit, github or markdown",
+        "-o",
+        panel=REPORT_PANEL,
+        metavar="FORMAT",
+    )
     fail_on: FailOnOption = ""
     ignore: IgnoreOption = None
     config: ConfigOption = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import ClusterAccess
@@ -17,24 +17,10 @@ CLUSTER_PANEL = "Cluster access"
 class ConnectionFlags:
     """Flags for the connection to a cluster."""
 
-    kubeconfig: Annotated[
-        str,
-        typer.Option(
-            "--kubeconfig",
-            metavar="FILE",
-            help="Kubeconfig file to use instead of KUBECONFIG and ~/.kube/config",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = ""
-    context: Annotated[
-        str,
-        typer.Option(
-            "--context",
-            metavar="NAME",
-            help="Context of the kubeconfig to use instead of its current one",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = ""
+    panel: ClassVar[str] = CLUSTER_PANEL
+
+    kubeconfig: str = flag("", "Kubeconfig file to use instead of KUBECONFIG and ~/.kube/config", metavar="FILE")
+    context: str = flag("", "Context of the kubeconfig to use instead of its current one", metavar="NAME")
 
     def access(self) -> ClusterAccess:
         """Return the cluster."""
@@ -47,16 +33,9 @@ class ConnectionFlags:
 class ClusterFlags(ConnectionFlags):
     """Flags for access to a namespace of a cluster."""
 
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAMESPACE",
-            help="Namespace to use instead of the one of the context",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = ""
+    namespace: str = flag(
+        "", "Namespace to use instead of the one of the context", "-n", panel=CLUSTER_PANEL, metavar="NAMESPACE"
+    )
 
     def access(self) -> ClusterAccess:
         """Return the cluster and the namespace."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 from opmkit.imagetools.image_format import ImageFormat
 
 if TYPE_CHECKING:
@@ -40,16 +41,9 @@ FormatOption = Annotated[
 class ToolFlags:
     """Flags of commands that pull and build with the same tool."""
 
-    container_tool: Annotated[
-        str,
-        typer.Option(
-            "--container-tool",
-            "-c",
-            metavar="TOOL",
-            help=f"Tool to pull and build images: {TOOLS}",
-            rich_help_panel=TOOLS_PANEL,
-        ),
-    ] = "none"
+    container_tool: str = flag(
+        "none", f"Tool to pull and build images: {TOOLS}", "-c", panel=TOOLS_PANEL, metavar="TOOL"
+    )
     image_format: FormatOption = None
 
     def opm(self, registry_flags: RegistryFlags) -> Opm:
@@ -61,23 +55,11 @@ class ToolFlags:
 class SeparateToolFlags:
     """Flags of commands that can pull with another tool than they build with."""
 
-    container_tool: Annotated[
-        str | None,
-        typer.Option(
-            "--container-tool",
-            "-c",
-            metavar="TOOL",
-            help=f"Tool to pull and build images: {TOOLS}",
-            rich_help_panel=TOOLS_PANEL,
-        ),
-    ] = None
-    build_tool: Annotated[
-        str | None,
-        typer.Option("--build-tool", "-u", metavar="TOOL", help=BUILD_TOOL_HELP, rich_help_panel=TOOLS_PANEL),
-    ] = None
-    pull_tool: Annotated[
-        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP, rich_help_panel=TOOLS_PANEL)
-    ] = None
+    panel: ClassVar[str] = TOOLS_PANEL
+
+    container_tool: str | None = flag(None, f"Tool to pull and build images: {TOOLS}", "-c", metavar="TOOL")
+    build_tool: str | None = flag(None, BUILD_TOOL_HELP, "-u", metavar="TOOL")
+    pull_tool: str | None = flag(None, PULL_TOOL_HELP, "-p", metavar="TOOL")
     image_format: FormatOption = None
 
     def opm(self, registry_flags: RegistryFlags, command: str) -> Opm:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 
 if TYPE_CHECKING:
@@ -26,28 +27,16 @@ _DOCKERFILE_FLAGS = ("label", "build-arg")
 class DockerfileFlags:
     """Flags for a Dockerfile, with the names that they have in ``docker build``."""
 
-    context: Annotated[
-        str,
-        typer.Argument(
-            metavar="[CONTEXT]", help="With --file, directory to copy files from; default: the working directory"
-        ),
-    ] = ""
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Dockerfile to build from", rich_help_panel=DOCKERFILE_PANEL),
-    ] = None
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Label to set; can be repeated", rich_help_panel=DOCKERFILE_PANEL),
-    ] = None
-    build_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Value of an ARG, by default that of the environment variable; can be repeated",
-            rich_help_panel=DOCKERFILE_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = DOCKERFILE_PANEL
+
+    context: str = argument(
+        "", "With --file, directory to copy files from; default: the working directory", metavar="[CONTEXT]"
+    )
+    file: Path | None = flag(None, "Dockerfile to build from", "-f", metavar="FILE")
+    label: list[str] | None = flag(None, "Label to set; can be repeated", metavar="KEY=VALUE")
+    build_arg: list[str] | None = flag(
+        None, "Value of an ARG, by default that of the environment variable; can be repeated", metavar="NAME=VALUE"
+    )
 
     def check_flags(self, ctx: typer.Context) -> None:
         """Raise UsageError if a flag is missing, or only valid with or without a Dockerfile."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit.cli.help.panels import SCALE_PANEL
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import WorkerExecutor
@@ -20,23 +19,17 @@ if TYPE_CHECKING:
 class ExecutorFlags:
     """Flags that run work in other processes or on other machines."""
 
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="EXECUTOR",
-            help="Where to process images: processes, processes:N, dask://HOST:PORT or dask+tls://HOST:PORT; "
-            "default: this process",
-            rich_help_panel=SCALE_PANEL,
-        ),
-    ] = ""
-    executor_credentials: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Credentials file to send to the workers; default: workers use their own",
-            rich_help_panel=SCALE_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = SCALE_PANEL
+
+    executor: str = flag(
+        "",
+        "Where to process images: processes, processes:N, dask://HOST:PORT or dask+tls://HOST:PORT; "
+        "default: this process",
+        metavar="EXECUTOR",
+    )
+    executor_credentials: Path | None = flag(
+        None, "Credentials file to send to the workers; default: workers use their own", metavar="FILE"
+    )
 
     def parse(self, registry_flags: RegistryFlags) -> WorkerExecutor | None:
         """Return the executor, None for this process.

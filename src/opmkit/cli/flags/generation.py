@@ -7,12 +7,13 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.generation import print_generated
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import Project
@@ -25,28 +26,17 @@ ACCOUNTS_HELP = "Service accounts of the operator that none of its Deployments u
 class GenerationFlags:
     """Flags for the manifests that install an operator, and for the ClusterServiceVersion."""
 
-    manifest_input: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            metavar="FILE|DIR|-",
-            help="Manifests that install the operator, instead of --directory; default: stdin unless a terminal",
-        ),
-    ] = None
-    base_csv: Annotated[
-        Path | None,
-        typer.Option(
-            "--base-csv",
-            metavar="FILE",
-            help="ClusterServiceVersion to fill in; default: the one in the manifests, or placeholders",
-        ),
-    ] = None
-    version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="Version of the operator; default: that of the base")
-    ] = ""
-    extra_service_accounts: Annotated[
-        list[str] | None, typer.Option("--extra-service-accounts", metavar="NAME,...", help=ACCOUNTS_HELP)
-    ] = None
+    manifest_input: Path | None = flag(
+        None,
+        "Manifests that install the operator, instead of --directory; default: stdin unless a terminal",
+        "--input",
+        metavar="FILE|DIR|-",
+    )
+    base_csv: Path | None = flag(
+        None, "ClusterServiceVersion to fill in; default: the one in the manifests, or placeholders", metavar="FILE"
+    )
+    version: str = flag("", "Version of the operator; default: that of the base", metavar="VERSION")
+    extra_service_accounts: list[str] | None = flag(None, ACCOUNTS_HELP, metavar="NAME,...")
 
     def generate(self, ctx: typer.Context, bundle_flags: BundleFlags) -> None:
         """Generate a bundle; raises UsageError if there is no input."""

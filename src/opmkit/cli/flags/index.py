@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.flags.target import CATALOG_PANEL
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
@@ -73,35 +74,19 @@ AllowPackageRemoval = Annotated[
 class AddFlags:
     """Flags for adding bundles."""
 
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="How to create the update graph: replaces, semver or semver-skippatch")
-    ] = "replaces"
+    mode: str = flag("replaces", "How to create the update graph: replaces, semver or semver-skippatch", metavar="MODE")
     permissive: Permissive = False
-    overwrite_latest: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite-latest",
-            help="Replace the head of a channel by a bundle of the same name",
-            rich_help_panel=COMPATIBILITY_PANEL,
-        ),
-    ] = False
-    enable_alpha: Annotated[
-        bool,
-        typer.Option("--enable-alpha", help="Support olm.substitutesFor", rich_help_panel=COMPATIBILITY_PANEL),
-    ] = False
-    skip_present: Annotated[
-        bool,
-        typer.Option("--skip-present", help="Skip bundles that the index contains, by digest"),
-    ] = False
+    overwrite_latest: bool = flag(
+        False, "Replace the head of a channel by a bundle of the same name", panel=COMPATIBILITY_PANEL
+    )
+    enable_alpha: bool = flag(False, "Support olm.substitutesFor", panel=COMPATIBILITY_PANEL)
+    skip_present: bool = flag(False, "Skip bundles that the index contains, by digest")
     require_signature: RequireSignature = ""
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-on",
-            metavar="KIND,...",
-            help="Reject a change that strands installed versions (stranded), or with a kind of 'opm index diff'",
-        ),
-    ] = None
+    fail_on: list[str] | None = flag(
+        None,
+        "Reject a change that strands installed versions (stranded), or with a kind of 'opm index diff'",
+        metavar="KIND,...",
+    )
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """Return the options of the operation; raises CatalogError for an unknown mode, UsageError for a kind."""
@@ -125,51 +110,21 @@ class AddFlags:
 class PlacementFlags:
     """Flags for the channels and update edges of a bundle in a file-based catalog."""
 
-    channel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--channel",
-            metavar="NAME,...",
-            help="Channels to add the bundles to; default: the channels in their annotations",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = None
-    default_channel: Annotated[
-        str | None,
-        typer.Option(
-            "--default-channel",
-            metavar="NAME",
-            help="Default channel to set for the package",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = None
-    replaces: Annotated[
-        str | None,
-        typer.Option(
-            "--replaces",
-            metavar="BUNDLE",
-            help='Bundle to replace, "" for none; default: as in the ClusterServiceVersion',
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = None
-    skips: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--skips",
-            metavar="BUNDLE,...",
-            help="Bundles to skip; default: as in the ClusterServiceVersion",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = None
-    skip_range: Annotated[
-        str | None,
-        typer.Option(
-            "--skip-range",
-            metavar="RANGE",
-            help="Range of versions to skip; default: as in the ClusterServiceVersion",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = CATALOG_PANEL
+
+    channel: list[str] | None = flag(
+        None, "Channels to add the bundles to; default: the channels in their annotations", metavar="NAME,..."
+    )
+    default_channel: str | None = flag(None, "Default channel to set for the package", metavar="NAME")
+    replaces: str | None = flag(
+        None, 'Bundle to replace, "" for none; default: as in the ClusterServiceVersion', metavar="BUNDLE"
+    )
+    skips: list[str] | None = flag(
+        None, "Bundles to skip; default: as in the ClusterServiceVersion", metavar="BUNDLE,..."
+    )
+    skip_range: str | None = flag(
+        None, "Range of versions to skip; default: as in the ClusterServiceVersion", metavar="RANGE"
+    )
 
     def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
         """Return the placement, or None if no flag is given; raises UsageError for edges of several bundles."""

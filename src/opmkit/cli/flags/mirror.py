@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit import MirrorScope
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import MirrorPolicy
@@ -20,33 +19,21 @@ MANIFESTS_PANEL = "Manifests for the cluster"
 class MirrorManifestFlags:
     """Flags for the manifests of a mirror."""
 
-    manifests: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory to write ImageDigestMirrorSet, ImageTagMirrorSet, CatalogSource and ClusterCatalog to, and "
-            "registries.conf for podman",
-            rich_help_panel=MANIFESTS_PANEL,
-        ),
-    ] = None
-    manifest_scope: Annotated[
-        MirrorScope,
-        typer.Option(
-            help="Size of what a mirror rule covers: namespace or repository", rich_help_panel=MANIFESTS_PANEL
-        ),
-    ] = MirrorScope.NAMESPACE
-    manifest_namespace: Annotated[
-        str,
-        typer.Option(metavar="NAMESPACE", help="Namespace of the CatalogSource", rich_help_panel=MANIFESTS_PANEL),
-    ] = "openshift-marketplace"
-    never_contact_source: Annotated[
-        bool,
-        typer.Option(
-            "--never-contact-source",
-            help="Let the cluster fail to pull what the mirror lacks, instead of pulling it from its source",
-            rich_help_panel=MANIFESTS_PANEL,
-        ),
-    ] = False
+    panel: ClassVar[str] = MANIFESTS_PANEL
+
+    manifests: Path | None = flag(
+        None,
+        "Directory to write ImageDigestMirrorSet, ImageTagMirrorSet, CatalogSource and ClusterCatalog to, and "
+        "registries.conf for podman",
+        metavar="DIR",
+    )
+    manifest_scope: MirrorScope = flag(
+        MirrorScope.NAMESPACE, "Size of what a mirror rule covers: namespace or repository"
+    )
+    manifest_namespace: str = flag("openshift-marketplace", "Namespace of the CatalogSource", metavar="NAMESPACE")
+    never_contact_source: bool = flag(
+        False, "Let the cluster fail to pull what the mirror lacks, instead of pulling it from its source"
+    )
 
     def policy(self) -> MirrorPolicy:
         """Return the settings of the manifests."""

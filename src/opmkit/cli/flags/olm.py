@@ -6,12 +6,13 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.flags.registry import REGISTRY_PANEL
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import PodOptions
@@ -65,38 +66,18 @@ DEFAULT_TIMEOUT = "2m0s"
 class RegistryPodFlags:
     """Flags for the pod that serves the catalog, and for the images that the cluster pulls."""
 
-    serving_image: Annotated[
-        str,
-        typer.Option(metavar="IMAGE", help="Image with opm that serves the catalog", rich_help_panel=POD_PANEL),
-    ] = ""
-    decompression_image: Annotated[
-        str,
-        typer.Option(
-            metavar="IMAGE",
-            help="Image with sh and gzip, for a catalog that does not fit into one ConfigMap",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = "registry.access.redhat.com/ubi9/ubi:9.8"
-    image_pull_policy: Annotated[
-        PullPolicy, typer.Option(help="Image pull policy of the pod", rich_help_panel=POD_PANEL)
-    ] = PullPolicy.ALWAYS
-    security_context_config: Annotated[
-        PodSecurity, typer.Option(help="Security context of the pod: legacy or restricted", rich_help_panel=POD_PANEL)
-    ] = PodSecurity.LEGACY
-    service_account: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Service account of the pod; default: the default one", rich_help_panel=POD_PANEL
-        ),
-    ] = ""
-    pull_secret_name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Secret for pulling the bundle image and the images of the pod",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = ""
+    panel: ClassVar[str] = POD_PANEL
+
+    serving_image: str = flag("", "Image with opm that serves the catalog", metavar="IMAGE")
+    decompression_image: str = flag(
+        "registry.access.redhat.com/ubi9/ubi:9.8",
+        "Image with sh and gzip, for a catalog that does not fit into one ConfigMap",
+        metavar="IMAGE",
+    )
+    image_pull_policy: PullPolicy = flag(PullPolicy.ALWAYS, "Image pull policy of the pod")
+    security_context_config: PodSecurity = flag(PodSecurity.LEGACY, "Security context of the pod: legacy or restricted")
+    service_account: str = flag("", "Service account of the pod; default: the default one", metavar="NAME")
+    pull_secret_name: str = flag("", "Secret for pulling the bundle image and the images of the pod", metavar="NAME")
 
     def options(self) -> PodOptions:
         """Return the options of the pod."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import PinOptions
@@ -16,29 +16,16 @@ if TYPE_CHECKING:
 class PinFlags:
     """Flags for the replacements of images."""
 
-    replace_registry: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--replace-registry",
-            metavar="FROM=TO,...",
-            help="Replace registries, or namespaces and repositories in them; digests are asked from the old ones",
-        ),
-    ] = None
-    replacements: Annotated[
-        Path | None,
-        typer.Option(
-            "--replacements",
-            metavar="FILE",
-            help="YAML or JSON file that maps images, repositories and registries to their replacements",
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN,...", help="Images to leave as they are, as glob patterns"),
-    ] = None
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Fail if an image that already has a digest does not exist")
-    ] = False
+    replace_registry: list[str] | None = flag(
+        None,
+        "Replace registries, or namespaces and repositories in them; digests are asked from the old ones",
+        metavar="FROM=TO,...",
+    )
+    replacements: Path | None = flag(
+        None, "YAML or JSON file that maps images, repositories and registries to their replacements", metavar="FILE"
+    )
+    exclude: list[str] | None = flag(None, "Images to leave as they are, as glob patterns", metavar="PATTERN,...")
+    verify: bool = flag(False, "Fail if an image that already has a digest does not exist")
 
     def options(self, related_images: str) -> PinOptions:
         """Return the options of the operation; raises BundleError for an invalid replacement."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit.cli.flags.olm import PodSecurity
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import PodConfig
@@ -23,57 +22,25 @@ POD_PANEL = "Pod of the catalog source"
 class PodFlags:
     """Flags for the pod that OLM runs an index image in."""
 
-    security_context: Annotated[
-        PodSecurity | None,
-        typer.Option(metavar="CONTEXT", help="Security context: legacy or restricted", rich_help_panel=POD_PANEL),
-    ] = None
-    memory_target: Annotated[
-        str,
-        typer.Option(metavar="SIZE", help="Soft memory limit of the server, such as 512Mi", rich_help_panel=POD_PANEL),
-    ] = ""
-    extract_content: Annotated[
-        bool,
-        typer.Option(
-            "--extract-content",
-            help="Serve the file-based catalog of the image with OLM's own opm; implied if the image has no server",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = False
-    extract_catalog_dir: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="Directory of the catalog to extract; default: /configs",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = ""
-    extract_cache_dir: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="Directory of the cache to extract, such as /tmp/cache; default: create the cache when the pod starts",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = ""
-    node_selector: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE,...", help="Labels of the nodes to run on", rich_help_panel=POD_PANEL),
-    ] = None
-    toleration: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY[=VALUE][:EFFECT],...", help="Taints of nodes to tolerate", rich_help_panel=POD_PANEL),
-    ] = None
-    priority_class: Annotated[
-        str, typer.Option(metavar="NAME", help="PriorityClass of the pod", rich_help_panel=POD_PANEL)
-    ] = ""
-    pod_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="YAML file with further fields of grpcPodConfig, such as affinity",
-            rich_help_panel=POD_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = POD_PANEL
+
+    security_context: PodSecurity | None = flag(None, "Security context: legacy or restricted", metavar="CONTEXT")
+    memory_target: str = flag("", "Soft memory limit of the server, such as 512Mi", metavar="SIZE")
+    extract_content: bool = flag(
+        False, "Serve the file-based catalog of the image with OLM's own opm; implied if the image has no server"
+    )
+    extract_catalog_dir: str = flag("", "Directory of the catalog to extract; default: /configs", metavar="DIR")
+    extract_cache_dir: str = flag(
+        "",
+        "Directory of the cache to extract, such as /tmp/cache; default: create the cache when the pod starts",
+        metavar="DIR",
+    )
+    node_selector: list[str] | None = flag(None, "Labels of the nodes to run on", metavar="KEY=VALUE,...")
+    toleration: list[str] | None = flag(None, "Taints of nodes to tolerate", metavar="KEY[=VALUE][:EFFECT],...")
+    priority_class: str = flag("", "PriorityClass of the pod", metavar="NAME")
+    pod_config: Path | None = flag(
+        None, "YAML file with further fields of grpcPodConfig, such as affinity", metavar="FILE"
+    )
 
     def config(self) -> PodConfig:
         """Return the configuration of the pod; raises OpmkitError for invalid values."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format
 
 PROGRESS_HELP = "Progress on stderr: auto (bars on a terminal), json (one event per line) or none"
@@ -19,7 +20,7 @@ ProgressOption = Annotated[
 class ProgressFlags:
     """The format of progress of commands that do not access registries."""
 
-    progress: Annotated[ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP)] = ProgressFormat.AUTO
+    progress: ProgressFormat = flag(ProgressFormat.AUTO, PROGRESS_HELP)
 
     def check(self) -> None:
         """Apply the format."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit.cli.flags.progress import ProgressOption
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, transfer_observer
 
 if TYPE_CHECKING:
@@ -24,40 +23,21 @@ CA_FILE_HELP = "PEM file of additional certificate authorities to trust"
 class RegistryFlags:
     """Flags for access to registries."""
 
-    skip_tls: Annotated[bool, typer.Option("--skip-tls", hidden=True)] = False
-    skip_tls_verify: Annotated[
-        bool,
-        typer.Option(
-            "--skip-tls-verify",
-            help="Accept any TLS certificate, and plain HTTP from registries without TLS",
-            rich_help_panel=REGISTRY_PANEL,
-        ),
-    ] = False
-    use_http: Annotated[
-        bool,
-        typer.Option("--use-http", help="Use plain HTTP for all registries", rich_help_panel=REGISTRY_PANEL),
-    ] = False
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=CA_FILE_HELP, rich_help_panel=REGISTRY_PANEL),
-    ] = None
-    cert_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory of certificates to use instead of certs.d: authorities (*.crt), client (*.cert, *.key)",
-            rich_help_panel=REGISTRY_PANEL,
-        ),
-    ] = None
-    authfile: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Credentials file, in the format of podman's auth.json or docker's config.json",
-            rich_help_panel=REGISTRY_PANEL,
-        ),
-    ] = None
-    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False
+    panel: ClassVar[str] = REGISTRY_PANEL
+
+    skip_tls: bool = flag(False, "")
+    skip_tls_verify: bool = flag(False, "Accept any TLS certificate, and plain HTTP from registries without TLS")
+    use_http: bool = flag(False, "Use plain HTTP for all registries")
+    ca_file: Path | None = flag(None, CA_FILE_HELP, metavar="FILE")
+    cert_dir: Path | None = flag(
+        None,
+        "Directory of certificates to use instead of certs.d: authorities (*.crt), client (*.cert, *.key)",
+        metavar="DIR",
+    )
+    authfile: Path | None = flag(
+        None, "Credentials file, in the format of podman's auth.json or docker's config.json", metavar="FILE"
+    )
+    debug: bool = flag(False, "")
     progress: ProgressOption = ProgressFormat.AUTO
 
     def check(self) -> None:

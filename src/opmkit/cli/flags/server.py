@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import HttpSettings, ServerSettings
@@ -29,30 +30,16 @@ _NSSWITCH = Path("/etc/nsswitch.conf")
 class ServerFlags:
     """Flags of a catalog server and its logs."""
 
-    port: Annotated[
-        str, typer.Option("--port", "-p", metavar="PORT", help="TCP port; 0 selects a free port, which is logged")
-    ] = "50051"
-    termination_log: Annotated[
-        Path,
-        typer.Option("--termination-log", "-t", metavar="FILE", help="File to write the reason of a fatal error to"),
-    ] = Path("/dev/termination-log")
-    processes: Annotated[
-        str,
-        typer.Option(metavar="N", help="Number of worker processes; default: one per processor, at most 2"),
-    ] = ""
-    access_log: Annotated[
-        bool, typer.Option("--access-log", help="Log each call with method, peer, status and duration, as --debug does")
-    ] = False
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="PEM file with the certificate chain to serve TLS", rich_help_panel=TLS_PANEL
-        ),
-    ] = None
-    tls_key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="PEM file with the private key to serve TLS", rich_help_panel=TLS_PANEL),
-    ] = None
+    port: str = flag("50051", "TCP port; 0 selects a free port, which is logged", "-p", metavar="PORT")
+    termination_log: Path = flag(
+        Path("/dev/termination-log"), "File to write the reason of a fatal error to", "-t", metavar="FILE"
+    )
+    processes: str = flag("", "Number of worker processes; default: one per processor, at most 2", metavar="N")
+    access_log: bool = flag(False, "Log each call with method, peer, status and duration, as --debug does")
+    tls_cert: Path | None = flag(
+        None, "PEM file with the certificate chain to serve TLS", panel=TLS_PANEL, metavar="FILE"
+    )
+    tls_key: Path | None = flag(None, "PEM file with the private key to serve TLS", panel=TLS_PANEL, metavar="FILE")
 
     def settings(
         self, *, debug: bool = False, timeout: str = INFINITE, http: HttpSettings | None = None

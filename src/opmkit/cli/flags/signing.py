@@ -6,12 +6,13 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit import SignatureFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_stderr
+from opmkit.cli.parser.declaration import flag
 from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
@@ -33,50 +34,30 @@ SignedImage = Annotated[str, typer.Argument(metavar="IMAGE", help="Image, in a r
 class SigningFlags:
     """Flags for the key or the identity to sign with, and for the format."""
 
-    key: Annotated[
-        str,
-        typer.Option(
-            "--key",
-            metavar="FILE",
-            help="Private key of cosign or in PEM format, or env://VARIABLE; its password is in COSIGN_PASSWORD",
-        ),
-    ] = ""
-    format: Annotated[
-        SignatureFormat | None,
-        typer.Option(
-            "--format",
-            help="Format to store: under cosign's tag, which podman and clusters verify as well; as a Sigstore bundle, "
-            "which cosign 3 and opm verify; or both. Default: tag with a key, and bundle for keyless signatures",
-        ),
-    ] = None
-    new_bundle_format: Annotated[
-        bool,
-        typer.Option("--new-bundle-format", help="Same as --format bundle, as in cosign"),
-    ] = False
-    keyless: Annotated[
-        bool,
-        typer.Option(
-            "--keyless",
-            help="Sign with a certificate for an OIDC identity instead of a key",
-            rich_help_panel=KEYLESS_PANEL,
-        ),
-    ] = False
-    identity_token: Annotated[
-        str,
-        typer.Option(
-            metavar="TOKEN",
-            help="OIDC token; default: SIGSTORE_ID_TOKEN, the token of the CI platform, or a login in the browser",
-            rich_help_panel=KEYLESS_PANEL,
-        ),
-    ] = ""
-    trust_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Client trust configuration of a Sigstore instance; default: the public instance",
-            rich_help_panel=KEYLESS_PANEL,
-        ),
-    ] = None
+    key: str = flag(
+        "",
+        "Private key of cosign or in PEM format, or env://VARIABLE; its password is in COSIGN_PASSWORD",
+        metavar="FILE",
+    )
+    format: SignatureFormat | None = flag(
+        None,
+        "Format to store: under cosign's tag, which podman and clusters verify as well; as a Sigstore bundle, "
+        "which cosign 3 and opm verify; or both. Default: tag with a key, and bundle for keyless signatures",
+    )
+    new_bundle_format: bool = flag(False, "Same as --format bundle, as in cosign")
+    keyless: bool = flag(False, "Sign with a certificate for an OIDC identity instead of a key", panel=KEYLESS_PANEL)
+    identity_token: str = flag(
+        "",
+        "OIDC token; default: SIGSTORE_ID_TOKEN, the token of the CI platform, or a login in the browser",
+        panel=KEYLESS_PANEL,
+        metavar="TOKEN",
+    )
+    trust_config: Path | None = flag(
+        None,
+        "Client trust configuration of a Sigstore instance; default: the public instance",
+        panel=KEYLESS_PANEL,
+        metavar="FILE",
+    )
 
     def check(self) -> None:
         """Raise UsageError unless either a key or keyless signing is selected."""
@@ -119,30 +100,16 @@ class SigningFlags:
 class SignerFlags:
     """Flags for the key or the identity that must have signed an image."""
 
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="FILE,...", help="Public keys, of which one must have signed"),
-    ] = None
-    certificate_identity: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="E-mail address or URI in the certificate of a keyless signature",
-            rich_help_panel=KEYLESS_PANEL,
-        ),
-    ] = ""
-    certificate_oidc_issuer: Annotated[
-        str,
-        typer.Option(metavar="URL", help="OIDC issuer of this identity", rich_help_panel=KEYLESS_PANEL),
-    ] = ""
-    trusted_root: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="trusted_root.json of a Sigstore instance; default: the public instance",
-            rich_help_panel=KEYLESS_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = KEYLESS_PANEL
+
+    key: list[str] | None = flag(None, "Public keys, of which one must have signed", panel="", metavar="FILE,...")
+    certificate_identity: str = flag(
+        "", "E-mail address or URI in the certificate of a keyless signature", metavar="NAME"
+    )
+    certificate_oidc_issuer: str = flag("", "OIDC issuer of this identity", metavar="URL")
+    trusted_root: Path | None = flag(
+        None, "trusted_root.json of a Sigstore instance; default: the public instance", metavar="FILE"
+    )
 
     def check(self) -> None:
         """Raise UsageError unless either keys or an identity with its issuer are given."""

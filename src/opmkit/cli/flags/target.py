@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit import OnConflict
 from opmkit.cli.flags.container_tools import PUSH_HELP
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import IndexPlan, MigrationLevel
@@ -26,114 +25,65 @@ WRITERS_PANEL = "Other writers of the tag"
 class OutputFlags:
     """Flags for the output of a change."""
 
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would change without changing it", rich_help_panel=RESULT_PANEL),
-    ] = False
-    output: Annotated[
-        OutputFormat,
-        typer.Option("--output", help="Output format: text or json", rich_help_panel=RESULT_PANEL),
-    ] = OutputFormat.TEXT
+    panel: ClassVar[str] = RESULT_PANEL
+
+    dry_run: bool = flag(False, "Show what would change without changing it")
+    output: OutputFormat = flag(OutputFormat.TEXT, "Output format: text or json")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFlags:
     """Flags for the new index image."""
 
-    tag: Annotated[
-        str | None,
-        typer.Option(
-            "--tag",
-            "-t",
-            metavar="IMAGE",
-            help="Name of the new image; default: operator-registry-index:latest",
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = None
-    push: Annotated[
-        bool,
-        typer.Option(
-            "--push",
-            help=PUSH_HELP,
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = False
-    binary_image: Annotated[
-        str | None,
-        typer.Option(
-            "--binary-image",
-            "-i",
-            metavar="IMAGE",
-            help="Base image, or scratch; default: the base of the index to start from, or the last opm image that "
-            "serves databases and file-based catalogs",
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = None
-    to_fbc: Annotated[
-        bool,
-        typer.Option(
-            "--to-fbc",
-            help="Build a file-based catalog, even from a database",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = False
-    migrate_level: Annotated[
-        str,
-        typer.Option(
-            "--migrate-level",
-            metavar="LEVEL",
-            help="Migration of bundles that are new in a file-based catalog: none, bundle-object-to-csv-metadata or "
-            "all; default: as for its other bundles",
-            rich_help_panel=CATALOG_PANEL,
-        ),
-    ] = ""
-    platform: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--platform",
-            metavar="OS/ARCH[/VARIANT],...",
-            help="Platforms of the new image; default: all platforms of the base image",
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = None
-    on_conflict: Annotated[
-        OnConflict,
-        typer.Option(
-            "--on-conflict",
-            help="What to do if another writer moves the tag during the run: fail (exit code 4), rebase (start again "
-            "from the new image) or overwrite",
-            rich_help_panel=WRITERS_PANEL,
-        ),
-    ] = OnConflict.FAIL
-    settle: Annotated[
-        float,
-        typer.Option(
-            "--settle",
-            metavar="SECONDS",
-            min=0,
-            help="Time that the tag of the index to start from must stay unchanged after its update, to detect other "
-            "writers",
-            rich_help_panel=WRITERS_PANEL,
-        ),
-    ] = 1.0
-    generate: Annotated[
-        bool,
-        typer.Option(
-            "--generate",
-            help="Write the index and a Dockerfile to the working directory without building an image",
-            rich_help_panel=COMPATIBILITY_PANEL,
-        ),
-    ] = False
-    out_dockerfile: Annotated[
-        str,
-        typer.Option(
-            "--out-dockerfile",
-            "-d",
-            metavar="FILE",
-            help="Name of the Dockerfile to write with --generate",
-            rich_help_panel=COMPATIBILITY_PANEL,
-        ),
-    ] = "index.Dockerfile"
+    panel: ClassVar[str] = RESULT_PANEL
+
+    tag: str | None = flag(
+        None, "Name of the new image; default: operator-registry-index:latest", "-t", metavar="IMAGE"
+    )
+    push: bool = flag(False, PUSH_HELP)
+    binary_image: str | None = flag(
+        None,
+        "Base image, or scratch; default: the base of the index to start from, or the last opm image that "
+        "serves databases and file-based catalogs",
+        "-i",
+        metavar="IMAGE",
+    )
+    to_fbc: bool = flag(False, "Build a file-based catalog, even from a database", panel=CATALOG_PANEL)
+    migrate_level: str = flag(
+        "",
+        "Migration of bundles that are new in a file-based catalog: none, bundle-object-to-csv-metadata or "
+        "all; default: as for its other bundles",
+        panel=CATALOG_PANEL,
+        metavar="LEVEL",
+    )
+    platform: list[str] | None = flag(
+        None, "Platforms of the new image; default: all platforms of the base image", metavar="OS/ARCH[/VARIANT],..."
+    )
+    on_conflict: OnConflict = flag(
+        OnConflict.FAIL,
+        "What to do if another writer moves the tag during the run: fail (exit code 4), rebase (start again "
+        "from the new image) or overwrite",
+        panel=WRITERS_PANEL,
+    )
+    settle: float = flag(
+        1.0,
+        "Time that the tag of the index to start from must stay unchanged after its update, to detect other writers",
+        panel=WRITERS_PANEL,
+        metavar="SECONDS",
+        min=0,
+    )
+    generate: bool = flag(
+        False,
+        "Write the index and a Dockerfile to the working directory without building an image",
+        panel=COMPATIBILITY_PANEL,
+    )
+    out_dockerfile: str = flag(
+        "index.Dockerfile",
+        "Name of the Dockerfile to write with --generate",
+        "-d",
+        panel=COMPATIBILITY_PANEL,
+        metavar="FILE",
+    )
 
     @property
     def level(self) -> MigrationLevel | None:
@@ -190,10 +140,10 @@ class TargetFlags:
             "--binary-image": self.binary_image,
             "--also-tag": also_tags,
         }
-        for flag in (flag for flag, value in flags.items() if value):
+        for name in (name for name, value in flags.items() if value):
             raise UsageError(
-                f"{flag}: unsupported without an image: {from_index} is changed in place",
-                hint=f"name the new image with --tag, or omit {flag}",
+                f"{name}: unsupported without an image: {from_index} is changed in place",
+                hint=f"name the new image with --tag, or omit {name}",
             )
 
 
@@ -201,10 +151,7 @@ class TargetFlags:
 class NamedTargetFlags(TargetFlags):
     """Flags for the new index image of commands that never write to an image with the default name."""
 
-    tag: Annotated[
-        str | None,
-        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image", rich_help_panel=RESULT_PANEL),
-    ] = None
+    tag: str | None = flag(None, "Name of the new image", "-t", panel=RESULT_PANEL, metavar="IMAGE")
 
 
 def _default_tag() -> str:

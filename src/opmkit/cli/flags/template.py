@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import conflicting_flags
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
@@ -22,54 +23,22 @@ _POSITIONS = ("replaces", "after", "before", "by-version")
 class EdgeFlags:
     """Flags for the update edges of a bundle in the channels of a template."""
 
-    replaces: Annotated[
-        str | None,
-        typer.Option(
-            "--replaces",
-            metavar="BUNDLE",
-            help='Bundle of the channel to replace, "" for none; default: the head of the channel',
-            rich_help_panel=EDGES_PANEL,
-        ),
-    ] = None
-    skips: Annotated[
-        list[str] | None,
-        typer.Option("--skips", metavar="BUNDLE,...", help="Bundles to skip", rich_help_panel=EDGES_PANEL),
-    ] = None
-    skip_range: Annotated[
-        str | None,
-        typer.Option(
-            "--skip-range",
-            metavar="RANGE",
-            help='Range of versions to skip, "" for none; default: that of the bundle, or of the source channel',
-            rich_help_panel=EDGES_PANEL,
-        ),
-    ] = None
-    after: Annotated[
-        str,
-        typer.Option(
-            "--after",
-            metavar="BUNDLE",
-            help="Insert it after this bundle: what replaced this bundle replaces the new one",
-            rich_help_panel=EDGES_PANEL,
-        ),
-    ] = ""
-    before: Annotated[
-        str,
-        typer.Option(
-            "--before",
-            metavar="BUNDLE",
-            help="Insert it before this bundle, which replaces it from then on",
-            rich_help_panel=EDGES_PANEL,
-        ),
-    ] = ""
-    by_version: Annotated[
-        bool,
-        typer.Option(
-            "--by-version",
-            help="Insert a bundle that is not the newest at the position of its version",
-            rich_help_panel=EDGES_PANEL,
-        ),
-    ] = False
+    panel: ClassVar[str] = EDGES_PANEL
+
+    replaces: str | None = flag(
+        None, 'Bundle of the channel to replace, "" for none; default: the head of the channel', metavar="BUNDLE"
+    )
+    skips: list[str] | None = flag(None, "Bundles to skip", metavar="BUNDLE,...")
+    skip_range: str | None = flag(
+        None,
+        'Range of versions to skip, "" for none; default: that of the bundle, or of the source channel',
+        metavar="RANGE",
+    )
+    after: str = flag(
+        "", "Insert it after this bundle: what replaced this bundle replaces the new one", metavar="BUNDLE"
+    )
+    before: str = flag("", "Insert it before this bundle, which replaces it from then on", metavar="BUNDLE")
+    by_version: bool = flag(False, "Insert a bundle that is not the newest at the position of its version")
 
     def options(self, ctx: typer.Context) -> EdgeOptions:
         """Return the edges; raises UsageError for several positions."""
@@ -87,15 +56,11 @@ class EdgeFlags:
 class EditFlags:
     """Flags for the result of an edit."""
 
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the difference as a unified diff, and write nothing")
-    ] = False
-    fail_on_change: Annotated[
-        bool, typer.Option("--check", help="Fail if a template would change; prints the difference and writes nothing")
-    ] = False
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")] = (
-        OutputFormat.TEXT
+    dry_run: bool = flag(False, "Print the difference as a unified diff, and write nothing")
+    fail_on_change: bool = flag(
+        False, "Fail if a template would change; prints the difference and writes nothing", "--check"
     )
+    output: OutputFormat = flag(OutputFormat.TEXT, "Output format: text or json", "-o")
 
     @property
     def is_dry_run(self) -> bool:

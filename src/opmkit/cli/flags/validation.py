@@ -6,9 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from opmkit.cli.flags.policy import (
     REPORT_PANEL,
@@ -23,6 +21,7 @@ from opmkit.cli.flags.policy import (
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import COMPAT_HELP
+from opmkit.cli.parser.declaration import flag
 from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
@@ -49,56 +48,28 @@ class ReportFormat(StrEnum):
 class RuleFlags:
     """Flags for the rules to run."""
 
-    profile: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Rules to run: opm, operator-sdk, operatorhub, community, redhat, all or default",
-            rich_help_panel=RULES_PANEL,
-        ),
-    ] = ""
-    compat: Annotated[
-        str,
-        typer.Option(metavar="VERSION", help=COMPAT_HELP, rich_help_panel=COMPATIBILITY_PANEL),
-    ] = ""
-    select_optional: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SELECTOR",
-            help="Label selector of additional optional validators, such as name=good-practices",
-            rich_help_panel=OPTIONAL_PANEL,
-        ),
-    ] = None
-    optional_values: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE,...",
-            help="Values for optional validators, such as k8s-version=1.25",
-            rich_help_panel=OPTIONAL_PANEL,
-        ),
-    ] = None
-    alpha_select_external: Annotated[
-        str,
-        typer.Option(
-            "--alpha-select-external",
-            metavar="PROGRAM[:PROGRAM]...",
-            help="External validators to run with the bundle directory as argument",
-            rich_help_panel=OPTIONAL_PANEL,
-        ),
-    ] = ""
-    list_optional: Annotated[
-        bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=OPTIONAL_PANEL)
-    ] = False
+    panel: ClassVar[str] = OPTIONAL_PANEL
+
+    profile: str = flag(
+        "",
+        "Rules to run: opm, operator-sdk, operatorhub, community, redhat, all or default",
+        panel=RULES_PANEL,
+        metavar="NAME",
+    )
+    compat: str = flag("", COMPAT_HELP, panel=COMPATIBILITY_PANEL, metavar="VERSION")
+    select_optional: list[str] | None = flag(
+        None, "Label selector of additional optional validators, such as name=good-practices", metavar="SELECTOR"
+    )
+    optional_values: list[str] | None = flag(
+        None, "Values for optional validators, such as k8s-version=1.25", metavar="KEY=VALUE,..."
+    )
+    alpha_select_external: str = flag(
+        "", "External validators to run with the bundle directory as argument", metavar="PROGRAM[:PROGRAM]..."
+    )
+    list_optional: bool = flag(False, "List the optional validators")
     ignore: IgnoreOption = None
     config: ConfigOption = None
-    labels_only: Annotated[
-        bool,
-        typer.Option(
-            "--labels-only",
-            help="Validate only the labels of images, without pulling layers",
-            rich_help_panel=RULES_PANEL,
-        ),
-    ] = False
+    labels_only: bool = flag(False, "Validate only the labels of images, without pulling layers", panel=RULES_PANEL)
 
     def compat_mode(self) -> Compat | None:
         """Return the compatibility mode, None for the default; raises UsageError if it is unknown."""
@@ -120,56 +91,37 @@ class RuleFlags:
 class TagFlags:
     """Flags for the tags of a repository to validate."""
 
-    tags: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN,...",
-            help="Glob patterns of tags of REGISTRY/REPO to validate; default: all except signatures and attestations",
-        ),
-    ] = None
-    exclude_tags: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN,...", help="Glob patterns of tags of REGISTRY/REPO to skip"),
-    ] = None
+    tags: list[str] | None = flag(
+        None,
+        "Glob patterns of tags of REGISTRY/REPO to validate; default: all except signatures and attestations",
+        metavar="PATTERN,...",
+    )
+    exclude_tags: list[str] | None = flag(None, "Glob patterns of tags of REGISTRY/REPO to skip", metavar="PATTERN,...")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFlags:
     """Flags for the report, and for the findings that make the command fail."""
 
-    optional_validators: Annotated[
-        str,
-        typer.Option(
-            "--optional-validators",
-            "-o",
-            metavar="NAME,...",
-            help="Optional validators as in Go opm: operatorhub, bundle-objects; also accepts the formats of --output",
-            rich_help_panel=OPTIONAL_PANEL,
-        ),
-    ] = ""
-    output: Annotated[
-        str,
-        typer.Option(
-            metavar="FORM",
-            help="Output format: text, json, sarif, junit, github, markdown or json-alpha1",
-            rich_help_panel=REPORT_PANEL,
-        ),
-    ] = ""
+    panel: ClassVar[str] = BASELINE_PANEL
+
+    optional_validators: str = flag(
+        "",
+        "Optional validators as in Go opm: operatorhub, bundle-objects; also accepts the formats of --output",
+        "-o",
+        panel=OPTIONAL_PANEL,
+        metavar="NAME,...",
+    )
+    output: str = flag(
+        "",
+        "Output format: text, json, sarif, junit, github, markdown or json-alpha1",
+        panel=REPORT_PANEL,
+        metavar="FORM",
+    )
     fail_on: FailOnOption = ""
-    baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File with known findings to ignore", rich_help_panel=BASELINE_PANEL),
-    ] = None
-    write_baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write all findings to a baseline and exit with code 0", rich_help_panel=BASELINE_PANEL
-        ),
-    ] = None
-    no_cache: Annotated[
-        bool,
-        typer.Option("--no-cache", help="Do not use the cache of earlier results", rich_help_panel=BASELINE_PANEL),
-    ] = False
+    baseline: Path | None = flag(None, "File with known findings to ignore", metavar="FILE")
+    write_baseline: Path | None = flag(None, "Write all findings to a baseline and exit with code 0", metavar="FILE")
+    no_cache: bool = flag(False, "Do not use the cache of earlier results")
 
     def report_format(self) -> ReportFormat:
         """Return the format of the report; raises UsageError if it is unknown."""

@@ -13,25 +13,20 @@ from opmkit.cli.output.console import Output, OutputFormat, print_json, print_ta
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import flag
 
 
 def cleanup(
     *,
     package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package of the operator")],
-    delete_all: Annotated[
-        bool,
-        typer.Option("--delete-all/--no-delete-all", help="Also do what --delete-crds and --delete-operator-groups do"),
-    ] = True,
-    delete_crds: Annotated[
-        bool, typer.Option("--delete-crds", help="Delete the operator's CustomResourceDefinitions and custom resources")
-    ] = False,
-    delete_operator_groups: Annotated[
-        bool,
-        typer.Option("--delete-operator-groups", help="Delete the OperatorGroup created for the operator"),
-    ] = False,
+    delete_all: bool = flag(
+        True, "Also do what --delete-crds and --delete-operator-groups do", "--delete-all/--no-delete-all"
+    ),
+    delete_crds: bool = flag(False, "Delete the operator's CustomResourceDefinitions and custom resources"),
+    delete_operator_groups: bool = flag(False, "Delete the OperatorGroup created for the operator"),
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
-    service_account: Annotated[str, typer.Option("--service-account", hidden=True)] = "",
+    service_account: str = flag("", ""),
     progress_flags: ProgressFlags,
     cluster_flags: ClusterFlags,
 ) -> None:

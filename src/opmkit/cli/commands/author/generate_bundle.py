@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from opmkit.cli.flags.generation import ACCOUNTS_HELP, find_project, has_piped_i
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.generation import print_generated
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags, runs_as_operator_sdk
 from opmkit.cli.progress.command import progress
 
@@ -23,27 +23,16 @@ _UNKNOWN_LAYOUT = "unknown"
 class InputFlags:
     """Flags for the manifests to read."""
 
-    input_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--input-dir", metavar="DIR", help="Directory of the manifests that install the operator; default: stdin"
-        ),
-    ] = None
-    deploy_dir: Annotated[
-        Path | None, typer.Option("--deploy-dir", metavar="DIR", help="Same as --input-dir, for use with --crds-dir")
-    ] = None
-    crds_dir: Annotated[
-        Path | None,
-        typer.Option("--crds-dir", metavar="DIR", help="Directory of the CRDs, if they are not in --deploy-dir"),
-    ] = None
-    kustomize_dir: Annotated[
-        Path,
-        typer.Option(
-            "--kustomize-dir",
-            metavar="DIR",
-            help="Directory with the base bases/PACKAGE.clusterserviceversion.yaml, used if there is none in the input",
-        ),
-    ] = Path("config/manifests")
+    input_dir: Path | None = flag(
+        None, "Directory of the manifests that install the operator; default: stdin", metavar="DIR"
+    )
+    deploy_dir: Path | None = flag(None, "Same as --input-dir, for use with --crds-dir", metavar="DIR")
+    crds_dir: Path | None = flag(None, "Directory of the CRDs, if they are not in --deploy-dir", metavar="DIR")
+    kustomize_dir: Path = flag(
+        Path("config/manifests"),
+        "Directory with the base bases/PACKAGE.clusterserviceversion.yaml, used if there is none in the input",
+        metavar="DIR",
+    )
 
     def manifests(self, ctx: typer.Context) -> Path:
         """Return the file or directory of the manifests; raises UsageError if there is none, or several."""
@@ -67,39 +56,18 @@ def bundle(
     input_flags: InputFlags,
     registry_flags: RegistryFlags,
     *,
-    version: Annotated[
-        str,
-        typer.Option("--version", "-v", metavar="VERSION", help="Version of the operator; default: that of the base"),
-    ] = "",
-    output_dir: Annotated[
-        Path | None, typer.Option("--output-dir", metavar="DIR", help="Directory of the bundle (default: bundle)")
-    ] = None,
-    package: Annotated[
-        str, typer.Option("--package", metavar="NAME", help="Package name (default: projectName in PROJECT)")
-    ] = "",
-    channels: Annotated[str, typer.Option("--channels", metavar="NAME,...", help="Channels")] = "alpha",
-    default_channel: Annotated[str, typer.Option("--default-channel", metavar="CHANNEL", help="Default channel")] = "",
-    manifests: Annotated[bool, typer.Option("--manifests", help="Generate only the manifests")] = False,
-    metadata: Annotated[bool, typer.Option("--metadata", help="Generate only the annotations and the Dockerfile")] = (
-        False
-    ),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite/--no-overwrite", help="Overwrite existing annotations and Dockerfile")
-    ] = True,
-    use_image_digests: Annotated[
-        bool,
-        typer.Option("--use-image-digests", help="Replace tags of images by digests, list all related images"),
-    ] = False,
-    stdout: Annotated[bool, typer.Option("--stdout", help="Print the manifests instead of writing files")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings")] = False,
-    extra_service_accounts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--extra-service-accounts",
-            metavar="NAME,...",
-            help=ACCOUNTS_HELP,
-        ),
-    ] = None,
+    version: str = flag("", "Version of the operator; default: that of the base", "-v", metavar="VERSION"),
+    output_dir: Path | None = flag(None, "Directory of the bundle (default: bundle)", metavar="DIR"),
+    package: str = flag("", "Package name (default: projectName in PROJECT)", metavar="NAME"),
+    channels: str = flag("alpha", "Channels", metavar="NAME,..."),
+    default_channel: str = flag("", "Default channel", metavar="CHANNEL"),
+    manifests: bool = flag(False, "Generate only the manifests"),
+    metadata: bool = flag(False, "Generate only the annotations and the Dockerfile"),
+    overwrite: bool = flag(True, "Overwrite existing annotations and Dockerfile", "--overwrite/--no-overwrite"),
+    use_image_digests: bool = flag(False, "Replace tags of images by digests, list all related images"),
+    stdout: bool = flag(False, "Print the manifests instead of writing files"),
+    quiet: bool = flag(False, "Print only errors and warnings", "-q"),
+    extra_service_accounts: list[str] | None = flag(None, ACCOUNTS_HELP, metavar="NAME,..."),
 ) -> None:
     """Generate a bundle from the manifests that install an operator, as operator-sdk generate bundle does
 

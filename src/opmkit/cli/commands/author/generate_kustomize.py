@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import print_line, print_prompt
 from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import Maintainer, UserInterfaceMetadata
@@ -19,25 +18,16 @@ _QUOTES = "`'\""
 
 def manifests(
     *,
-    package: Annotated[
-        str, typer.Option("--package", metavar="NAME", help="Package name (default: projectName in PROJECT)")
-    ] = "",
-    input_dir: Annotated[
-        Path, typer.Option("--input-dir", metavar="DIR", help="Directory that contains the existing base in bases/")
-    ] = Path("config/manifests"),
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", metavar="DIR", help="Directory to write the kustomize files to")
-    ] = Path("config/manifests"),
-    apis_dir: Annotated[
-        Path, typer.Option("--apis-dir", metavar="DIR", help="Directory with the Go types of the APIs")
-    ] = Path("api"),
-    interactive: Annotated[
-        bool | None,
-        typer.Option(
-            "--interactive", help="Ask for the display name and similar fields (default: on a terminal, for a new base)"
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings")] = False,
+    package: str = flag("", "Package name (default: projectName in PROJECT)", metavar="NAME"),
+    input_dir: Path = flag(
+        Path("config/manifests"), "Directory that contains the existing base in bases/", metavar="DIR"
+    ),
+    output_dir: Path = flag(Path("config/manifests"), "Directory to write the kustomize files to", metavar="DIR"),
+    apis_dir: Path = flag(Path("api"), "Directory with the Go types of the APIs", metavar="DIR"),
+    interactive: bool | None = flag(
+        None, "Ask for the display name and similar fields (default: on a terminal, for a new base)"
+    ),
+    quiet: bool = flag(False, "Print only errors and warnings", "-q"),
 ) -> None:
     """Write the base of the ClusterServiceVersion of an operator project, and a kustomization
 

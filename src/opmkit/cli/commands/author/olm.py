@@ -13,6 +13,7 @@ from opmkit.cli.output.console import Output, OutputFormat, format_count, print_
 from opmkit.cli.output.errors import print_error
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import flag
 from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ OlmNamespace = Annotated[
 
 def install(
     *,
-    version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="Release to download, such as 0.38.0")
-    ] = "latest",
+    version: str = flag("latest", "Release to download, such as 0.38.0", metavar="VERSION"),
     source: From = "",
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,

@@ -17,6 +17,7 @@ from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import print_built, print_unpushed
 from opmkit.cli.output.pin import check_pinned, print_pinned
+from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
@@ -37,14 +38,9 @@ class RelatedImagesFlag(StrEnum):
 class DestinationFlags:
     """Flags for the place of the result."""
 
-    tag: Annotated[
-        str | None, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image, if TARGET is an image")
-    ] = None
-    push: Annotated[bool, typer.Option("--push", help=PUSH_HELP)] = False
-    output_dir: Annotated[
-        Path | None,
-        typer.Option("--output-dir", metavar="DIR", help="Directory to write a pinned copy of TARGET to"),
-    ] = None
+    tag: str | None = flag(None, "Name of the new image, if TARGET is an image", "-t", metavar="IMAGE")
+    push: bool = flag(False, PUSH_HELP)
+    output_dir: Path | None = flag(None, "Directory to write a pinned copy of TARGET to", metavar="DIR")
 
     def check_targets(self, sources: Sequence[IndexSource], command: str) -> None:
         """Raise UsageError for flags that do not suit the targets."""
@@ -75,17 +71,12 @@ def pin(
         list[str],
         typer.Argument(metavar="TARGET...", help="Bundle, catalog or template: an image, a directory or a file"),
     ],
-    check: Annotated[
-        bool, typer.Option("--check", help="List images without a digest and fail if there are any; changes nothing")
-    ] = False,
-    related_images: Annotated[
-        RelatedImagesFlag,
-        typer.Option(
-            "--related-images",
-            help="What to do with spec.relatedImages: complete (add the images that it lacks), create (unless there "
-            "is one) or keep",
-        ),
-    ] = RelatedImagesFlag.COMPLETE,
+    check: bool = flag(False, "List images without a digest and fail if there are any; changes nothing"),
+    related_images: RelatedImagesFlag = flag(
+        RelatedImagesFlag.COMPLETE,
+        "What to do with spec.relatedImages: complete (add the images that it lacks), create (unless there "
+        "is one) or keep",
+    ),
     pin_flags: PinFlags,
     destination: DestinationFlags,
     output_flags: OutputFlags,

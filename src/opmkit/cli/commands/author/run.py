@@ -23,6 +23,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import argument, flag
 
 if TYPE_CHECKING:
     from opmkit import InstalledOperator
@@ -37,13 +38,11 @@ def run_bundle(
     *,
     bundle: BundleArgument,
     install_mode: InstallModeOption = "",
-    index_image: Annotated[
-        str,
-        typer.Option(
-            metavar="IMAGE",
-            help="Index to add the bundle to, for its dependencies; the default has no catalog",
-        ),
-    ] = DEFAULT_INDEX_IMAGE,
+    index_image: str = flag(
+        DEFAULT_INDEX_IMAGE,
+        "Index to add the bundle to, for its dependencies; the default has no catalog",
+        metavar="IMAGE",
+    ),
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
     cluster_flags: ClusterFlags,
@@ -104,12 +103,10 @@ def bundle_upgrade(
 
 def package_manifests(
     *,
-    directory: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Directory of package manifests, one directory for each version")
-    ] = Path("packagemanifests"),
-    version: Annotated[
-        str, typer.Option(metavar="VERSION", help="Version to install; default: the head of the default channel")
-    ] = "",
+    directory: Path = argument(
+        Path("packagemanifests"), "Directory of package manifests, one directory for each version", metavar="[DIR]"
+    ),
+    version: str = flag("", "Version to install; default: the head of the default channel", metavar="VERSION"),
     install_mode: InstallModeOption = "",
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from opmkit.cli.flags.signing import SignedImage, SignedImages, SignerFlags, Sig
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import flag
 
 TYPE_HELP = "cyclonedx, link, openvex, slsaprovenance1, spdxjson, vuln, or a URI"
 
@@ -21,22 +21,13 @@ def attest(
     registry_flags: RegistryFlags,
     signing_flags: SigningFlags,
     image: SignedImage,
-    predicate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON file with the predicate; requires --type")
-    ] = None,
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help=f"Type of the predicate: {TYPE_HELP}")] = "",
-    sbom: Annotated[
-        bool, typer.Option("--sbom", help="Attest the operators and images of a bundle or index, in CycloneDX")
-    ] = False,
-    provenance: Annotated[
-        bool, typer.Option("--provenance", help="Attest the bundles and the base image of a bundle or index, in SLSA")
-    ] = False,
-    builder_id: Annotated[
-        str,
-        typer.Option(
-            metavar="URI", help="With --provenance: platform that ran the build; default: this version of opmkit"
-        ),
-    ] = "",
+    predicate: Path | None = flag(None, "JSON file with the predicate; requires --type", metavar="FILE"),
+    type_: str = flag("", f"Type of the predicate: {TYPE_HELP}", "--type", metavar="TYPE"),
+    sbom: bool = flag(False, "Attest the operators and images of a bundle or index, in CycloneDX"),
+    provenance: bool = flag(False, "Attest the bundles and the base image of a bundle or index, in SLSA"),
+    builder_id: str = flag(
+        "", "With --provenance: platform that ran the build; default: this version of opmkit", metavar="URI"
+    ),
 ) -> None:
     """Attach signed statements about an image to it: a file, an SBOM or provenance
 
@@ -68,9 +59,7 @@ def verify_attestation(
     registry_flags: RegistryFlags,
     signer_flags: SignerFlags,
     images: SignedImages,
-    type_: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help=f"Type of the predicate: {TYPE_HELP}; default: any")
-    ] = "",
+    type_: str = flag("", f"Type of the predicate: {TYPE_HELP}; default: any", "--type", metavar="TYPE"),
     output: Output = OutputFormat.TEXT,
 ) -> None:
     """Verify the attestations of images with a public key, or keyless ones

@@ -16,6 +16,7 @@ from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import Output, OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.output.mirror import print_copied, print_mirror, print_written
+from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress, waiting
 
@@ -33,13 +34,11 @@ def mirror(
     ctx: typer.Context,
     *,
     index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
-    filters: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PACKAGE[:CHANNEL,...][@RANGE]]...",
-            help="Packages, channels and versions to mirror; default: the whole index",
-        ),
-    ] = None,
+    filters: list[str] | None = argument(
+        None,
+        "Packages, channels and versions to mirror; default: the whole index",
+        metavar="[PACKAGE[:CHANNEL,...][@RANGE]]...",
+    ),
     to: Annotated[
         str,
         typer.Option(
@@ -48,75 +47,43 @@ def mirror(
             help="Target: REGISTRY or REGISTRY/PREFIX, a directory such as ./mirror, or oci-archive:FILE",
         ),
     ],
-    platform: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--platform",
-            metavar="OS/ARCH[/VARIANT],...",
-            help="Platforms of image indexes to copy, with unchanged digests; default: all platforms",
-        ),
-    ] = None,
-    keep_going: Annotated[
-        bool,
-        typer.Option("--continue", help="Copy the other images if some cannot be copied, and exit with code 5"),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show which images the target lacks, and their sizes")
-    ] = False,
-    target_catalog: Annotated[
-        str | None,
-        typer.Option(
-            "--target-catalog",
-            metavar="NAME[:TAG]",
-            help="Name of the catalog in the target; default: that of INDEX",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = None,
+    platform: list[str] | None = flag(
+        None,
+        "Platforms of image indexes to copy, with unchanged digests; default: all platforms",
+        metavar="OS/ARCH[/VARIANT],...",
+    ),
+    keep_going: bool = flag(
+        False, "Copy the other images if some cannot be copied, and exit with code 5", "--continue"
+    ),
+    dry_run: bool = flag(False, "Show which images the target lacks, and their sizes"),
+    target_catalog: str | None = flag(
+        None, "Name of the catalog in the target; default: that of INDEX", panel=ADVANCED_PANEL, metavar="NAME[:TAG]"
+    ),
     default_channel: DefaultChannels = None,
-    with_dependencies: Annotated[
-        bool, typer.Option("--with-dependencies", help="Also mirror packages that mirrored bundles depend on")
-    ] = False,
-    binary_image: Annotated[
-        str | None,
-        typer.Option(
-            "--binary-image",
-            "-i",
-            metavar="IMAGE",
-            help="Base of a new catalog image, or scratch",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = None,
-    max_nested_paths: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=2,
-            help="Components of a repository name in the target; further ones are joined by -",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = None,
-    signatures: Annotated[
-        bool,
-        typer.Option(
-            "--signatures/--no-signatures",
-            help="Copy signatures, attestations and other artifacts of the images as well",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = True,
-    workers: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time", rich_help_panel=ADVANCED_PANEL
-        ),
-    ] = 8,
-    have: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Omit from the archive what earlier archives contain according to FILE, which is created or updated",
-            rich_help_panel=ADVANCED_PANEL,
-        ),
-    ] = None,
+    with_dependencies: bool = flag(False, "Also mirror packages that mirrored bundles depend on"),
+    binary_image: str | None = flag(
+        None, "Base of a new catalog image, or scratch", "-i", panel=ADVANCED_PANEL, metavar="IMAGE"
+    ),
+    max_nested_paths: int | None = flag(
+        None,
+        "Components of a repository name in the target; further ones are joined by -",
+        panel=ADVANCED_PANEL,
+        metavar="NUMBER",
+        min=2,
+    ),
+    signatures: bool = flag(
+        True,
+        "Copy signatures, attestations and other artifacts of the images as well",
+        "--signatures/--no-signatures",
+        panel=ADVANCED_PANEL,
+    ),
+    workers: int = flag(8, "Blobs to transfer at the same time", panel=ADVANCED_PANEL, metavar="NUMBER", min=1, max=64),
+    have: Path | None = flag(
+        None,
+        "Omit from the archive what earlier archives contain according to FILE, which is created or updated",
+        panel=ADVANCED_PANEL,
+        metavar="FILE",
+    ),
     manifest_flags: MirrorManifestFlags,
     output: Output = OutputFormat.TEXT,
     shard: ShardOption = "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,6 +12,7 @@ from opmkit.cli.flags.signing import SignedImages, SignerFlags, SigningFlags, pa
 from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.cli.output.streams import printing_result
+from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
     from opmkit import SignedImage
@@ -22,16 +23,11 @@ def sign(
     registry_flags: RegistryFlags,
     signing_flags: SigningFlags,
     images: SignedImages,
-    annotations: Annotated[
-        list[str] | None,
-        typer.Option("--annotations", "-a", metavar="NAME=VALUE,...", help="Annotations to sign with the digest"),
-    ] = None,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Sign the image of each platform as well as the index")
-    ] = False,
-    sign_container_identity: Annotated[
-        str, typer.Option(metavar="NAME", help="Name that the signature contains; default: the image's repository")
-    ] = "",
+    annotations: list[str] | None = flag(None, "Annotations to sign with the digest", "-a", metavar="NAME=VALUE,..."),
+    recursive: bool = flag(False, "Sign the image of each platform as well as the index", "-r"),
+    sign_container_identity: str = flag(
+        "", "Name that the signature contains; default: the image's repository", metavar="NAME"
+    ),
     output: Output = OutputFormat.TEXT,
 ) -> None:
     """Sign images with a key, so that cosign, podman and clusters can verify them, or keyless
@@ -71,16 +67,12 @@ def verify(
     registry_flags: RegistryFlags,
     signer_flags: SignerFlags,
     images: SignedImages,
-    annotations: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--annotations", "-a", metavar="NAME=VALUE,...", help="Annotations that the signature must contain"
-        ),
-    ] = None,
-    signed_repository: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Repositories of which the signature must name one; default: any"),
-    ] = None,
+    annotations: list[str] | None = flag(
+        None, "Annotations that the signature must contain", "-a", metavar="NAME=VALUE,..."
+    ),
+    signed_repository: list[str] | None = flag(
+        None, "Repositories of which the signature must name one; default: any", metavar="NAME,..."
+    ),
     output: Output = OutputFormat.TEXT,
 ) -> None:
     """Verify the signatures of images with a public key, or keyless ones
@@ -111,9 +103,7 @@ def verify(
 
 
 def generate_key_pair(
-    output_key_prefix: Annotated[
-        str, typer.Option(metavar="PATH", help="Path of the files, without .key and .pub")
-    ] = "cosign",
+    output_key_prefix: str = flag("cosign", "Path of the files, without .key and .pub", metavar="PATH"),
 ) -> None:
     """Generate a key pair in cosign's format: PATH.key, encrypted with COSIGN_PASSWORD, and PATH.pub
 
