@@ -16,7 +16,8 @@ from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
-from opmkit.cli.help.content import ALIASES, canonical_path, split_help
+from opmkit.cli.help.command_tree import aliases
+from opmkit.cli.help.content import canonical_path, split_help
 from tests.kit.command_lines import ROOT, console_script, pages
 from tests.kit.opm import FIXTURES, PROGRAM, all_commands
 
@@ -134,7 +135,7 @@ def test_overview_has_each_command_with_its_summary() -> None:
     assert dict(rows) == {path: split_help(command.help)[0] for path, command in documented_commands().items()}
     assert len(rows) == len(dict(rows))
     assert [
-        other for other, name in ALIASES.items() if f"`{other}` is `{name}`" not in " ".join(overview.split())
+        other for other, name in aliases().items() if f"`{other}` is `{name}`" not in " ".join(overview.split())
     ] == []
     linked = site_hook().link_commands(overview)
     links = [f"| [{path}](reference/{path.replace(' ', '-')}.md) | {summary} |" for path, summary in rows]

@@ -9,13 +9,12 @@ from typing import Any
 
 import typer
 
-from opmkit.cli.help.command_tree import COMMANDS
 from opmkit.cli.output.console import print_line
 from opmkit.cli.output.errors import UsageError, exit_code, print_error, print_traceback, to_opmkit_error
 from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import GoGroup
-from opmkit.cli.parser.registration import Group, build_group
+from opmkit.cli.parser.registration import build_group
 from opmkit.core import interrupts
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon
@@ -46,7 +45,7 @@ def build_app(*, load_all: bool = True) -> GoGroup:
     Importing all commands takes longer than most of them run. Unless ``load_all``, ``get_command`` of a group imports
     a command, and the commands that have not been looked up have just a name and the first line of their help.
     """
-    app = build_group("opm", Group(HELP, COMMANDS), _root)
+    app = build_group("opm", HELP, _root)
     if load_all:
         app.load_all()
     return app

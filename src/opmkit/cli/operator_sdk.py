@@ -6,12 +6,11 @@ from typing import Any
 
 import typer
 
-from opmkit.cli.help.command_tree import OPERATOR_SDK_COMMANDS
 from opmkit.cli.main import run_app
 from opmkit.cli.output.console import print_line
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import flag
-from opmkit.cli.parser.registration import Group, build_group
+from opmkit.cli.parser.registration import build_group
 
 NAME = "operator-sdk"
 HELP = """Generate and validate bundles, and run operators in a cluster
@@ -33,7 +32,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(args: list[str], **settings: Any) -> Any:
     _check_supported(args)
-    app = build_group(NAME, Group(HELP, OPERATOR_SDK_COMMANDS), _root)
+    app = build_group(NAME, HELP, _root)
     if "--help-all" in args:
         app.load_all()
     return app(args=[*args[1:], "--help"] if args[:1] == ["help"] else args, **settings)

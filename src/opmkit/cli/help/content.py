@@ -12,16 +12,9 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+from opmkit.cli.help.command_tree import aliases
 from opmkit.cli.help.panels import SPECIAL_PANELS
 
-ALIASES = {
-    "opm alpha bundle": "opm bundle",
-    "opm bundle push": "opm image push",
-    "opm image cp": "opm image copy",
-    "opm index pin": "opm bundle pin",
-    "opm run pm": "opm run packagemanifests",
-}
-"""Paths of commands and groups, by the other paths that they have."""
 OPTIONS_PANEL = "Options"
 
 
@@ -96,11 +89,10 @@ def list_commands(command: TyperGroup, path: str) -> Iterator[HelpEntry]:
 
 def canonical_path(path: str) -> str:
     """Return the path of a command that has ``path`` as another path; ``path`` itself if it is not an alias."""
-    canonical = path
-    for alias, other in ALIASES.items():
-        if f"{canonical} ".startswith(f"{alias} "):
-            canonical = other + canonical.removeprefix(alias)
-    return canonical
+    for alias, other in aliases().items():
+        if f"{path} ".startswith(f"{alias} "):
+            return canonical_path(other + path.removeprefix(alias))
+    return path
 
 
 def group_by_panel(parameters: Sequence[Any]) -> dict[str, list[TyperOption]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 import typer
 from typer.main import get_command
 
+from opmkit.cli.help.command_tree import list_entries
 from opmkit.cli.parser.declaration import expand_flag_groups
 from opmkit.cli.parser.go_commands import GoCommand, GoGroup
 
@@ -18,46 +18,29 @@ _COMMANDS = "opmkit.cli.commands"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-@dataclass(frozen=True)
-class Group:
-    """A group of commands: the text of its help, and its commands and groups by name."""
-
-    summary: str
-    entries: Entries
-
-
-Entries = Mapping[str, tuple[str, str] | Group]
-"""Groups, and commands as ``module:function`` below ``opmkit.cli.commands`` with the first line of the help."""
-
-
 def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
     """Register ``function`` as the command ``name``; its docstring is the help."""
     app.command(name, cls=GoCommand, context_settings=_CONTEXT, **settings)(expand_flag_groups(function))
 
 
-def build_group(name: str, group: Group, callback: Callable[..., Any] | None = None) -> GoGroup:
+def build_group(path: str, summary: str, callback: Callable[..., Any] | None = None) -> GoGroup:
     """Return a group whose commands are imported when they are looked up with ``get_command``.
 
     Args:
-        name: name of the group.
-        group: text of the help, and commands.
+        path: name of the program, or canonical path of the group.
+        summary: text of the help.
         callback: function that runs before the commands; by default, it prints the help if no command is given.
     """
     app = typer.Typer(
-        name=name,
-        help=group.summary,
-        cls=GoGroup,
-        add_completion=False,
-        context_settings=_CONTEXT,
+        name=path.rpartition(" ")[2], help=summary, cls=GoGroup, add_completion=False, context_settings=_CONTEXT
     )
     app.callback(invoke_without_command=True)(expand_flag_groups(callback or _show_help))
     built = cast("GoGroup", get_command(app))
-    for entry_name, entry in group.entries.items():
-        if isinstance(entry, Group):
-            built.add_lazy(GoGroup(name=entry_name, help=entry.summary), partial(build_group, entry_name, entry))
+    for name, canonical, target, first_line in list_entries(path):
+        if target:
+            built.add_lazy(GoCommand(name=name, help=first_line), partial(_import_command, name, target))
         else:
-            target, summary = entry
-            built.add_lazy(GoCommand(name=entry_name, help=summary), partial(_import_command, entry_name, target))
+            built.add_lazy(GoGroup(name=name, help=first_line), partial(build_group, canonical, first_line))
     return built
 
 
