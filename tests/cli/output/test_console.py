@@ -15,6 +15,7 @@ from opmkit.cli.output.errors import print_error, print_traceback, print_warning
 from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.output.server_logs import format_record
 from opmkit.cli.progress.bars import AmountColumn, ProgressBars
+from opmkit.cli.progress.sinks import ProgressItem, ProgressKind
 from opmkit.core.errors import OpmkitError
 from opmkit.core.escape import escape_controls
 from opmkit.index.errors import CatalogError, MultipleErrors
@@ -84,8 +85,10 @@ def test_labels_of_progress_bars_are_escaped(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     with ProgressBars() as bars:
-        bars.begin("[link=http://evil]\x07\u202ename", 1)
-        bars.advance(1)
+        item = ProgressItem(ProgressKind.TASK, "[link=http://evil]\x07\u202ename", 1)
+        bars.begin(item)
+        item.done = 1
+        bars.update(item)
         bars._bars.refresh()
 
     assert "[link=http://evil]" in output.getvalue()

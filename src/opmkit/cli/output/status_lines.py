@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
 from opmkit.cli.progress.command import ProgressFormat, progress, progress_format
-from opmkit.cli.progress.events import print_event
+from opmkit.cli.progress.sinks import print_event
 from opmkit.core import interrupts
 from opmkit.core.escape import escape_controls
 

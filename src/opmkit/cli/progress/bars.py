@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any, Self
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
 from opmkit.cli.output.tables import shorten, shorten_digests
+from opmkit.cli.progress.sinks import ProgressItem, ProgressKind, ProgressSink
 from opmkit.core.escape import escape_controls
 
 _BAR_WIDTH = 10
@@ -71,8 +71,8 @@ class StatusConsole(Console):
         super().print(*objects, **settings)
 
 
-class ProgressBars:
-    """A bar for the current task, or else for a read or a step; a context manager."""
+class ProgressBars(ProgressSink):
+    """A bar for the current item."""
 
     def __init__(self) -> None:
         """Draw on stderr."""
@@ -90,10 +90,6 @@ class ProgressBars:
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # text for a file or pipe must not be written to stderr
         )
-        self._task: TaskID | None = None
-        self._transferred = 0
-        self._is_read = self._is_step = self._is_bytes = False
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -102,76 +98,22 @@ class ProgressBars:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Show a bar for ``label``; without a total it pulses."""
-        with self._lock:
-            self._replace(label, total, unit)
+    def begin(self, item: ProgressItem) -> None:
+        """Show a bar; without a total it pulses."""
+        self._task = self._bars.add_task(self._label(item), total=item.total, completed=item.done, unit=item.unit)
 
-    def advance(self, count: int) -> None:
-        """Advance the bar by ``count`` units."""
-        with self._lock:
-            if self._task is not None and not self._is_read and not self._is_step:
-                self._bars.advance(self._task, count)
+    def update(self, item: ProgressItem) -> None:
+        """Advance the bar; a step just shows its duration."""
+        if item.kind is not ProgressKind.STEP:
+            self._bars.update(self._task, total=item.total, completed=item.done, transferred=item.transferred)
 
-    def end(self) -> None:
+    def end(self, item: ProgressItem) -> None:
         """Remove the bar."""
-        with self._lock:
-            self._remove()
+        self._bars.remove_task(self._task)
 
-    def begin_read(self, subject: str, total: int, done: int) -> None:
-        """Show a bar for a read, unless there is a task."""
-        with self._lock:
-            if self._task is None or self._is_step:
-                label = f"Reading {shorten_digests(subject)}"
-                if len(label) > self._label_width:
-                    label = f"Reading {subject.rpartition('/')[2]}"  # the registry says least about an image
-                self._replace(label, total or None, "bytes", done)
-                self._is_read = True
-
-    def expect(self, total: int) -> None:
-        """Set the size of the read."""
-        with self._lock:
-            if self._task is not None and self._is_read:
-                self._bars.update(self._task, total=total)
-
-    def transferred(self, count: int) -> None:
-        """Advance the bar of a read, or add to the bytes of a task with another unit."""
-        with self._lock:
-            if self._task is None:
-                return
-            if self._is_read:
-                self._bars.advance(self._task, count)
-            elif not self._is_bytes:
-                self._transferred += count
-                self._bars.update(self._task, transferred=self._transferred)
-
-    def end_read(self) -> None:
-        """Remove the bar of a read."""
-        with self._lock:
-            if self._is_read:
-                self._remove()
-
-    def show_step(self, label: str) -> None:
-        """Show a step and its duration, unless there is a task or a read."""
-        with self._lock:
-            if self._task is None:
-                self._replace(label, None, "seconds")
-                self._is_step = True
-
-    def end_step(self) -> None:
-        """Remove the step."""
-        with self._lock:
-            if self._is_step:
-                self._remove()
-
-    def _replace(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        self._remove()
-        label = shorten(shorten_digests(escape_controls(label)), self._label_width)
-        self._task = self._bars.add_task(label, total=total, completed=done, unit=unit)
-        self._is_bytes = unit == "bytes"
-
-    def _remove(self) -> None:
-        if self._task is not None:
-            self._bars.remove_task(self._task)
-        self._task, self._transferred = None, 0
-        self._is_read = self._is_step = False
+    def _label(self, item: ProgressItem) -> str:
+        label = shorten_digests(item.label)
+        if item.kind is ProgressKind.READ and len(label) > self._label_width:
+            verb, _, subject = item.label.partition(" ")
+            label = f"{verb} {shorten_digests(subject.rpartition('/')[2])}"  # the registry says least about an image
+        return shorten(escape_controls(label), self._label_width)

@@ -6,12 +6,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, Self, cast
+from typing import TYPE_CHECKING
 
-from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.progress.sinks import ProgressEvents, ProgressItem, ProgressKind, ProgressLines, ProgressSink
 from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 
 if TYPE_CHECKING:
@@ -27,125 +27,85 @@ _TICK = 0.2
 """Seconds between two looks at whether a step is idle."""
 
 
-class Display(Protocol):
-    """A display of the task of a command, or else of a read."""
+class ProgressFormat(StrEnum):
+    """Formats of progress on stderr."""
 
-    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Start a task."""
-
-    def advance(self, count: int) -> None:
-        """Report that ``count`` more units are done."""
-
-    def end(self) -> None:
-        """End the task."""
-
-    def begin_read(self, subject: str, total: int, done: int) -> None:
-        """Show a read of ``total`` bytes (0: unknown), of which some are done, unless there is a task."""
-
-    def expect(self, total: int) -> None:
-        """Set the size of the read."""
-
-    def transferred(self, count: int) -> None:
-        """Add bytes to the read, or to the bytes of a task with another unit."""
-
-    def end_read(self) -> None:
-        """Hide the read."""
-
-    def show_step(self, label: str) -> None:
-        """Show the current step of the command, unless a task or a read is shown; called repeatedly."""
-
-    def end_step(self) -> None:
-        """Hide the step."""
+    AUTO = "auto"
+    JSON = "json"
+    NONE = "none"
 
 
 class CommandProgress:
-    """Progress in one format, on stderr."""
+    """Progress on one display, which is open while it is needed. Thread-safe.
 
-    def __init__(self, chosen: ProgressFormat) -> None:
-        """Show bars only if stderr is a terminal."""
-        self.format = chosen
-        is_json = chosen is ProgressFormat.JSON
-        self._is_json = is_json
-        self._is_shown = is_json or (chosen is ProgressFormat.AUTO and sys.stderr.isatty())
-        self._waits = WaitProgress(self._display, 0 if is_json else _DELAY, 0 if is_json else _NEXT_DELAY)
+    Tasks are shown at once; a read if no task is shown, after a while; and the innermost step if nothing else is.
+    """
 
-    def open(self) -> AbstractContextManager[Progress]:
-        """Return a context with a receiver of progress reports."""
-        return self._waits.open() if self._is_shown else nullcontext(NO_PROGRESS)
-
-    def step(self, label: str) -> AbstractContextManager[None]:
-        """Return a context that shows ``label`` if it takes long."""
-        return self._waits.step(label) if self._is_shown and label else nullcontext()
-
-    def observer(self) -> TransferObserver:
-        """Return the observer of reads for registry clients."""
-        return self._waits if self._is_shown else NO_TRANSFERS
-
-    def _display(self) -> AbstractContextManager[Display]:
-        if self._is_json:
-            from opmkit.cli.progress.events import ProgressEvents
-
-            return ProgressEvents()
-        if os.environ.get("TERM", "") in _DUMB_TERMINALS:
-            return ProgressLines()
-        from opmkit.cli.progress.bars import ProgressBars
-
-        return ProgressBars()
-
-
-class WaitProgress:
-    """The bytes of reads, and steps without known progress, shown after a while or between tasks. Thread-safe."""
-
-    def __init__(self, open_display: _OpenDisplay, delay: float, next_delay: float) -> None:
-        """Show reads on a display ``delay`` seconds after the first one began, later ones after ``next_delay``."""
-        self._open_display = open_display
-        self._delay, self._next_delay = delay, next_delay
+    def __init__(self, open_sink: Callable[[], ProgressSink], read_delay: float = 0, next_delay: float = 0) -> None:
+        """Show the first read ``read_delay`` seconds after it began, later ones after ``next_delay``."""
+        self._open_sink = open_sink
+        self._read_delay, self._next_delay = read_delay, next_delay
         self._lock = threading.RLock()
-        self._first = 0.0
-        self._readers = self._done = self._expected = 0
-        self._subject = ""
+        self._sink: ProgressSink | None = None
+        self._item: ProgressItem | None = None
+        self._idle_since = 0.0
+        self._first_wait = 0.0
+        self._openers = self._readers = 0
+        self._read = ProgressItem(ProgressKind.READ, "", None)
         self._steps: list[str] = []
-        self._display: Display | None = None
-        self._own: AbstractContextManager[Display] | None = None
         self._timer: threading.Timer | None = None
 
     @contextmanager
     def open(self) -> Iterator[Progress]:
-        """Open a display for the tasks of the command; it also shows reads and steps."""
-        with ExitStack() as stack:
+        """Open the display for the tasks of the command."""
+        try:
             with self._lock:
+                self._openers += 1
                 self._hide_read()
-                self._close_own()
-                self._display = stack.enter_context(self._open_display())
-            try:
-                yield self._display
-            finally:
-                with self._lock:
-                    self._display = None
-                    stack.close()
+                self._opened_sink()
+            yield self
+        finally:
+            with self._lock:
+                self._openers -= 1
+                self._hide()
+                self._close_unused()
+
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
+        """Show a task instead of the one before."""
+        with self._lock:
+            self._show(ProgressItem(ProgressKind.TASK, label, total, unit))
+
+    def advance(self, count: int) -> None:
+        """Show that ``count`` more units are done."""
+        with self._lock:
+            if self._item is not None and self._item.kind is ProgressKind.TASK:
+                self._item.done += count
+                self._update()
+
+    def end(self) -> None:
+        """Hide the task, whether it succeeded or failed."""
+        with self._lock:
+            self._hide()
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
         """Show ``label`` while nothing else is shown, if the block takes long."""
         is_done = threading.Event()
+        ticker = None
         with self._lock:
             self._steps.append(label)
             if len(self._steps) == 1:
                 arguments = (is_done, self._remaining_delay(_DELAY, _NEXT_DELAY))
                 ticker = threading.Thread(target=self._tick, args=arguments, name="progress", daemon=True)
                 ticker.start()
-            else:
-                ticker = None
         try:
             yield
         finally:
             with self._lock:
                 is_done.set()
                 self._steps.pop()
-                if self._display is not None:
-                    self._display.end_step()
-                if not self._steps and not self._readers:
-                    self._close_own()
+                self._hide(ProgressKind.STEP)
+                self._close_unused()
             if ticker is not None:
                 ticker.join()  # servers fork after a step, and must not have threads then
 
@@ -156,33 +116,34 @@ class WaitProgress:
             with self._lock:
                 self._readers += 1
                 if self._readers == 1:
-                    self._begin(subject)
+                    self._begin_read(subject)
             yield
         finally:
             with self._lock:
                 self._readers -= 1
                 if not self._readers:
                     self._hide_read()
-                    if not self._steps:
-                        self._close_own()
+                    self._close_unused()
 
     def expect(self, size: int) -> None:
         """Add to the size of the current reads."""
         with self._lock:
-            self._expected = max(self._expected, self._done) + size
-            if self._display is not None:
-                self._display.expect(self._expected)
+            self._read.total = max(self._read.total or 0, self._read.done) + size
+            if self._item is self._read:
+                self._update()
 
     def transferred(self, count: int) -> None:
-        """Add to the bytes of the current reads."""
+        """Add to the bytes of the current reads, and of the task."""
         with self._lock:
-            self._done += count
-            if self._display is not None:
-                self._display.transferred(count)
+            self._read.done += count
+            if self._item is not None:
+                if self._item.kind is ProgressKind.TASK:
+                    self._item.transferred += count
+                self._update()
 
-    def _begin(self, subject: str) -> None:
-        self._subject, self._done, self._expected = subject, 0, 0
-        delay = self._remaining_delay(self._delay, self._next_delay)
+    def _begin_read(self, subject: str) -> None:
+        self._read = ProgressItem(ProgressKind.READ, f"Reading {subject}", None)
+        delay = self._remaining_delay(self._read_delay, self._next_delay)
         if not delay:
             self._show_read()
             return
@@ -192,137 +153,104 @@ class WaitProgress:
 
     def _show_read(self) -> None:
         with self._lock:
-            if self._readers:
-                self._shown().begin_read(self._subject, self._expected, self._done)
-
-    def _remaining_delay(self, delay: float, next_delay: float) -> float:
-        """Return the seconds until a wait that begins now is shown; the time since the first one counts."""
-        now = time.monotonic()
-        self._first = self._first or now
-        return max(self._first + delay - now, next_delay)
-
-    def _tick(self, is_done: threading.Event, delay: float) -> None:
-        """Show the innermost step again and again, since tasks and reads hide it."""
-        if is_done.wait(delay):
-            return
-        while True:
-            with self._lock:
-                if is_done.is_set():
-                    return
-                self._shown().show_step(self._steps[-1])
-            if is_done.wait(_TICK):
-                return
-
-    def _shown(self) -> Display:
-        """Return the display, which is opened if the command has none for its tasks."""
-        if self._display is None:
-            self._own = self._open_display()
-            self._display = self._own.__enter__()
-        return self._display
+            if self._readers and (self._item is None or self._item.kind is ProgressKind.STEP):
+                self._opened_sink()
+                self._show(self._read)
 
     def _hide_read(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._display is not None:
-            self._display.end_read()
+        self._hide(ProgressKind.READ)
 
-    def _close_own(self) -> None:
-        if self._own is not None:
-            self._own.__exit__(None, None, None)
-            self._own = self._display = None
+    def _remaining_delay(self, delay: float, next_delay: float) -> float:
+        """Return the seconds until a wait that begins now is shown; the time since the first one counts."""
+        now = time.monotonic()
+        self._first_wait = self._first_wait or now
+        return max(self._first_wait + delay - now, next_delay)
 
+    def _tick(self, is_done: threading.Event, delay: float) -> None:
+        """Show the innermost step again and again, since tasks and reads hide it."""
+        while not is_done.wait(delay):
+            delay = _TICK
+            with self._lock:
+                if not is_done.is_set():
+                    self._show_step(self._steps[-1])
 
-class _OpenDisplay(Protocol):
-    def __call__(self) -> AbstractContextManager[Display]: ...
+    def _show_step(self, label: str) -> None:
+        if self._item is not None:
+            if self._item.kind is ProgressKind.STEP:
+                self._update()
+        elif time.monotonic() - self._idle_since >= self._opened_sink().step_delay:
+            self._show(ProgressItem(ProgressKind.STEP, label, None, "seconds"))
 
+    def _show(self, item: ProgressItem) -> None:
+        self._hide()
+        if self._sink is not None:
+            self._item = item
+            self._sink.begin(item)
 
-class ProgressLines:
-    """A line for each task, read or step when it begins, unless it was printed before; a context manager."""
+    def _update(self) -> None:
+        if self._sink is not None and self._item is not None:
+            self._sink.update(self._item)
 
-    def __init__(self) -> None:
-        """Start without tasks."""
-        self._printed: set[str] = set()
-        self._has_task = False
-        self._lock = threading.Lock()
+    def _hide(self, kind: ProgressKind | None = None) -> None:
+        """Hide the item, if there is one of this kind; None for any."""
+        if self._sink is not None and self._item is not None and kind in (None, self._item.kind):
+            self._sink.end(self._item)
+            self._item, self._idle_since = None, time.monotonic()
 
-    def __enter__(self) -> Self:
-        return self
+    def _opened_sink(self) -> ProgressSink:
+        if self._sink is None:
+            self._sink = self._open_sink().__enter__()
+            self._idle_since = 0.0
+        return self._sink
 
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Print a task."""
-        self._has_task = True
-        self._print(label if total is None or unit == "bytes" else f"{label}: {total} {unit}")
-
-    def advance(self, count: int) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Let reads and steps be printed again."""
-        self._has_task = False
-
-    def begin_read(self, subject: str, total: int, done: int) -> None:
-        """Print a read, unless there is a task."""
-        if not self._has_task:
-            self._print(f"Reading {subject}")
-
-    def expect(self, total: int) -> None:
-        """Do nothing."""
-
-    def transferred(self, count: int) -> None:
-        """Do nothing."""
-
-    def end_read(self) -> None:
-        """Do nothing."""
-
-    def show_step(self, label: str) -> None:
-        """Print a step, unless there is a task."""
-        if not self._has_task:
-            self._print(label)
-
-    def end_step(self) -> None:
-        """Do nothing."""
-
-    def _print(self, text: str) -> None:
-        with self._lock:
-            is_new = text not in self._printed
-            self._printed.add(text)
-        if is_new:
-            print_to_stderr(f"{text} ...")
+    def _close_unused(self) -> None:
+        """Close the display unless the command has tasks, steps or reads."""
+        if self._sink is not None and not (self._openers or self._readers or self._steps):
+            self._hide()
+            self._sink.__exit__(None, None, None)
+            self._sink = None
 
 
-class ProgressFormat(StrEnum):
-    """Formats of progress on stderr."""
+def _open_sink(chosen: ProgressFormat) -> ProgressSink:
+    if chosen is ProgressFormat.JSON:
+        return ProgressEvents()
+    if os.environ.get("TERM", "") in _DUMB_TERMINALS:
+        return ProgressLines()
+    from opmkit.cli.progress.bars import ProgressBars
 
-    AUTO = "auto"
-    JSON = "json"
-    NONE = "none"
+    return ProgressBars()
 
 
 class _Command:
     """The current command. Its worker threads report progress, too, so this is not a context variable."""
 
+    format = ProgressFormat.AUTO
     progress: CommandProgress | None = None
+    is_started = False
 
 
 def set_progress_format(chosen: ProgressFormat) -> None:
-    """Set the format of the progress of a command that begins."""
+    """Set the format of the progress of a command that begins; bars are shown only if stderr is a terminal."""
+    _Command.format, _Command.is_started, _Command.progress = chosen, True, None
+    if chosen is ProgressFormat.JSON:
+        _Command.progress = CommandProgress(lambda: _open_sink(chosen))
+    elif chosen is ProgressFormat.AUTO and sys.stderr.isatty():
+        _Command.progress = CommandProgress(lambda: _open_sink(chosen), _DELAY, _NEXT_DELAY)
 
-    _Command.progress = CommandProgress(chosen)
 
-
-def _command_progress() -> CommandProgress:
-    if _Command.progress is None:
+def _command_progress() -> CommandProgress | None:
+    """Return the progress of the current command, None if it shows none."""
+    if not _Command.is_started:
         set_progress_format(ProgressFormat.AUTO)
-    return cast("CommandProgress", _Command.progress)
+    return _Command.progress
 
 
 def progress_format() -> ProgressFormat:
     """Return the format of the progress of the current command."""
-    return _command_progress().format
+    return _Command.format
 
 
 @contextmanager
@@ -332,7 +260,8 @@ def progress(step: str = "") -> Iterator[Progress]:
     Args:
         step: what the block does between its tasks, such as ``Changing the index``.
     """
-    with _command_progress().open() as receiver, _command_progress().step(step):
+    shown = _command_progress()
+    with shown.open() if shown else nullcontext(NO_PROGRESS) as receiver, waiting(step):
         yield receiver
 
 
@@ -341,9 +270,10 @@ def waiting(step: str) -> AbstractContextManager[None]:
 
     The block must not print to stdout.
     """
-    return _command_progress().step(step)
+    shown = _command_progress()
+    return shown.step(step) if shown and step else nullcontext()
 
 
 def transfer_observer() -> TransferObserver:
     """Return the observer that shows the reads of images in the progress of the current command."""
-    return _command_progress().observer()
+    return _command_progress() or NO_TRANSFERS

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.cli.progress.command import ProgressFormat, progress, set_progress_format
-from opmkit.cli.progress.events import ProgressEvents
+from opmkit.cli.progress.command import CommandProgress, ProgressFormat, progress, set_progress_format
+from opmkit.cli.progress.sinks import ProgressEvents
 from opmkit.core.progress import NO_PROGRESS
 from tests.kit.opm import LAGOON, run
 from tests.kit.screen import run_on_terminal
@@ -32,7 +32,7 @@ def events(text: str) -> list[dict[str, Any]]:
 
 def test_events_have_totals_units_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = count()
-    with ProgressEvents(lambda: float(next(seconds))) as written:
+    with CommandProgress(lambda: ProgressEvents(lambda: float(next(seconds)))).open() as written:
         written.begin("Copying", 300)
         written.advance(100)
         written.advance(200)
@@ -49,7 +49,7 @@ def test_events_have_totals_units_and_rates(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_advances_of_many_threads_are_counted_and_few_are_written(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressEvents(lambda: 1.0) as written:
+    with CommandProgress(lambda: ProgressEvents(lambda: 1.0)).open() as written:
         written.begin("Copying", 4000)
 
         def work() -> None:
@@ -68,7 +68,7 @@ def test_advances_of_many_threads_are_counted_and_few_are_written(capsys: pytest
 
 def test_labels_are_harmless_on_terminals(capsys: pytest.CaptureFixture[str]) -> None:
     label = "a\n\x1b[2J\x7f\u202e\udc80"
-    with ProgressEvents() as written:
+    with CommandProgress(ProgressEvents).open() as written:
         written.begin(label, 1)
     printed = capsys.readouterr().err
     assert len(printed.splitlines()) == 2
