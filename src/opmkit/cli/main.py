@@ -28,9 +28,7 @@ Exit codes:
   129, 130, 143 interrupted by SIGHUP, SIGINT or SIGTERM
 
 [bold]Examples:[/]
-
   opm index add -b quay.io/me/lagoon:0.1.0 -t quay.io/me/catalog:1 --push
-
   opm serve ./catalog
 """
 
@@ -84,10 +82,7 @@ def _report(error: Exception, usage_error_code: int) -> int:
     return usage_error_code if isinstance(reported, UsageError) else exit_code(reported)
 
 
-def _root(
-    ctx: typer.Context,
-    version: bool = flag(False, "Print the version of opmkit"),
-) -> None:
+def _root(ctx: typer.Context, version: bool = flag(False, "Print the version of opmkit")) -> None:
     if version:
         from opmkit._version import __version__
 

@@ -50,10 +50,7 @@ def _check_supported(args: list[str]) -> None:
             )
 
 
-def _root(
-    ctx: typer.Context,
-    version: bool = flag(False, "Print the version"),
-) -> None:
+def _root(ctx: typer.Context, version: bool = flag(False, "Print the version")) -> None:
     if version:
         from opmkit.cli.version import operator_sdk_version_line
 

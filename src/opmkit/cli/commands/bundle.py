@@ -70,16 +70,12 @@ def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: Ge
     other fields are retained.
 
     [bold]Examples:[/]
-
       kustomize build config/default | opm bundle generate -p lagoon-operator --version 0.1.0 -c alpha
         --base-csv base.yaml
-
       opm bundle generate --input deploy/ --package lagoon-operator --version 0.1.0 --channels alpha,stable
         --default stable
-
       opm bundle generate --directory deploy/0.1.0/manifests --package lagoon-operator --channels alpha,stable
         --default stable
-
       opm bundle generate -d deploy/0.1.0/manifests -p lagoon-operator -c alpha --output-dir bundle
     """
     given = given_flags(ctx)
@@ -109,12 +105,9 @@ def build(
     may contain FROM, ARG, LABEL, COPY and ADD.
 
     [bold]Examples:[/]
-
       opm bundle build -d deploy/0.1.0/manifests -p lagoon-operator -c alpha,stable -e stable
         -t quay.io/me/lagoon:0.1.0 --push
-
       opm bundle build -d deploy/0.1.0/manifests -p lagoon-operator -c alpha -t oci:bundles/lagoon:0.1.0
-
       opm bundle build -f bundle.Dockerfile -t quay.io/me/lagoon:0.1.0 --push .
     """
     dockerfile_flags.check_flags(ctx)
@@ -162,9 +155,7 @@ def extract(
     The cluster is taken from KUBECONFIG, --kubeconfig or the service account of the pod, in this order.
 
     [bold]Examples:[/]
-
       opm bundle extract --manifestsdir / --configmapname lagoon --namespace olm --gzip
-
       opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
     """
     from opmkit import ExtractionOptions

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 
 
 def list_rules(
-    rule: str | None = argument(None, "Rule to explain", metavar="[RULE]"),
-    output: Output = OutputFormat.TEXT,
+    rule: str | None = argument(None, "Rule to explain", metavar="[RULE]"), output: Output = OutputFormat.TEXT
 ) -> None:
     """List the rules for bundles and catalogs, or explain one with examples
 
     [bold]Examples:[/]
-
       opm bundle rules
-
       opm bundle rules CSV-REPLACES-FORMAT
     """
     from opmkit.api import Opm

@@ -56,21 +56,13 @@ def validate(
     With --tag, the rules and the last line on stderr are those of Go opm, including its defects.
 
     [bold]Examples:[/]
-
       opm bundle validate deploy/0.1.0 deploy/0.2.0
-
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
-
       opm bundle validate ./bundle --profile operator-sdk --select-optional suite=operatorframework
-
       opm bundle validate operators/lagoon --profile community
-
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
-
       opm bundle validate @references.txt --shard 2/10 --output json > shard-2.json
-
       opm bundle validate @references.txt --executor dask://scheduler:8786
-
       opm bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
     if verbose:

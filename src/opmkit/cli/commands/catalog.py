@@ -108,9 +108,7 @@ def list_bundles(
     """List the bundles of a running catalog, a package or a channel with their update edges
 
     [bold]Examples:[/]
-
       opm catalog list bundles --address localhost:50051
-
       opm catalog list bundles lagoon-operator --channel stable --output json
     """
     with client_flags.connect() as client:
@@ -142,9 +140,7 @@ def list_documents(
     Servers of file-based catalogs answer this experimental call since release 1.69 of operator-registry.
 
     [bold]Examples:[/]
-
       opm catalog list documents example.com.note --address localhost:50051
-
       opm catalog list documents example.com.note lagoon-operator --output json
     """
     with client_flags.connect() as client:
@@ -176,9 +172,7 @@ def get_bundle(
     """Show a bundle of a running catalog, as JSON or YAML with its manifests
 
     [bold]Examples:[/]
-
       opm catalog get bundle lagoon-operator stable --address localhost:50051
-
       opm catalog get bundle lagoon-operator stable lagoon-operator.v0.1.0 --output yaml
     """
     with client_flags.connect() as client:
@@ -201,9 +195,7 @@ def find_providers(
     """Find the bundles of a running catalog that provide an API
 
     [bold]Examples:[/]
-
       opm catalog find providers water.example.com/v1alpha1/Lagoon --address localhost:50051
-
       opm catalog find providers water.example.com/v1alpha1/Lagoon --default
     """
     parts = api.split("/")

@@ -57,11 +57,8 @@ def show_help(
     """Show the help of a command
 
     [bold]Examples:[/]
-
       opm help index add
-
       opm help index add --all
-
       opm help --all
     """
     from opmkit.cli.main import run

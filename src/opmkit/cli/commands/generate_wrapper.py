@@ -38,11 +38,8 @@ def wrapper(
     --reported-version, the script reports the version that the Makefile requires, and nothing is downloaded.
 
     [bold]Examples:[/]
-
       opm generate wrapper bin/operator-sdk
-
       opm generate wrapper bin/operator-sdk --reported-version v1.34.2
-
       opm generate wrapper bin/opm --reported-version v1.23.0
     """
     from opmkit.core.files import disk_errors, write_file

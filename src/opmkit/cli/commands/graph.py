@@ -64,11 +64,8 @@ def graph(
     The page works offline. The index may be invalid: the page shows the findings.
 
     [bold]Examples:[/]
-
       opm index graph quay.io/me/catalog:1 > catalog.html
-
       opm index graph ./catalog lagoon-operator --channel stable -o svg > stable.svg
-
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
     if channel and not package:

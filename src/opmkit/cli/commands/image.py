@@ -107,11 +107,8 @@ def copy(
     The copy has the same digest if the source and the destination store manifests.
 
     [bold]Examples:[/]
-
       opm image copy quay.io/me/catalog:1 oci:backup:catalog-1
-
       opm image copy quay.io/me/catalog:1 docker-archive:catalog.tar:quay.io/me/catalog:1 --platform linux/arm64
-
       opm image copy docker-daemon:me/lagoon:0.1.0 quay.io/me/lagoon:0.1.0
     """
     if every and platform:

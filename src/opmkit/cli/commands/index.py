@@ -60,15 +60,10 @@ def add(
     Bundles are pulled in parallel. If the command fails, nothing changes; the tag is moved last.
 
     [bold]Examples:[/]
-
       opm index add --bundles quay.io/me/lagoon:0.1.0 --tag quay.io/me/catalog:1 --push
-
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
-
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
-
       opm index add -b ./lagoon/0.2.0=quay.io/me/lagoon:0.2.0 -t oci-archive:catalog.tar:2
-
       opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon-operator.v0.1.0
     """
     hint = "pass bundle images, or run 'opm index build' to build the image of an index as it is"
@@ -216,10 +211,8 @@ def update(
     Either all changes are made or none.
 
     [bold]Examples:[/]
-
       opm index update --add quay.io/me/lagoon:0.3.0 --rm old-operator --deprecate quay.io/me/lagoon:0.1.0
         -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --also-tag quay.io/me/catalog:latest --push
-
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
     placement = placement_flags.placement(ctx, update_flags.add or [])

@@ -45,13 +45,9 @@ def build(
     equal digests.
 
     [bold]Examples:[/]
-
       opm index build ./catalog --tag quay.io/me/catalog:1 --push
-
       opm index build ./catalog --tag quay.io/me/catalog:1 --also-tag quay.io/me/catalog:latest --push
-
       opm index build ./catalog --binary-image scratch --tag oci-archive:catalog.tar:1
-
       opm index build quay.io/me/database:1 --to-fbc --tag quay.io/me/catalog:1 --push
     """
     if not (target_flags.tag or target_flags.generate or output_flags.dry_run):

@@ -49,11 +49,8 @@ def copy(
     names the one to use.
 
     [bold]Examples:[/]
-
       opm index copy lagoon-operator --from quay.io/me/test:1 --to quay.io/me/prod:1 --tag quay.io/me/prod:2 --push
-
       opm index copy lagoon-operator:stable other-operator --from quay.io/me/catalog:1 --output-dir catalog
-
       opm index copy lagoon-operator --from quay.io/me/test:1 --to ./catalog --prefer last --dry-run
     """
     require_flags(ctx, "from")

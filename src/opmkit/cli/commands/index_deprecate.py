@@ -33,9 +33,7 @@ def deprecate(
     Use deprecatetruncate to end updates and to remove the bundles below a bundle.
 
     [bold]Examples:[/]
-
       opm index deprecate --package lagoon-operator --channel alpha -m "Use the channel stable." -f ./catalog
-
       opm index deprecate --package lagoon-operator --undo -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --push
     """
     from opmkit import EditDeprecations

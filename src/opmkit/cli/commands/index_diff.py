@@ -54,13 +54,9 @@ def diff(
     The HTML page draws the update graphs of the changed packages, with what was added, removed and changed.
 
     [bold]Examples:[/]
-
       opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
-
       opm index diff old.db new.db --output markdown
-
       opm index diff quay.io/me/catalog:1 ./catalog --output html > changes.html
-
       opm index diff quay.io/me/catalog:1 ./catalog --fail-on removed,changed-bundle
     """
     from opmkit.index.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown

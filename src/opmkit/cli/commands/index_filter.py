@@ -37,11 +37,8 @@ def filter_index(
     the reason.
 
     [bold]Examples:[/]
-
       opm index filter lagoon-operator:stable other-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
-
       opm index filter "lagoon-operator@>=0.2.0 <0.4.0" -f ./catalog --dry-run
-
       opm index filter lagoon-operator:alpha --default-channel lagoon-operator=alpha -f index.db --to-fbc -t me/small:1
     """
     from opmkit import FilterPackages

@@ -48,13 +48,9 @@ def images(
     """List the bundle images and related images of an index with the bundles that need them
 
     [bold]Examples:[/]
-
       opm index images quay.io/me/catalog:1
-
       opm index images ./catalog lagoon-operator:stable "other-operator@>=1.2.0" --output json
-
       opm index images quay.io/me/catalog:1 --only related -o name | xargs -I% skopeo inspect docker://%
-
       opm index images quay.io/me/lagoon-bundle:1 --recursive --only bundle
     """
     opm = registry_flags.opm(container_tool)

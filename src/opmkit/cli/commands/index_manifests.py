@@ -21,13 +21,7 @@ from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
-    from opmkit import (
-        CatalogSourceOptions,
-        ClusterCatalogOptions,
-        ClusterExtensionOptions,
-        Installation,
-        PodConfig,
-    )
+    from opmkit import CatalogSourceOptions, ClusterCatalogOptions, ClusterExtensionOptions, Installation, PodConfig
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Package installation"
@@ -171,13 +165,9 @@ def manifests(
     permissions to install the bundle.
 
     [bold]Examples:[/]
-
       opm index manifests quay.io/me/catalog:1 --poll-interval 30m | kubectl apply -f -
-
       opm index manifests quay.io/me/catalog:1 --package lagoon-operator | kubectl apply -f -
-
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
-
       opm index manifests quay.io/me/catalog:1 --olm v1 --package lagoon-operator --version '>=0.1, <1'
     """
     olm_v1_flags.check_flags(ctx, install_flags.package)

@@ -60,13 +60,9 @@ def merge(
     and fails, unless --prefer names the index to copy it from.
 
     [bold]Examples:[/]
-
       opm index merge quay.io/me/catalog:1 quay.io/team/catalog:2 --tag quay.io/me/all:1 --push
-
       opm index merge ./team-a ./team-b index.db --output-dir merged
-
       opm index merge ./team-a quay.io/me/catalog:1 --prefer ./team-a --tag quay.io/me/catalog:2 --dry-run
-
       opm index merge quay.io/me/catalog:1 teams/* --owners owners.yaml --tag quay.io/me/catalog:2 --push
     """
     if len(indexes) < 2:
@@ -81,12 +77,7 @@ def merge(
 
 
 def check_result(
-    ctx: typer.Context,
-    target_flags: TargetFlags,
-    output_dir: Path | None,
-    *,
-    optional: bool,
-    rebase_hint: str,
+    ctx: typer.Context, target_flags: TargetFlags, output_dir: Path | None, *, optional: bool, rebase_hint: str
 ) -> None:
     """Check that the flags name one kind of result, and fit to it.
 
@@ -108,7 +99,5 @@ def check_result(
         raise UsageError("no result: pass --tag, --output-dir or --generate", ctx.command_path)
     if target_flags.on_conflict is OnConflict.REBASE and rebase_hint:
         raise UsageError(
-            "--on-conflict rebase: unsupported: the new index replaces the old one",
-            ctx.command_path,
-            hint=rebase_hint,
+            "--on-conflict rebase: unsupported: the new index replaces the old one", ctx.command_path, hint=rebase_hint
         )

@@ -53,8 +53,7 @@ def plan(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
     catalogs: Annotated[
-        list[str],
-        typer.Argument(metavar="[NAME=]INDEX...", help="Index image, catalog directory or database file"),
+        list[str], typer.Argument(metavar="[NAME=]INDEX...", help="Index image, catalog directory or database file")
     ],
     *,
     from_: str = flag("", "Published index: plan for each version that it installs", "--from", metavar="PUBLISHED"),
@@ -91,17 +90,11 @@ def plan(
     The exit code is 0 unless --fail-on selects something, or an index cannot be read.
 
     [bold]Examples:[/]
-
       opm index plan ./catalog --from quay.io/me/catalog:1
-
       opm index plan ./catalog --from quay.io/me/catalog:1 --package lagoon-operator --fail-on stuck,gone
-
       opm index plan ./catalog --subscribe lagoon-operator/alpha --installed lagoon-operator.v0.1.0
-
       opm index plan ./catalog --from quay.io/me/catalog:1 --olm v1
-
       opm index plan ./catalog --extension "lagoon-operator/alpha@<1" --installed lagoon-operator.v0.1.0
-
       opm index plan mine=./catalog other=quay.io/me/prod:1 --priority other=10 --subscribe lagoon-operator@mine
     """
     kinds = [kind for kind in fail_on or () if kind]

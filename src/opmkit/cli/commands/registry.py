@@ -39,9 +39,7 @@ def add(
     Bundles are pulled in parallel. If the command fails, the file is unchanged.
 
     [bold]Examples:[/]
-
       opm registry add --database index.db --bundle-images quay.io/me/lagoon:0.1.0,quay.io/me/lagoon:0.2.0
-
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
     opm = registry_flags.opm(container_tool)
@@ -143,9 +141,7 @@ def serve(
     The file is never written. On SIGINT and SIGTERM, the server completes the calls in progress.
 
     [bold]Examples:[/]
-
       opm registry serve --database index.db
-
       opm registry serve --index quay.io/me/database:1 --port 0
     """
     from opmkit import Opm

@@ -54,15 +54,10 @@ def render(
     images of the same name.
 
     [bold]Examples:[/]
-
       opm render quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0 >> catalog/lagoon-operator/catalog.json
-
       opm render index.db -o yaml --migrate-level bundle-object-to-csv-metadata
-
       opm render @bundles.txt --shard 2/10 > shards/2.json
-
       opm render @bundles.txt --executor dask://scheduler:8786
-
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
     from opmkit import ImageTemplate, MigrationLevel, RenderOptions

@@ -33,9 +33,7 @@ def merge(
     shard has only some of the bundles. The exit code is that of one process.
 
     [bold]Examples:[/]
-
       opm report merge shard-1.json shard-2.json shard-3.json
-
       opm report merge reports/*.sarif --output sarif > validation.sarif
     """
     from opmkit.api import Opm

@@ -51,15 +51,10 @@ def serve(
     The catalog is first validated and cached; with --cache-dir, later starts reuse the cache.
 
     [bold]Examples:[/]
-
       opm serve ./catalog
-
       opm serve ./catalog --cache-dir /tmp/cache --cache-only
-
       opm serve ./catalog --cache-dir /tmp/cache --port 50051
-
       opm serve ./catalog --http-port 8080
-
       opm serve ./catalog --http-port 8080 --cache-dir /tmp/cache --cache-only
     """
     from opmkit import Opm

@@ -47,13 +47,9 @@ def add(
     written if the update graph would be invalid. A bundle that is already there changes nothing.
 
     [bold]Examples:[/]
-
       opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.3.0 --channel alpha
-
       opm template add lagoon.yaml ./0.3.0=quay.io/me/lagoon-bundle:0.3.0 --channel alpha,stable --dry-run
-
       opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1 --channel stable --after lagoon-operator.v0.2.0
-
       opm template add lagoon.yaml quay.io/me/lagoon-bundle@sha256:2c26... --overwrite
     """
     from opmkit import TemplateAddOptions
@@ -97,9 +93,7 @@ def promote(
     skipped versions. In a new channel it has the same edges.
 
     [bold]Examples:[/]
-
       opm template promote lagoon.yaml lagoon-operator.v0.3.0 --from-channel candidate --to-channel stable
-
       opm template promote semver.yaml quay.io/me/lagoon-bundle:0.3.0 --to stable
     """
     from opmkit import PromoteOptions
@@ -129,11 +123,8 @@ def deprecate(
     """Deprecate bundles, channels or the package of a template
 
     [bold]Examples:[/]
-
       opm template deprecate lagoon.yaml lagoon-operator.v0.1.0 -m "Has a security problem. Update to 0.2.0."
-
       opm template deprecate lagoon.yaml --channel alpha -m "Use the channel stable."
-
       opm template deprecate lagoon.yaml --channel alpha --undo
     """
     from opmkit import Opm

@@ -79,15 +79,10 @@ def render(
     DIR/v4.17/PACKAGE/catalog.yaml.
 
     [bold]Examples:[/]
-
       opm template render operators --output-dir catalogs
-
       opm template render lagoon.yaml --openshift-version 4.16,4.17
-
       opm template render --output-dir . --path '{{.Catalog}}/catalog/{{.Package}}/catalog.json'
-
       opm template render --check --frozen
-
       opm template render --update-image quay.io/me/lagoon-bundle:0.2.0
     """
     from opmkit import TemplateOptions

@@ -81,9 +81,7 @@ def render_template(
     The type composite, from older releases, reads its templates from --composite-config and writes files.
 
     [bold]Examples:[/]
-
       opm alpha render-template semver semver.yaml > catalog/lagoon-operator/catalog.json
-
       opm alpha render-template lagoon.yaml -o mermaid
     """
     from opmkit import RenderOptions

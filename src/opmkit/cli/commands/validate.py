@@ -29,13 +29,9 @@ def validate(
     warning), or an index cannot be read. Findings that the policy file allows do not change it.
 
     [bold]Examples:[/]
-
       opm validate ./catalog
-
       opm validate quay.io/me/catalog:1 --output json
-
       opm validate catalogs/v4.17 --openshift-version 4.17 --require-digests --allowed-registries registry.redhat.io/
-
       opm validate ./catalog --against quay.io/me/catalog:1 --config policy.yaml --output sarif
     """
     policy = report_flags.policy()

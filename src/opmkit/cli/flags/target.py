@@ -92,12 +92,7 @@ class TargetFlags:
 
         return parse_level(self.migrate_level) if self.migrate_level else None
 
-    def plan(
-        self,
-        from_index: str | None,
-        output_flags: OutputFlags,
-        also_tags: tuple[str, ...] = (),
-    ) -> IndexPlan:
+    def plan(self, from_index: str | None, output_flags: OutputFlags, also_tags: tuple[str, ...] = ()) -> IndexPlan:
         """Return the plan of the new index.
 
         Raises:

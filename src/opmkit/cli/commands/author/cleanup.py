@@ -36,9 +36,7 @@ def cleanup(
     that other operators use are retained.
 
     [bold]Examples:[/]
-
       opm cleanup lagoon-operator
-
       opm cleanup lagoon-operator -n lagoon --delete-all=false
     """
     from opmkit import CleanupOptions

@@ -75,9 +75,7 @@ def bundle(
     ClusterServiceVersion. Writes bundle/manifests, bundle/metadata, bundle/tests and bundle.Dockerfile.
 
     [bold]Examples:[/]
-
       kustomize build config/manifests | opm generate bundle --version 0.1.0 --channels alpha,stable
-
       opm generate bundle --input-dir deploy --package lagoon-operator --version 0.1.0
     """
     from opmkit import GenerationOptions

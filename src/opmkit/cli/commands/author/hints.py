@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 SETTINGS: Sequence[Setting] = tuple(OlmSetting)
 FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
-    {
-        OlmSetting.PULL_SECRET: ("--pull-secret-name",),
-        OlmSetting.SECURITY_CONTEXT: ("--security-context-config",),
-    }
+    {OlmSetting.PULL_SECRET: ("--pull-secret-name",), OlmSetting.SECURITY_CONTEXT: ("--security-context-config",)}
 )
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {

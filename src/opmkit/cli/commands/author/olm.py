@@ -51,11 +51,8 @@ def install(
     If an installation fails, the next one continues it.
 
     [bold]Examples:[/]
-
       opm olm install --version 0.38.0 --timeout 5m
-
       opm olm install --from ./olm-0.38.0
-
       kustomize build ./olm | opm olm install --from -
     """
     from opmkit import OlmOptions
@@ -82,9 +79,7 @@ def status(
     The exit code is 1 if an object is missing or not ready.
 
     [bold]Examples:[/]
-
       opm olm status
-
       opm olm status --from ./olm-0.38.0 --output json
     """
     from opmkit import OlmOptions

@@ -88,15 +88,10 @@ def pin(
     spec.relatedImages. Comments and formatting are retained. If one image cannot be resolved, nothing is written.
 
     [bold]Examples:[/]
-
       opm bundle pin ./bundle
-
       opm bundle pin ./bundle --check
-
       opm bundle pin ./bundle --output-dir pinned --replace-registry quay.io/me=registry.corp/mirror
-
       opm bundle pin quay.io/me/lagoon:0.1.0 --tag quay.io/me/lagoon:0.1.0-pinned --push
-
       opm bundle pin ./catalog --dry-run --output json
     """
     from opmkit import PinDestination

@@ -58,11 +58,8 @@ def run_bundle(
     The manifests of a bundle directory are stored in the catalog; the cluster pulls no bundle image then.
 
     [bold]Examples:[/]
-
       opm run bundle quay.io/me/lagoon-bundle:0.1.0
-
       opm run bundle quay.io/me/lagoon-bundle:0.1.0 -n lagoon --install-mode OwnNamespace --timeout 5m
-
       opm run bundle ./bundle --index-image quay.io/operatorhubio/catalog:latest
     """
     from opmkit import OperatorRunOptions

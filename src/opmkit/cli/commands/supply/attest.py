@@ -34,9 +34,7 @@ def attest(
     The statements are in-toto attestations in DSSE envelopes, as cosign writes them.
 
     [bold]Examples:[/]
-
       opm image attest --key cosign.key --sbom --provenance quay.io/me/catalog:1
-
       opm image attest --key cosign.key --type spdxjson --predicate sbom.json quay.io/me/lagoon:0.1.0
     """
     if (predicate is None) != (not type_):

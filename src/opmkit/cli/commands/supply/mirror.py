@@ -103,21 +103,13 @@ def mirror(
     Exit codes: 5 if images could not be copied and --continue is given, 1 for other failures.
 
     [bold]Examples:[/]
-
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror
-
       opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
-
       opm mirror quay.io/me/catalog:1 --to oci-archive:mirror.tar --have carried.json
-
       opm mirror mirror.tar --to registry.example.com/mirror
-
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
-
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --shard 2/10
-
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --executor dask://scheduler:8786
-
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=0.1.0" --to ./mirror --platform linux/amd64 --continue
     """
     from opmkit import MirrorOptions, Shard

@@ -36,11 +36,8 @@ def sign(
     has signed the image already.
 
     [bold]Examples:[/]
-
       opm image sign --key cosign.key quay.io/me/catalog:1
-
       opm image sign --key cosign.key --recursive -a release=1.2 quay.io/me/lagoon@sha256:...
-
       opm image sign --keyless --format both quay.io/me/catalog:1
     """
 
@@ -81,9 +78,7 @@ def verify(
     for copies in other repositories as well, unless --signed-repository is given.
 
     [bold]Examples:[/]
-
       opm image verify --key cosign.pub quay.io/me/catalog:1
-
       opm image verify --certificate-identity me@example.com --certificate-oidc-issuer https://login.example.com IMAGE
     """
     verified = registry_flags.opm().verify_images(
