@@ -34,15 +34,11 @@ class GoCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, including ``--help`` and ``--help-all``."""
         parameters = super().get_params(ctx)
-        if not any("--help-all" in parameter.opts for parameter in parameters):
-            if self._help_all is None:
-                self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_long(parameters))
+        if self._help_all is None:
+            self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_long(parameters))
+        if not any("--help-all" in parameter.opts for parameter in parameters):  # as a flag of 'opm help'
             parameters = [*parameters, self._help_all]
         return [convert_without_pydantic(parameter) for parameter in parameters]
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the flag ``--help``."""
-        return describe_help(super().get_help_option(ctx))
 
     def get_help(self, ctx: Any) -> str:
         """Return the help for the terminal."""
@@ -118,10 +114,6 @@ class GoGroup(TyperGroup):
             text = "Show this help with the commands of all groups"
             self._help_all = create_help_all(self.get_help_option(ctx), hidden=not is_nested, text=text)
         return [convert_without_pydantic(parameter) for parameter in (*super().get_params(ctx), self._help_all)]
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the flag ``--help``."""
-        return describe_help(super().get_help_option(ctx))
 
     def get_help(self, ctx: Any) -> str:
         """Return the help for the terminal."""
@@ -402,15 +394,8 @@ def print_failures_as_json(ctx: Any) -> Iterator[None]:
         raise
 
 
-def describe_help(option: Any) -> Any:
-    """Return typer's flag ``--help`` with the help text of this program."""
-    if option is not None:
-        option.help = "Show this help"
-    return option
-
-
 def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help with all flags") -> Any:
-    """Return the flag ``--help-all`` of a command whose flag ``--help`` is ``option``."""
+    """Return the flag ``--help-all`` of a command, and describe its flag ``--help``, which is ``option``."""
 
     def show(ctx: Any, _: Any, value: bool) -> None:
         if value and not ctx.resilient_parsing:
@@ -419,6 +404,7 @@ def create_help_all(option: Any, *, hidden: bool, text: str = "Show this help wi
             print_help(ctx, full=True)
             ctx.exit()
 
+    option.help = "Show this help"
     created = copy(option)
     created.name, created.opts, created.hidden = "help_all", ["--help-all"], hidden
     created.help, created.callback = text, show
