@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.remove import RemovePackages
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
+    from opmkit.index.plan.cluster import ClusterPlan, ClusterState, PlannedNamespace
     from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import Outcome, UpdatePath
@@ -141,6 +142,8 @@ __all__ = [
     "ClusterAccess",
     "ClusterCatalogOptions",
     "ClusterExtensionOptions",
+    "ClusterPlan",
+    "ClusterState",
     "ComparisonPage",
     "Compat",
     "CompositeOptions",
@@ -208,6 +211,7 @@ __all__ = [
     "PinnedTarget",
     "Placement",
     "PlannedMirror",
+    "PlannedNamespace",
     "Platform",
     "PlatformImage",
     "PodConfig",
@@ -338,6 +342,7 @@ _MODULES = {
     "opmkit.index.operations.remove": ("RemovePackages",),
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
+    "opmkit.index.plan.cluster": ("ClusterPlan", "ClusterState", "PlannedNamespace"),
     "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
     "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
     "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
-from tests.kit.plans import chain, package, requires_package, write
+from tests.kit.plans import (
+    catalog_source,
+    chain,
+    operator_group,
+    package,
+    requires_package,
+    subscription,
+    version,
+    write,
+)
 
 if TYPE_CHECKING:
     from tests.kit.opm import Opm
@@ -106,10 +118,71 @@ def test_an_extension(site: Opm) -> None:
     assert "acme.v1.2.0" in site(*two, "--priority", "second=1")
 
 
+def test_a_cluster(site: Opm) -> None:
+    objects = [
+        catalog_source("prod", "olm", "quay.io/me/prod:1"),
+        catalog_source("other", "elsewhere"),
+        *(operator_group(name) for name in ("a", "b", "c")),
+        subscription("a", "acme", "stable", installed="acme.v1.1.0", approval="Manual"),
+        version("a", "acme.v1.1.0"),
+        subscription("b", "acme", "beta"),
+        subscription("c", "acme", "stable", installed="acme.v1.3.0"),
+        version("c", "acme.v1.3.0"),
+        subscription("d", "acme", "stable"),
+    ]
+    (site.directory / "state.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    arguments = ("index", "plan", "prod=new", "--cluster", "state.json")
+    done = site.attempt(*arguments, "--fail-on", "blocked")
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "NAMESPACE  STEP  INSTALLS     CHANNEL      CATALOG  REPLACES     REASON",
+        "a          1     acme.v1.3.0  acme/stable  prod     acme.v1.1.0  subscription",
+        "Namespace a: Note: Subscription acme: each step waits for the approval of its InstallPlan",
+        "Namespace b: Blocked: Subscription acme cannot be satisfied; nothing in the namespace changes",
+        "Namespace b:   Subscription acme: package acme has no channel beta",
+        "Namespace b:   to change: correct or delete Subscription acme",
+        "Namespace b:   to change: delete Subscription acme, or move it to another namespace",
+        "Namespace c: OLM has nothing to do",
+        "Namespace d: Blocked: it has 0 OperatorGroups instead of one, so that OLM resolves nothing",
+    ]
+    found = json.loads(site(*arguments, "--output", "json"))["namespaces"]
+    assert [each["namespace"] for each in found] == ["a", "b", "c", "d"]
+    assert [bool(each["problem"]) for each in found] == [False, False, False, True]
+    markdown = site(*arguments, "--output", "markdown")
+    assert "| 1 | acme.v1.3.0 | acme/stable | prod | acme.v1.1.0 | subscription |" in markdown
+    assert "- Blocked: it has 0 OperatorGroups" in markdown
+    with (site.directory / "state.json").open("rb") as file:
+        piped = subprocess.run(
+            site.argv(*arguments[:-1], "-"), cwd=site.directory, env={**os.environ, **site.env}, stdin=file, check=False
+        )
+    assert piped.returncode == 0
+    unknown = site.attempt("index", "plan", "prd=new", "--cluster", "state.json")
+    assert (unknown.returncode, "CatalogSource 'prd' not found" in unknown.stderr) == (1, True)
+    unnamed = site.attempt("index", "plan", "./new", "--cluster", "state.json")
+    assert "./new: no CatalogSource is named" in unnamed.stderr
+    assert "missing.json" in site.attempt("index", "plan", "prod=new", "--cluster", "missing.json").stderr
+
+
+def test_junit(site: Opm) -> None:
+    arguments = ("index", "plan", "new", "--from", "old", "--output", "junit")
+    suites = ElementTree.fromstring(site(*arguments))
+    assert (suites.get("name"), suites.get("failures")) == ("update plan", "0")
+    failed = site.attempt(*arguments, "--fail-on", "stuck")
+    (failure,) = ElementTree.fromstring(failed.stdout).iter("failure")
+    assert (failed.returncode, failure.get("message")) == (
+        1,
+        f"acme.v1.2.0: {STUCK.partition(': ')[2].partition(';')[0]}",
+    )
+    blocked = site.attempt(
+        "index", "plan", "new", "--subscribe", "acme/beta", "--output", "junit", "--fail-on", "blocked"
+    )
+    assert [case.get("name") for case in ElementTree.fromstring(blocked.stdout).iter("testcase")] == ["PLAN-BLOCKED"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("new",), "none of --from, --subscribe, --extension and --installed is given"),
+        (("new",), "nothing to plan is given"),
         (("new", "--from", "old", "--subscribe", "acme"), "--from and --subscribe"),
         (("new", "--subscribe", "acme", "--olm", "v1"), "--subscribe and --olm"),
         (("new", "--extension", "acme", "--package", "acme"), "--extension and --package"),

@@ -79,3 +79,44 @@ def write(path: Path, *packages: Sequence[Mapping[str, Any]]) -> Path:
     path.mkdir()
     (path / "catalog.json").write_bytes(encode([item for each in packages for item in each]))
     return path
+
+
+def _object(kind: str, namespace: str, name: str, **metadata: Any) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": name, "namespace": namespace, **metadata}}
+
+
+def catalog_source(name: str, namespace: str, image: str = "", priority: int = 0) -> dict[str, Any]:
+    """Return a CatalogSource."""
+    return _object("CatalogSource", namespace, name) | {"spec": {"image": image, "priority": priority}}
+
+
+def operator_group(namespace: str, name: str = "group", *, exclude: bool = False) -> dict[str, Any]:
+    """Return an OperatorGroup, which may exclude the global catalogs."""
+    key = "olm.operatorframework.io/exclude-global-namespace-resolution"
+    return _object("OperatorGroup", namespace, name, annotations={key: "true"} if exclude else {}) | {"spec": {}}
+
+
+def subscription(
+    namespace: str, package: str, channel: str, *, installed: str = "", approval: str = "Automatic"
+) -> dict[str, Any]:
+    """Return a Subscription to a package of the CatalogSource ``olm/prod``."""
+    spec = {"name": package, "channel": channel, "source": "prod", "sourceNamespace": "olm"}
+    return _object("Subscription", namespace, package) | {
+        "spec": spec | {"installPlanApproval": approval},
+        "status": {"installedCSV": installed},
+    }
+
+
+def version(
+    namespace: str,
+    name: str,
+    *,
+    properties: Sequence[Mapping[str, Any]] | None = None,
+    owned: Sequence[Mapping[str, Any]] = (),
+    labels: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return a ClusterServiceVersion, whose version follows the ``.v`` in its name."""
+    annotation = {"operatorframework.io/properties": json.dumps({"properties": properties})} if properties else {}
+    spec = {"version": name.partition(".v")[2], "customresourcedefinitions": {"owned": list(owned)}}
+    metadata = _object("ClusterServiceVersion", namespace, name, annotations=annotation, labels=dict(labels or {}))
+    return metadata | {"spec": spec}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
@@ -11,11 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opmkit.index.image.source import IndexSource
+    from opmkit.index.plan.cluster import ClusterPlan, ClusterState
     from opmkit.index.plan.extension import ExtensionRequest
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import UpdatePath
     from opmkit.index.plan.request import NamespaceRequest
     from opmkit.index.plan.result import NamespacePlan, UpdatePlan
+    from opmkit.kube.access import ClusterAccess
+
+
+MAX_CLUSTER_STATE = 1 << 29
+"""Maximum size of a file with the state of a cluster, in bytes."""
 
 
 class PlanOperations(Session):
@@ -104,6 +111,55 @@ class PlanOperations(Session):
             source.catalog()  # OLM serves valid catalogs only
             opened.append(ExtensionCatalog(name, source.blobs(), given.get(name, 0)))
         return plan_extension(request.with_installed_version(opened), opened)
+
+    def read_cluster(self, source: ClusterAccess | Path) -> ClusterState:
+        """Read the state of OLM v0 in a cluster: operators, Subscriptions, CatalogSources and OperatorGroups.
+
+        Args:
+            source: The cluster, or a file with the output of
+                ``kubectl get csv,subscription,catalogsource,operatorgroup -A -o json``.
+
+        Raises:
+            ClusterError: The cluster cannot be reached, or has no OLM.
+            CatalogError: It has no Subscription, or the file is invalid.
+            DiskError: The file cannot be read.
+        """
+        from opmkit.core.files import disk_errors, read_limited
+        from opmkit.index.plan.cluster import ClusterState
+        from opmkit.kube.api import ALL_NAMESPACES, CATALOG_SOURCE, CSV, OPERATOR_GROUP, SUBSCRIPTION
+
+        if isinstance(source, Path):
+            with disk_errors(source):
+                return ClusterState.parse(read_limited(source, MAX_CLUSTER_STATE), str(source))
+        cluster = source.connect()
+        return ClusterState.of_objects(
+            {**found, "kind": resource.kind}  # objects in lists have no kind
+            for resource in (CSV, SUBSCRIPTION, CATALOG_SOURCE, OPERATOR_GROUP)
+            for found in cluster.list(resource, ALL_NAMESPACES)
+        )
+
+    def plan_cluster(self, state: ClusterState, catalogs: Mapping[str, str] | None = None) -> ClusterPlan:
+        """Plan what OLM v0 installs and updates in each namespace of a cluster.
+
+        Args:
+            state: The state of the cluster.
+            catalogs: Indexes that replace those of CatalogSources, by ``NAME`` or ``NAMESPACE/NAME``. The index of each
+                other CatalogSource is its image.
+
+        Raises:
+            CatalogError: A CatalogSource does not exist, or has no image.
+            CatalogError, ImageToolsError: An index cannot be read.
+        """
+        from opmkit.index.plan.candidate import list_candidates
+        from opmkit.index.plan.cluster import plan_cluster
+        from opmkit.index.plan.namespace import ResolvableCatalog
+
+        given = {state.find_source(name).key: index for name, index in (catalogs or {}).items()}
+        opened = []
+        for source in state.needed_sources():
+            catalog = self._source(given.get(source.key) or source.index()).catalog()
+            opened.append(ResolvableCatalog(source.key, list_candidates(catalog, source.key), source.priority))
+        return plan_cluster(state, opened)
 
     def _source(self, index: str) -> IndexSource:
         from opmkit.index.image.source import IndexSource

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit import OlmVersion
+from opmkit.cli.flags.cluster import ConnectionFlags
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import print_json, print_text
+from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.errors import UsageError, conflicting_flags
-from opmkit.cli.output.plan import (
-    extension_as_markdown,
-    print_extension,
-    print_namespace,
-    print_updates,
-    updates_as_markdown,
-)
+from opmkit.cli.output.plan import PlanFormat, print_plan
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import waiting
@@ -27,10 +23,16 @@ from opmkit.cli.progress.command import waiting
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit import ExtensionRequest
-    from opmkit.api import Opm
+    from opmkit import ClusterPlan, ExtensionPlan, ExtensionRequest, NamespacePlan, NamespaceRequest, UpdatePlan
 
 _KINDS = ("stuck", "gone", "unresolvable", "circular", "blocked")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanConnectionFlags(ConnectionFlags):
+    """Flags for a cluster to plan, instead of --cluster."""
+
+    panel: ClassVar[str] = ADVANCED_PANEL
 
 
 class PlannedOlm(StrEnum):
@@ -41,17 +43,10 @@ class PlannedOlm(StrEnum):
     BOTH = "both"
 
 
-class PlanFormat(StrEnum):
-    """Output formats of a plan."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
 def plan(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
+    connection_flags: PlanConnectionFlags,
     catalogs: Annotated[
         list[str], typer.Argument(metavar="[NAME=]INDEX...", help="Index image, catalog directory or database file")
     ],
@@ -64,13 +59,16 @@ def plan(
         None, "Subscriptions of a namespace to plan", metavar="PACKAGE[/CHANNEL][@NAME],..."
     ),
     extension: str = flag("", "ClusterExtension of OLM v1 to plan", metavar="PACKAGE[/CHANNEL,...][@RANGE]"),
-    self_certified: bool = flag(False, "With --extension: update without an edge"),
+    self_certified: bool = flag(False, "With --extension: update without an edge", panel=ADVANCED_PANEL),
     installed: list[str] | None = flag(
         None, "Installed bundles; with --extension also as BUNDLE=VERSION", metavar="BUNDLE,..."
     ),
-    priority: list[str] | None = flag(None, "Priorities of catalogs; default: 0", metavar="NAME=NUMBER,..."),
+    priority: list[str] | None = flag(
+        None, "Priorities of catalogs; default: 0", panel=ADVANCED_PANEL, metavar="NAME=NUMBER,..."
+    ),
+    cluster: str = flag("", "Output of 'kubectl get csv,sub,catsrc,og -A -o json'", metavar="FILE|-"),
     olm: PlannedOlm = flag(PlannedOlm.V0, "With --from: the OLM of the clusters"),
-    output: PlanFormat = flag(PlanFormat.TEXT, "Output format: text, json or markdown", "-o"),
+    output: PlanFormat = flag(PlanFormat.TEXT, "Output format: text, json, markdown or junit", "-o"),
     fail_on: list[str] | None = flag(
         None,
         "Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, or the namespace "
@@ -84,8 +82,8 @@ def plan(
     With --from, for each version that the published index can have left installed: the versions that OLM installs in
     turn, and if they do not end at the head of the channel, why, and the smallest change that helps.
 
-    With --subscribe, what OLM v0 installs in a namespace, or why one Subscription blocks all of them. With
-    --extension, what OLM v1 installs for a ClusterExtension, or why it installs nothing.
+    With --subscribe, what OLM v0 installs in a namespace, or why one Subscription blocks all of them; with --cluster or
+    --context, in each namespace of a cluster. With --extension, what OLM v1 installs for a ClusterExtension.
 
     The exit code is 0 unless --fail-on selects something, or an index cannot be read.
 
@@ -95,6 +93,7 @@ def plan(
       opm index plan ./catalog --subscribe lagoon-operator/alpha --installed lagoon-operator.v0.1.0
       opm index plan ./catalog --from quay.io/me/catalog:1 --olm v1
       opm index plan ./catalog --extension "lagoon-operator/alpha@<1" --installed lagoon-operator.v0.1.0
+      opm index plan operatorhubio-catalog=./catalog --context kind-kind
       opm index plan mine=./catalog other=quay.io/me/prod:1 --priority other=10 --subscribe lagoon-operator@mine
     """
     kinds = [kind for kind in fail_on or () if kind]
@@ -103,21 +102,33 @@ def plan(
             f"unknown kind {unknown!r} of --fail-on", ctx.command_path, hint=f"use some of {', '.join(_KINDS)}"
         )
     _check_flags(ctx)
-    opm = registry_flags.opm(container_tool)
-    if from_:
-        failed = _plan_updates(ctx, opm, catalogs, from_, packages or (), olm, output, kinds)
-    elif extension:
-        indexes, priorities = _parse_catalogs(catalogs, ctx.command_path), _parse_priorities(priority, ctx.command_path)
-        request = _parse_extension(extension, installed or (), self_certified=self_certified, command=ctx.command_path)
-        failed = _plan_extension(opm, indexes, request, priorities, output, kinds)
-    else:
-        failed = _plan_namespace(ctx, opm, catalogs, (subscribe or (), installed or (), priority), output, kinds)
-    if failed:
+    opm, command = registry_flags.opm(container_tool), ctx.command_path
+    with waiting("Planning"):
+        found: UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan
+        if from_:
+            if len(catalogs) > 1:
+                raise UsageError("--from takes one index", command)
+            versions = tuple(OlmVersion) if olm is PlannedOlm.BOTH else (OlmVersion(olm.value),)
+            found = opm.plan_updates(catalogs[0], from_, packages or (), olm=versions)
+        elif cluster or connection_flags.is_given:
+            replacements = _parse_replacements(catalogs, command)
+            source = Path("/dev/stdin" if cluster == "-" else cluster) if cluster else connection_flags.access()
+            found = opm.plan_cluster(opm.read_cluster(source), replacements)
+        elif extension:
+            request = _parse_extension(extension, installed or (), self_certified=self_certified, command=command)
+            priorities = _parse_priorities(priority, command)
+            found = opm.plan_extension(_parse_catalogs(catalogs, command), request, priorities=priorities)
+        else:
+            namespace = _parse_namespace(subscribe, installed, _parse_priorities(priority, command))
+            found = opm.plan_namespace(_parse_catalogs(catalogs, command), namespace)
+    print_plan(found, output, kinds)
+    if found.fails(kinds):
         ctx.exit(1)
 
 
 _FLAGS = {
     "from": ("package", "olm"),
+    "cluster": ("kubeconfig", "context"),
     "extension": ("installed", "priority", "self-certified"),
     "subscribe": ("installed", "priority"),
 }
@@ -127,9 +138,15 @@ _FLAGS = {
 def _check_flags(ctx: typer.Context) -> None:
     """Raise UsageError if what to plan is missing or ambiguous, or a flag does not belong to it."""
     given = given_flags(ctx)
-    found = [name for name in _FLAGS if name in given] or ["subscribe"] * ("installed" in given)
+    found = [name for name in _FLAGS if name in given]
+    found = found or ["subscribe"] * ("installed" in given) or ["cluster"] * bool(given & set(_FLAGS["cluster"]))
     if not found:
-        raise UsageError("none of --from, --subscribe, --extension and --installed is given", ctx.command_path)
+        raise UsageError(
+            "nothing to plan is given",
+            ctx.command_path,
+            hint="pass --from for the updates of installed versions, --subscribe or --installed for a namespace, "
+            "--extension for a ClusterExtension, or --cluster or --context for a cluster",
+        )
     if len(found) > 1:
         raise conflicting_flags(f"--{found[0]}", f"--{found[1]}", ctx.command_path)
     others = {flag for flags in _FLAGS.values() for flag in flags} - set(_FLAGS[found[0]])
@@ -137,78 +154,26 @@ def _check_flags(ctx: typer.Context) -> None:
         raise conflicting_flags(f"--{found[0]}", f"--{wrong[0]}", ctx.command_path)
 
 
-def _plan_updates(
-    ctx: typer.Context,
-    opm: Opm,
-    catalogs: Sequence[str],
-    published: str,
-    packages: Sequence[str],
-    olm: PlannedOlm,
-    output: PlanFormat,
-    kinds: Sequence[str],
-) -> bool:
-    """Print where installed versions get; return whether one of the kinds is found."""
-    if len(catalogs) > 1:
-        raise UsageError("--from takes one index", ctx.command_path)
-    with waiting("Planning updates"):
-        versions = tuple(OlmVersion) if olm is PlannedOlm.BOTH else (OlmVersion(olm.value),)
-        found = opm.plan_updates(catalogs[0], published, packages, olm=versions)
-    failures = found.failures(kinds)
-    if output is PlanFormat.JSON:
-        print_json(found.to_dict())
-    elif output is PlanFormat.MARKDOWN:
-        print_text(updates_as_markdown(found))
-    else:
-        print_updates(found)
-    return bool(failures)
-
-
-def _plan_namespace(
-    ctx: typer.Context,
-    opm: Opm,
-    catalogs: Sequence[str],
-    state: tuple[Sequence[str], Sequence[str], Sequence[str] | None],
-    output: PlanFormat,
-    kinds: Sequence[str],
-) -> bool:
-    """Print what OLM does in a namespace; return whether one of the kinds is found."""
+def _parse_namespace(
+    subscribe: Sequence[str] | None, installed: Sequence[str] | None, priorities: Mapping[str, int]
+) -> NamespaceRequest:
     from opmkit import ChannelRequest, NamespaceRequest
 
-    if output is PlanFormat.MARKDOWN:
-        raise UsageError("markdown: unsupported with --subscribe", ctx.command_path)
-    subscribe, installed, priority = state
-    request = NamespaceRequest(
-        tuple(map(ChannelRequest.parse, filter(None, subscribe))),
-        tuple(filter(None, installed)),
-        _parse_priorities(priority, ctx.command_path),
-    )
-    with waiting("Planning a namespace"):
-        found = opm.plan_namespace(_parse_catalogs(catalogs, ctx.command_path), request)
-    if output is PlanFormat.JSON:
-        print_json(found.to_dict())
-    else:
-        print_namespace(found)
-    return (found.is_blocked and "blocked" in kinds) or (found.walk.is_circular and "circular" in kinds)
+    subscriptions = tuple(map(ChannelRequest.parse, filter(None, subscribe or ())))
+    return NamespaceRequest(subscriptions, tuple(filter(None, installed or ())), priorities)
 
 
-def _plan_extension(
-    opm: Opm,
-    catalogs: Mapping[str, str],
-    request: ExtensionRequest,
-    priorities: Mapping[str, int],
-    output: PlanFormat,
-    kinds: Sequence[str],
-) -> bool:
-    """Print what OLM v1 installs for a ClusterExtension; return whether one of the kinds is found."""
-    with waiting("Planning a ClusterExtension"):
-        found = opm.plan_extension(catalogs, request, priorities=priorities)
-    if output is PlanFormat.JSON:
-        print_json(found.to_dict())
-    elif output is PlanFormat.MARKDOWN:
-        print_text(extension_as_markdown(found))
-    else:
-        print_extension(found)
-    return found.is_blocked and "blocked" in kinds
+def _parse_replacements(arguments: Sequence[str], command: str) -> dict[str, str]:
+    """Return indexes by the names of the CatalogSources that they replace."""
+    found = {}
+    for argument in arguments:
+        name, separator, index = argument.partition("=")
+        if not separator or ":" in name or name.count("/") > 1:
+            raise UsageError(
+                f"{argument}: no CatalogSource is named", command, hint=f"name the one to replace: NAME={argument}"
+            )
+        found[name] = index
+    return found
 
 
 def _parse_extension(text: str, installed: Sequence[str], *, self_certified: bool, command: str) -> ExtensionRequest:

@@ -22,6 +22,11 @@ class ConnectionFlags:
     kubeconfig: str = flag("", "Kubeconfig file to use instead of KUBECONFIG and ~/.kube/config", metavar="FILE")
     context: str = flag("", "Context of the kubeconfig to use instead of its current one", metavar="NAME")
 
+    @property
+    def is_given(self) -> bool:
+        """Whether a cluster is named."""
+        return bool(self.kubeconfig or self.context)
+
     def access(self) -> ClusterAccess:
         """Return the cluster."""
         from opmkit import ClusterAccess

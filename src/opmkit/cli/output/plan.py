@@ -2,16 +2,70 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import format_count, print_line, print_table
+from opmkit.cli.output.console import format_count, print_bytes, print_json, print_line, print_table, print_text
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit import ExtensionPlan, NamespacePlan, UpdatePath, UpdatePlan
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, UpdatePath, UpdatePlan
+
+    AnyPlan = UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan
+
+
+class PlanFormat(StrEnum):
+    """Output formats of a plan."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+def print_plan(plan: AnyPlan, form: PlanFormat, kinds: Sequence[str]) -> None:
+    """Print a plan; problems of some kinds are failures in JUnit."""
+    match form:
+        case PlanFormat.JSON:
+            print_json(plan.to_dict())
+        case PlanFormat.JUNIT:
+            print_bytes([plan.to_junit(kinds).encode()])
+        case PlanFormat.MARKDOWN:
+            print_text(_as_markdown(plan))
+        case PlanFormat.TEXT:
+            _print_as_text(plan)
+
+
+def _print_as_text(plan: AnyPlan) -> None:
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan
+
+    match plan:
+        case ExtensionPlan():
+            print_extension(plan)
+        case NamespacePlan():
+            print_namespace(plan)
+        case ClusterPlan():
+            print_cluster(plan)
+        case _:
+            print_updates(plan)
+
+
+def _as_markdown(plan: AnyPlan) -> str:
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan
+
+    match plan:
+        case ExtensionPlan():
+            return extension_as_markdown(plan)
+        case NamespacePlan():
+            return namespaces_as_markdown([(plan.walk.final.name, plan, "")])
+        case ClusterPlan():
+            return namespaces_as_markdown([(each.name, each.plan, each.problem) for each in plan.namespaces])
+        case _:
+            return updates_as_markdown(plan)
+
 
 _HEADER = ("PACKAGE", "CHANNEL", "INSTALLED", "NEXT", "HOPS", "RESULT")
 _ALL_CHANNELS = "(all)"
@@ -98,33 +152,70 @@ def _cell(text: str) -> str:
 
 def print_namespace(plan: NamespacePlan) -> None:
     """Print the steps of each resolution, and why the last one fails."""
-    rows = [
-        (
-            str(number),
-            step.candidate.name,
-            f"{step.candidate.package}/{step.candidate.channel}",
-            step.candidate.catalog.name,
-            step.replaces or "-",
-            f"required by {', '.join(step.required_by)}" if step.required_by else "subscription",
-        )
-        for number, resolution in enumerate(plan.walk.resolutions, 1)
-        for step in resolution.steps
-    ]
-    if rows:
-        print_table(("STEP", "INSTALLS", "CHANNEL", "CATALOG", "REPLACES", "REASON"), rows)
+    if rows := list(_namespace_rows(plan)):
+        print_table(_STEPS, rows)
     elif not plan.is_blocked:
         print_line("OLM has nothing to do in the namespace")
+    for line in _namespace_lines(plan):
+        print_line(line)
+
+
+def print_cluster(plan: ClusterPlan) -> None:
+    """Print the steps of each namespace, and why it is blocked."""
+    rows = [(each.name, *row) for each in plan.namespaces if each.plan for row in _namespace_rows(each.plan)]
+    if rows:
+        print_table(("NAMESPACE", *_STEPS), rows)
+    for each in plan.namespaces:
+        lines = [f"Blocked: {each.problem}"] if each.plan is None else list(_namespace_lines(each.plan))
+        if not lines and each.plan and not each.plan.walk.resolutions:
+            lines = ["OLM has nothing to do"]
+        for line in (*lines, *(f"Note: {note}" for note in each.notes)):
+            print_line(f"Namespace {each.name}: {line}")
+
+
+def namespaces_as_markdown(plans: Sequence[tuple[str, NamespacePlan | None, str]]) -> str:
+    """Return the steps of namespaces, and why they are blocked, for a pull request.
+
+    Args:
+        plans: Names of namespaces, their plans, and otherwise why OLM resolves nothing.
+    """
+    lines: list[str] = []
+    for name, plan, problem in plans:
+        lines += [f"**Namespace {_cell(name)}**", ""]
+        if plan and (rows := list(_namespace_rows(plan))):
+            lines += [f"| {' | '.join(_STEPS).lower()} |", f"|{'---|' * len(_STEPS)}"]
+            lines += [*(f"| {' | '.join(map(_cell, row))} |" for row in rows), ""]
+        texts = list(_namespace_lines(plan)) if plan else [f"Blocked: {problem}"]
+        lines += [*(f"- {_cell(text.strip())}" for text in texts or ["OLM has nothing more to do"]), ""]
+    return "\n".join(lines).rstrip()
+
+
+_STEPS = ("STEP", "INSTALLS", "CHANNEL", "CATALOG", "REPLACES", "REASON")
+
+
+def _namespace_rows(plan: NamespacePlan) -> Iterator[tuple[str, ...]]:
+    for number, resolution in enumerate(plan.walk.resolutions, 1):
+        for step in resolution.steps:
+            yield (
+                str(number),
+                step.candidate.name,
+                f"{step.candidate.package}/{step.candidate.channel}",
+                step.candidate.catalog.name,
+                step.replaces or "-",
+                f"required by {', '.join(step.required_by)}" if step.required_by else "subscription",
+            )
+
+
+def _namespace_lines(plan: NamespacePlan) -> Iterator[str]:
     for number, resolution in enumerate(plan.walk.resolutions, 1):
         if not resolution.is_determined:
-            print_line(f"Step {number} is not determined: OLM may install other bundles, in another order")
+            yield f"Step {number} is not determined: OLM may install other bundles, in another order"
         for other in resolution.others:
             names = ", ".join(step.candidate.name for step in other) or "nothing"
-            print_line(f"  instead: {names}")
+            yield f"  instead: {names}"
     if plan.walk.is_circular:
-        print_line("The last step leads back to an earlier state, so that OLM would never finish")
+        yield "The last step leads back to an earlier state, so that OLM would never finish"
     for explanation in plan.explanations:
-        print_line(f"Blocked: {explanation.summary}; nothing in the namespace changes")
-        for cause in explanation.causes:
-            print_line(f"  {cause}")
-        for remedy in explanation.remedies:
-            print_line(f"  to change: {remedy}")
+        yield f"Blocked: {explanation.summary}; nothing in the namespace changes"
+        yield from (f"  {cause}" for cause in explanation.causes)
+        yield from (f"  to change: {remedy}" for remedy in explanation.remedies)

@@ -20,6 +20,7 @@ from opmkit.index.plan.extension import (
     version_text,
 )
 from opmkit.index.plan.paths import Outcome, UpdatePath
+from opmkit.index.plan.result import PlanProblem, PlanReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -160,7 +161,7 @@ class _Updates:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtensionPlan:
+class ExtensionPlan(PlanReport):
     """What OLM v1 installs for a ClusterExtension.
 
     Attributes:
@@ -179,6 +180,16 @@ class ExtensionPlan:
     def is_blocked(self) -> bool:
         """Whether OLM v1 reports an error."""
         return bool(self.problem)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The ClusterExtension."""
+        return (f"ClusterExtension of {self.request.package}",)
+
+    def problems(self) -> Iterator[PlanProblem]:
+        """Yield why nothing is installed at the end."""
+        if self.is_blocked:
+            yield PlanProblem(self.targets[0], "blocked", self.problem, self.remedy)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan in JSON types."""

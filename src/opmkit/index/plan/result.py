@@ -2,23 +2,72 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opmkit.bundle.finding import Finding, Severity, TargetResult
 from opmkit.index.plan.explain import explain
 from opmkit.index.plan.paths import Outcome, UpdatePath
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from opmkit.index.plan.explain import Explanation
     from opmkit.index.plan.namespace import ResolvedStep
     from opmkit.index.plan.walk import Walk
 
 
+class PlanProblem(NamedTuple):
+    """A reason why a plan does not end as its users expect.
+
+    Attributes:
+        target: What it is about: a package and a channel, a namespace, or a ClusterExtension.
+        kind: Its kind: ``stuck``, ``gone``, ``unresolvable``, ``circular`` or ``blocked``.
+        message: The reason.
+        remedy: What to change, or "".
+    """
+
+    target: str
+    kind: str
+    message: str
+    remedy: str = ""
+
+
+class PlanReport(ABC):
+    """What all plans can say: their problems, and reports of them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def targets(self) -> tuple[str, ...]:
+        """What the plan is about."""
+
+    @abstractmethod
+    def problems(self) -> Iterator[PlanProblem]:
+        """Yield the problems, target by target."""
+
+    def fails(self, kinds: Collection[str]) -> bool:
+        """Return whether the plan has a problem of one of the kinds."""
+        return any(problem.kind in kinds for problem in self.problems())
+
+    def to_junit(self, kinds: Collection[str]) -> str:
+        """Return a JUnit document with a test suite per target, in which problems of these kinds are failures."""
+        from opmkit.bundle.reports import junit
+
+        findings = defaultdict(list)
+        for problem in self.problems():
+            severity = Severity.ERROR if problem.kind in kinds else Severity.WARNING
+            rule = f"PLAN-{problem.kind.upper()}"
+            findings[problem.target].append(Finding(problem.message, hint=problem.remedy, severity=severity, rule=rule))
+        results = [TargetResult(target, tuple(findings[target])) for target in self.targets]
+        return junit.report(results, Severity.ERROR, name="update plan")
+
+
 @dataclass(frozen=True, slots=True)
-class UpdatePlan:
+class UpdatePlan(PlanReport):
     """Where each version that a published catalog can have left installed gets with a new one.
 
     Attributes:
@@ -33,9 +82,16 @@ class UpdatePlan:
         found = Counter(path.outcome for path in self.paths)
         return {outcome: found[outcome] for outcome in Outcome if found[outcome]}
 
-    def failures(self, outcomes: Collection[str]) -> tuple[UpdatePath, ...]:
-        """Return the paths with one of the outcomes."""
-        return tuple(path for path in self.paths if path.outcome.value in outcomes)
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The packages with their channels."""
+        return tuple(dict.fromkeys(map(_target, self.paths)))
+
+    def problems(self) -> Iterator[PlanProblem]:
+        """Yield the paths that do not end at the head of their channel."""
+        for path in self.paths:
+            if path.reason:
+                yield PlanProblem(_target(path), path.outcome.value, f"{path.installed}: {path.reason}", path.remedy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""
@@ -46,7 +102,7 @@ class UpdatePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespacePlan:
+class NamespacePlan(PlanReport):
     """What OLM does in a namespace.
 
     Attributes:
@@ -65,6 +121,20 @@ class NamespacePlan:
         """Why it fails."""
         return tuple(map(explain, self.walk.blocked.conflicts)) if self.walk.blocked else ()
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The namespace."""
+        return (f"namespace {self.walk.final.name}",)
+
+    def problems(self) -> Iterator[PlanProblem]:
+        """Yield why the namespace is blocked, or its updates do not end."""
+        (target,) = self.targets
+        for explanation in self.explanations:
+            message = "; ".join((explanation.summary, *explanation.causes))
+            yield PlanProblem(target, "blocked", message, "; or ".join(explanation.remedies))
+        if self.walk.is_circular:
+            yield PlanProblem(target, "circular", "the last step leads back to an earlier state")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""
         return {
@@ -81,6 +151,10 @@ class NamespacePlan:
             "isCircular": self.walk.is_circular,
             "conflicts": [explanation.to_dict() for explanation in self.explanations],
         }
+
+
+def _target(path: UpdatePath) -> str:
+    return f"{path.package}/{path.channel or '(all)'} ({path.olm.value})"
 
 
 def _step_as_dict(step: ResolvedStep) -> dict[str, Any]:
