@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from opmkit import OlmVersion
+from opmkit import InstallerPermissions, OlmVersion
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.olm_v1 import OlmV1Flags
-from opmkit.cli.flags.pod import PodFlags
+from opmkit.cli.flags.olm import PodSecurity
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import print_json, print_yaml
@@ -22,6 +22,111 @@ from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
     from opmkit import CatalogSourceOptions, ClusterCatalogOptions, ClusterExtensionOptions, Installation, PodConfig
+
+
+CATALOG_DIRECTORY = "/configs"
+"""Directory of the file-based catalog in images that opm builds."""
+POD_PANEL = "Pod of the catalog source"
+
+
+@dataclass(frozen=True, slots=True)
+class PodFlags:
+    """Flags for the pod that OLM runs an index image in."""
+
+    panel: ClassVar[str] = POD_PANEL
+
+    security_context: PodSecurity | None = flag(None, "Security context: legacy or restricted", metavar="CONTEXT")
+    memory_target: str = flag("", "Soft memory limit of the server, such as 512Mi", metavar="SIZE")
+    extract_content: bool = flag(
+        False, "Serve the file-based catalog of the image with OLM's own opm; implied if the image has no server"
+    )
+    extract_catalog_dir: str = flag("", "Directory of the catalog to extract; default: /configs", metavar="DIR")
+    extract_cache_dir: str = flag(
+        "",
+        "Directory of the cache to extract, such as /tmp/cache; default: create the cache when the pod starts",
+        metavar="DIR",
+    )
+    node_selector: list[str] | None = flag(None, "Labels of the nodes to run on", metavar="KEY=VALUE,...")
+    toleration: list[str] | None = flag(None, "Taints of nodes to tolerate", metavar="KEY[=VALUE][:EFFECT],...")
+    priority_class: str = flag("", "PriorityClass of the pod", metavar="NAME")
+    pod_config: Path | None = flag(
+        None, "YAML file with further fields of grpcPodConfig, such as affinity", metavar="FILE"
+    )
+
+    def config(self) -> PodConfig:
+        """Return the configuration of the pod; raises OpmkitError for invalid values."""
+        from opmkit import PodConfig
+
+        extracts = self.extract_content or self.extract_catalog_dir or self.extract_cache_dir
+        return PodConfig(
+            security_context=self.security_context or "",
+            memory_target=self.memory_target,
+            catalog_directory=(self.extract_catalog_dir or CATALOG_DIRECTORY) if extracts else "",
+            cache_directory=self.extract_cache_dir,
+            node_selector=dict(_parse_label(text) for text in self.node_selector or ()),
+            tolerations=tuple(self.toleration or ()),
+            priority_class=self.priority_class,
+            fields=PodConfig.read_fields(self.pod_config) if self.pod_config else {},
+        )
+
+
+def _parse_label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--node-selector: {text!r} is not a label", hint="write KEY=VALUE")
+    return key, value
+
+
+V1_PANEL = "OLM v1"
+_V0_FLAGS = frozenset(
+    {
+        *("address", "namespace", "display-name", "publisher", "pull-secret", "starting-csv", "approval"),
+        *("security-context", "memory-target", "extract-content", "extract-catalog-dir", "extract-cache-dir"),
+        *("node-selector", "toleration", "priority-class", "pod-config"),
+    }
+)
+_V1_FLAGS = frozenset({"version", "availability", "service-account", "installer-permissions"})
+_V1_PACKAGE_FLAGS = _V1_FLAGS - {"availability"}
+
+
+class Availability(StrEnum):
+    """Availability modes of a ClusterCatalog."""
+
+    AVAILABLE = "Available"
+    UNAVAILABLE = "Unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class OlmV1Flags:
+    """Flags for the ClusterCatalog and the ClusterExtension."""
+
+    panel: ClassVar[str] = V1_PANEL
+
+    olm: OlmVersion = flag(
+        OlmVersion.V0, "OLM to write manifests for: v0, or v1 (ClusterCatalog and ClusterExtension)", panel=""
+    )
+    availability: Availability | None = flag(None, "Whether OLM v1 serves the catalog", case_sensitive=False)
+    version: str = flag("", "Version, or range of versions, to install; default: the latest one", metavar="RANGE")
+    service_account: str = flag(
+        "",
+        "ServiceAccount to install with, which OLM v1 requires up to 1.10; default: PACKAGE-installer",
+        metavar="NAME",
+    )
+    installer_permissions: InstallerPermissions = flag(
+        InstallerPermissions.BUNDLE,
+        "Permissions of the ServiceAccount: those that the bundle needs, cluster-admin, or none; with none, "
+        "it must exist, or is omitted without --service-account",
+    )
+
+    def check_flags(self, ctx: typer.Context, package: str) -> None:
+        """Raise UsageError for flags of the other major version."""
+        given = given_flags(ctx)
+        for name in sorted(given & (_V0_FLAGS if self.olm is OlmVersion.V1 else _V1_FLAGS)):
+            other = OlmVersion.V0 if self.olm is OlmVersion.V1 else OlmVersion.V1
+            raise UsageError(f"--{name} requires --olm {other}", ctx.command_path)
+        if not package and (unused := sorted(given & _V1_PACKAGE_FLAGS)):
+            raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)
+
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Package installation"

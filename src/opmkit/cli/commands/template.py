@@ -2,18 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.template import CreateChannel, DefaultChannel, EdgeFlags, EditFlags
-from opmkit.cli.output.errors import UsageError, print_warning
-from opmkit.cli.output.template import print_edited
+from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_error, print_to_stderr, print_warning
+from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
 from opmkit.cli.progress.command import progress
+from opmkit.core.errors import OpmkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opmkit import EdgeOptions, EditedTemplate
+
+
+EDGES_PANEL = "Update edges"
+_POSITIONS = ("replaces", "after", "before", "by-version")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFlags:
+    """Flags for the update edges of a bundle in the channels of a template."""
+
+    panel: ClassVar[str] = EDGES_PANEL
+
+    replaces: str | None = flag(
+        None, 'Bundle of the channel to replace, "" for none; default: the head of the channel', metavar="BUNDLE"
+    )
+    skips: list[str] | None = flag(None, "Bundles to skip", metavar="BUNDLE,...")
+    skip_range: str | None = flag(
+        None,
+        'Range of versions to skip, "" for none; default: that of the bundle, or of the source channel',
+        metavar="RANGE",
+    )
+    after: str = flag(
+        "", "Insert it after this bundle: what replaced this bundle replaces the new one", metavar="BUNDLE"
+    )
+    before: str = flag("", "Insert it before this bundle, which replaces it from then on", metavar="BUNDLE")
+    by_version: bool = flag(False, "Insert a bundle that is not the newest at the position of its version")
+
+    def options(self, ctx: typer.Context) -> EdgeOptions:
+        """Return the edges; raises UsageError for several positions."""
+        from opmkit import EdgeOptions
+
+        given = given_flags(ctx)
+        positions = [f"--{flag}" for flag in _POSITIONS if flag in given]
+        if len(positions) > 1:
+            raise conflicting_flags(positions[0], positions[1], ctx.command_path)
+        skips = tuple(self.skips or ()) if "skips" in given else None
+        return EdgeOptions(self.replaces, skips, self.skip_range, self.after, self.before, self.by_version)
+
+
+@dataclass(frozen=True, slots=True)
+class EditFlags:
+    """Flags for the result of an edit."""
+
+    dry_run: bool = flag(False, "Print the difference as a unified diff, and write nothing")
+    fail_on_change: bool = flag(
+        False, "Fail if a template would change; prints the difference and writes nothing", "--check"
+    )
+    output: OutputFormat = flag(OutputFormat.TEXT, "Output format: text or json", "-o")
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is written."""
+        return self.dry_run or self.fail_on_change
+
+
+CreateChannel = Annotated[
+    bool, typer.Option("--create-channel", help="Create channels that the template does not have")
+]
+DefaultChannel = Annotated[
+    str, typer.Option("--default-channel", metavar="NAME", help="Default channel to set for the package")
+]
+
 
 TemplateArgument = Annotated[Path, typer.Argument(metavar="TEMPLATE", help="Template file, in YAML or JSON")]
 
@@ -163,3 +232,58 @@ def release(
             directory, image, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
         )
     print_edited(edited, edit_flags)
+
+
+class TemplateOutdated(OpmkitError):
+    """Templates that lack an edit."""
+
+
+def print_edited(templates: Sequence[EditedTemplate], flags: EditFlags) -> None:
+    """Print the changes of template files, or their differences if nothing was to be written.
+
+    Raises:
+        TemplateOutdated: a template would change, with ``--check``.
+    """
+    if flags.is_dry_run:
+        _print_templates(templates, flags, _print_diff)
+        _check_outdated(templates, flags)
+        return
+    with printing_result(f"{', '.join(template.file for template in templates)}: edited"):
+        _print_templates(templates, flags, _print_changes)
+
+
+def _print_templates(
+    templates: Sequence[EditedTemplate], flags: EditFlags, print_template: Callable[[EditedTemplate], None]
+) -> None:
+    for template in templates:
+        for warning in template.warnings:
+            print_warning(warning)
+    if flags.output is OutputFormat.JSON:
+        print_json({"templates": [template.to_dict() for template in templates]})
+        return
+    for template in templates:
+        print_template(template)
+
+
+def _print_changes(template: EditedTemplate) -> None:
+    for change in template.changes:
+        print_line(f"{template.file}: {change}")
+    if not template.changes:
+        print_to_stderr(f"{template.file}: nothing to change")
+
+
+def _print_diff(template: EditedTemplate) -> None:
+    if template.is_changed:
+        print_text(template.diff.removesuffix("\n"))
+    else:
+        print_to_stderr(f"{template.file}: nothing to change")
+
+
+def _check_outdated(templates: Sequence[EditedTemplate], flags: EditFlags) -> None:
+    outdated = [template.file for template in templates if template.is_changed]
+    if flags.fail_on_change and outdated:
+        error = TemplateOutdated(f"{', '.join(outdated)}: would change", hint="run the command without --check")
+        if flags.output is OutputFormat.JSON:  # the result is already printed
+            print_error(error)
+            raise typer.Exit(1)
+        raise error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,20 +11,50 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.flags.container_tools import PUSH_HELP
-from opmkit.cli.flags.pin import PinFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags
-from opmkit.cli.output.console import OutputFormat
-from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.hint_terms import CliOperation
+from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_line
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_error, print_to_stderr, print_warning
 from opmkit.cli.output.index import print_built, print_unpushed
-from opmkit.cli.output.pin import check_pinned, print_pinned
+from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import progress
+from opmkit.core.errors import OpmkitError
+from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit import IndexSource
+    from opmkit import IndexSource, PinnedTarget, PinOptions, UnpinnedUses
+
+
+@dataclass(frozen=True, slots=True)
+class PinFlags:
+    """Flags for the replacements of images."""
+
+    replace_registry: list[str] | None = flag(
+        None,
+        "Replace registries, or namespaces and repositories in them; digests are asked from the old ones",
+        metavar="FROM=TO,...",
+    )
+    replacements: Path | None = flag(
+        None, "YAML or JSON file that maps images, repositories and registries to their replacements", metavar="FILE"
+    )
+    exclude: list[str] | None = flag(None, "Images to leave as they are, as glob patterns", metavar="PATTERN,...")
+    verify: bool = flag(False, "Fail if an image that already has a digest does not exist")
+
+    def options(self, related_images: str) -> PinOptions:
+        """Return the options of the operation; raises BundleError for an invalid replacement."""
+        from opmkit import PinOptions
+
+        return PinOptions.parse(
+            self.replace_registry or (),
+            self.replacements,
+            exclude=self.exclude or (),
+            verify=self.verify,
+            related_images=related_images,
+        )
 
 
 class RelatedImagesFlag(StrEnum):
@@ -117,3 +148,64 @@ def pin(
     print_pinned(pinned, dry_run=output_flags.dry_run, as_json=as_json)
     if pinned[0].reference and destination.tag and not destination.push:
         print_unpushed([destination.tag], opm.built_images)
+
+
+class UnpinnedImages(OpmkitError):
+    """Images without a digest."""
+
+
+def _summary(target: PinnedTarget, *, dry_run: bool) -> str:
+    """Return the numbers of changes."""
+    verb, result = "would be pinned" if dry_run else "pinned", target.result
+    if not result.files:
+        return f"{target.name}: nothing to pin"
+    counts = [f"{format_count(len(result.images), 'image')} {verb}"]
+    if result.related_images:
+        counts.append(f"{len(result.related_images)} added to spec.relatedImages")
+    return f"{target.name}: {', '.join(counts)} in {format_count(len(result.files), 'file')}"
+
+
+def print_pinned(targets: Sequence[PinnedTarget], *, dry_run: bool, as_json: bool) -> None:
+    """Print the images with their replacements, or the name of the new image; numbers of changes go to stderr."""
+    done = f"{', '.join(target.reference or target.name for target in targets)}: pinned"
+    with nullcontext() if dry_run else printing_result(done):
+        for target in targets:
+            for warning in target.result.warnings:
+                print_warning(warning)
+        if as_json:
+            print_json({"targets": [target.to_dict() for target in targets]})
+            return
+        for target in targets:
+            for image in target.result.images:
+                line = f"{image.image} -> {image.pinned}"
+                (print_to_stderr if target.reference else print_line)(line)
+            print_to_stderr(_summary(target, dry_run=dry_run))
+            if target.reference:
+                print_line(target.reference)
+
+
+def check_pinned(unpinned: UnpinnedUses, *, as_json: bool) -> None:
+    """Print the images without a digest, each with its file and line.
+
+    Args:
+        unpinned: The places that name the images.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UnpinnedImages: there are such images.
+    """
+    for warning in unpinned.warnings:
+        print_warning(warning)
+    if as_json:
+        print_json(unpinned.to_dict())
+    else:
+        for use in unpinned.uses:
+            print_line(f"{use}: {use.image} ({use.use})")
+    if not unpinned.uses:
+        return
+    count = format_count(len({use.image for use in unpinned.uses}), "image")
+    error = UnpinnedImages(f"{count} without a digest", hint=Hint("pin with {}", CliOperation.PIN_BUNDLE))
+    if as_json:  # the result is already printed
+        print_error(error)
+        raise typer.Exit(1)
+    raise error

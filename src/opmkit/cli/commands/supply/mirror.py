@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from opmkit import MirrorScope
 from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
-from opmkit.cli.flags.mirror import MirrorManifestFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ShardOption
 from opmkit.cli.help.panels import ADVANCED_PANEL
-from opmkit.cli.output.console import Output, OutputFormat
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
-from opmkit.cli.output.mirror import print_copied, print_mirror, print_written
+from opmkit.cli.hints import format_hint
+from opmkit.cli.output.console import (
+    Output,
+    OutputFormat,
+    format_count,
+    format_size,
+    print_json,
+    print_line,
+    print_table,
+)
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
-    from opmkit import MirrorOptions
+    from pathlib import Path
+
+    from opmkit import MirrorOptions, MirrorPolicy, MirrorResult
+
+
+MANIFESTS_PANEL = "Manifests for the cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorManifestFlags:
+    """Flags for the manifests of a mirror."""
+
+    panel: ClassVar[str] = MANIFESTS_PANEL
+
+    manifests: Path | None = flag(
+        None,
+        "Directory to write ImageDigestMirrorSet, ImageTagMirrorSet, CatalogSource and ClusterCatalog to, and "
+        "registries.conf for podman",
+        metavar="DIR",
+    )
+    manifest_scope: MirrorScope = flag(
+        MirrorScope.NAMESPACE, "Size of what a mirror rule covers: namespace or repository"
+    )
+    manifest_namespace: str = flag("openshift-marketplace", "Namespace of the CatalogSource", metavar="NAMESPACE")
+    never_contact_source: bool = flag(
+        False, "Let the cluster fail to pull what the mirror lacks, instead of pulling it from its source"
+    )
+
+    def policy(self) -> MirrorPolicy:
+        """Return the settings of the manifests."""
+        from opmkit import MirrorPolicy
+
+        return MirrorPolicy(self.manifest_scope, self.never_contact_source, self.manifest_namespace)
+
 
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
@@ -200,3 +243,71 @@ def _index_required(ctx: typer.Context, index: str, options: MirrorOptions, *, i
         return UsageError(f"{index}: packages cannot be selected: it is a mirror in a directory or archive")
     name = min(given_flags(ctx) & _INDEX_ONLY_FLAGS)
     return UsageError(f"{index}: --{name} cannot be used: it is a mirror in a directory or archive")
+
+
+def print_copied(result: MirrorResult) -> None:
+    """Report on stderr what was copied."""
+    print_to_stderr(
+        f"{format_count(_count(result, 'copied'), 'image')} copied ({format_size(result.transferred)}), "
+        f"{_count(result, 'present')} already present, {len(result.failures)} failed"
+    )
+
+
+def print_written(result: MirrorResult, archive: Path | None, manifests: Path | None) -> None:
+    """Report on stderr whether an archive was written, and the manifests."""
+    if archive:
+        print_to_stderr(f"{archive}: {'written' if result.has_changed else 'unchanged'}")
+    if result.manifests:
+        print_to_stderr(f"manifests written to {manifests}: {', '.join(result.manifests)}")
+
+
+def print_mirror(result: MirrorResult, output: OutputFormat, *, is_dry_run: bool) -> None:
+    """Print the catalogs in the target, the plan, or all as JSON; and the failures on stderr."""
+    if output is OutputFormat.JSON:
+        print_json(_as_json(result))
+    elif is_dry_run:
+        _print_plan(result)
+    else:
+        with printing_result("the index was mirrored"):
+            for catalog in result.catalogs:
+                print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
+    for failure in result.failures:
+        first, *others = failure.lines()
+        print_to_stderr(f"Error: {first}", *others)
+        print_hint(failure.error.hint)
+
+
+def _count(result: MirrorResult, status: str) -> int:
+    return sum(image.status == status for image in result.images)
+
+
+def _print_plan(result: MirrorResult) -> None:
+    rows = [
+        (image.source, "present", "", image.target)
+        if image.status == "present"
+        else (image.source, format_size(image.size), format_size(image.missing or 0), image.target)
+        for image in result.images
+    ]
+    for catalog in result.catalogs:
+        if catalog.is_local:
+            size = "present" if catalog.is_present else format_size(catalog.size)
+            rows.append((f"{catalog.source_name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
+    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows, optional=("TARGET",))
+    print_line(
+        f"{format_count(_count(result, 'absent'), 'image')} to copy, {_count(result, 'present')} present, "
+        f"{len(result.failures)} failed; {format_size(result.size)} in total"
+    )
+
+
+def _as_json(result: MirrorResult) -> dict[str, Any]:
+    """Return the result with hints in terms of flags."""
+    failures = [
+        {
+            "image": failure.image,
+            "message": failure.error.message,
+            "hint": format_hint(failure.error.hint),
+            "needed_by": failure.needed_by,
+        }
+        for failure in result.failures
+    ]
+    return {**result.to_dict(), "failures": failures}
