@@ -9,7 +9,7 @@ import typer
 from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import ValueFormat, ValueOutput, print_table, print_value
+from opmkit.cli.output.console import ValueFormat, ValueOutput, print_listing
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
 
@@ -71,14 +71,11 @@ def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat)
     """Print dataclasses whose fields are the columns."""
     from dataclasses import astuple
 
-    if output is ValueFormat.TEXT:
-        cells = [tuple(map(_format_cell, astuple(row))) for row in rows]
-        optional = ["IMAGE", "SKIP RANGE", "DISPLAY NAME", "SKIPS"]
-        if "BUNDLE" in header:
-            optional.append("PACKAGE")  # names of bundles contain it
-        print_table(header, cells, optional=optional)
-    else:
-        print_value(rows, output)
+    cells = (tuple(map(_format_cell, astuple(row))) for row in rows)
+    optional = ["IMAGE", "SKIP RANGE", "DISPLAY NAME", "SKIPS"]
+    if "BUNDLE" in header:
+        optional.append("PACKAGE")  # names of bundles contain it
+    print_listing(rows, header, cells, output, optional=optional)
 
 
 def _format_cell(value: str | tuple[str, ...]) -> str:

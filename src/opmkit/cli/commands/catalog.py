@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.flags.progress import PROGRESS_HELP
-from opmkit.cli.output.console import ValueFormat, ValueOutput, print_line, print_table, print_value
+from opmkit.cli.output.console import ValueFormat, ValueOutput, print_line, print_listing, print_table, print_value
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting
@@ -70,15 +70,12 @@ def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.T
     """
     with client_flags.connect() as client:
         listed = client.fetch_packages()
-    if output is not ValueFormat.TEXT:
-        print_value(listed, output)
-        return
     heads = [{channel.name: channel.head for channel in package.channels} for package in listed]
     rows = [
         (package.name, package.default_channel, head.get(package.default_channel, ""))
         for package, head in zip(listed, heads, strict=True)
     ]
-    print_table(("PACKAGE", "DEFAULT CHANNEL", "HEAD"), rows)
+    print_listing(listed, ("PACKAGE", "DEFAULT CHANNEL", "HEAD"), rows, output)
 
 
 def list_channels(
@@ -95,11 +92,8 @@ def list_channels(
         for parent in listed
         for channel in sorted(parent.channels, key=lambda channel: channel.name)
     ]
-    if output is not ValueFormat.TEXT:
-        print_value(rows, output)
-        return
     cells = [(row["package"], row["name"], row["head"], "yes" if row["default"] else "") for row in rows]
-    print_table(("PACKAGE", "CHANNEL", "HEAD", "DEFAULT"), cells)
+    print_listing(rows, ("PACKAGE", "CHANNEL", "HEAD", "DEFAULT"), cells, output)
 
 
 def list_bundles(
@@ -126,10 +120,8 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
     """
     with client_flags.connect() as client:
         apis = client.fetch_apis(package)
-    if output is not ValueFormat.TEXT:
-        print_value(apis, output)
-        return
-    print_table(("API", "PACKAGE", "CHANNELS"), [(api.api, api.package, ",".join(api.channels)) for api in apis])
+    rows = [(api.api, api.package, ",".join(api.channels)) for api in apis]
+    print_listing(apis, ("API", "PACKAGE", "CHANNELS"), rows, output)
 
 
 def list_documents(
@@ -148,11 +140,8 @@ def list_documents(
     """
     with client_flags.connect() as client:
         documents = list(client.list_custom_schemas(schema, package))
-    if output is not ValueFormat.TEXT:
-        print_value(documents, output)
-        return
     rows = [tuple(str(document.get(key, "")) for key in ("schema", "package", "name")) for document in documents]
-    print_table(("SCHEMA", "PACKAGE", "NAME"), rows)
+    print_listing(documents, ("SCHEMA", "PACKAGE", "NAME"), rows, output)
 
 
 def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -270,32 +259,19 @@ _MAX_VALUE_LENGTH = 200
 
 def print_updates(rows: Sequence[BundleUpdates], output: ValueFormat) -> None:
     """Print bundles with the bundles that they replace."""
-    if output is not ValueFormat.TEXT:
-        print_value(rows, output)
-        return
     cells = [(row.package, row.channel, row.bundle, ",".join(row.replaces)) for row in rows]
-    print_table(("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES"), cells)
+    print_listing(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES"), cells, output)
 
 
 def print_bundles(bundles: Sequence[RemoteBundle], output: ValueFormat) -> None:
     """Print bundles with their update edges and images."""
-    if output is not ValueFormat.TEXT:
-        print_value([bundle.to_dict() for bundle in bundles], output)
-        return
     header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
-    rows = [
-        (
-            bundle.package,
-            bundle.channel,
-            bundle.name,
-            bundle.replaces,
-            ",".join(bundle.skips),
-            bundle.skip_range,
-            bundle.image,
-        )
-        for bundle in bundles
-    ]
-    print_table(header, rows, optional=("IMAGE", "SKIP RANGE", "SKIPS", "PACKAGE"))
+    rows = (
+        (each.package, each.channel, each.name, each.replaces, ",".join(each.skips), each.skip_range, each.image)
+        for each in bundles
+    )
+    values = [bundle.to_dict() for bundle in bundles]
+    print_listing(values, header, rows, output, optional=("IMAGE", "SKIP RANGE", "SKIPS", "PACKAGE"))
 
 
 def print_bundle(bundle: RemoteBundle, output: ValueFormat) -> None:

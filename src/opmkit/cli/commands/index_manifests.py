@@ -15,7 +15,7 @@ from opmkit.cli.flags.olm import PodSecurity
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import print_json, print_yaml
-from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.errors import UsageError, print_warnings
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
@@ -289,8 +289,7 @@ def manifests(
         with report_status() as reporter:
             opm = registry_flags.opm(container_tool)
             built = opm.build_olm_v0_manifests(reference, options, installation, reporter=reporter)
-    for warning in built.warnings:
-        print_warning(warning)
+    print_warnings(built.warnings)
     if output is ManifestFormat.JSON:
         print_json(built.to_dict())
     else:

@@ -10,7 +10,14 @@ import typer
 
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_error, print_to_stderr, print_warning
+from opmkit.cli.output.errors import (
+    UsageError,
+    conflicting_flags,
+    print_error,
+    print_to_stderr,
+    print_warning,
+    print_warnings,
+)
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
@@ -256,8 +263,7 @@ def _print_templates(
     templates: Sequence[EditedTemplate], flags: EditFlags, print_template: Callable[[EditedTemplate], None]
 ) -> None:
     for template in templates:
-        for warning in template.warnings:
-            print_warning(warning)
+        print_warnings(template.warnings)
     if flags.output is OutputFormat.JSON:
         print_json({"templates": [template.to_dict() for template in templates]})
         return

@@ -11,7 +11,7 @@ from opmkit import CatalogCompat
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line
-from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning
+from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning, print_warnings
 from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress
@@ -128,8 +128,7 @@ def _check_flags(*, no_lock: bool, update: bool, update_image: list[str] | None,
 
 def _print_result(result: RenderedTemplates, lock: Path | None, output: OutputFormat) -> None:
     """Print a line per file that is written or stale, and a summary to stderr; or everything as JSON."""
-    for warning in result.warnings:
-        print_warning(warning)
+    print_warnings(result.warnings)
     if output is OutputFormat.JSON:
         print_json(result.to_dict())
         return

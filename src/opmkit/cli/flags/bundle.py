@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from opmkit.cli.output.errors import print_warning
+from opmkit.cli.output.errors import print_warning, print_warnings
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 
@@ -50,8 +50,7 @@ class BundleFlags:
             output=self.output_dir,
             base_image=self.base_image,
         )
-        for warning in generated.warnings:
-            print_warning(warning)
+        print_warnings(generated.warnings)
 
     def build(self, opm: Opm, tags: Sequence[str], *, overwrite: bool, push: bool, progress: Progress) -> BuiltBundle:
         """Write the annotations and, if possible, the Dockerfile, and build the image of the bundle."""

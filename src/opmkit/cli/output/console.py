@@ -6,15 +6,11 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from opmkit.core.escape import escape_controls
-
-if TYPE_CHECKING:
-    pass
-
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
 """DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
@@ -45,6 +41,21 @@ def print_value(value: Any, output_format: ValueFormat) -> None:
         print_json(value)
     else:
         print_yaml([value])
+
+
+def print_listing(
+    values: Sequence[Any],
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    output_format: ValueFormat,
+    *,
+    optional: Collection[str] = (),
+) -> None:
+    """Print ``values`` (plain JSON types or dataclasses) as JSON or YAML, or else ``rows`` as a table."""
+    if output_format is ValueFormat.TEXT:
+        print_table(header, list(rows), optional=optional)
+    else:
+        print_value(values, output_format)
 
 
 def print_yaml(documents: Sequence[Any]) -> None:

@@ -111,6 +111,12 @@ def print_warning(message: str, *details: str) -> None:
     print_to_stderr(f"Warning: {message}", *details)
 
 
+def print_warnings(messages: Iterable[str]) -> None:
+    """Print each warning to stderr."""
+    for message in messages:
+        print_warning(message)
+
+
 def print_to_stderr(*lines: str) -> None:
     """Print lines to stderr; unprintable characters in them, including line breaks, are escaped."""
     for line in lines:

@@ -12,7 +12,7 @@ import typer
 
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import print_bytes
-from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.errors import UsageError, print_warnings
 from opmkit.cli.progress.command import waiting
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
@@ -117,6 +117,5 @@ def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
 
 def print_drawing(drawing: Drawing) -> None:
     """Print a drawing, and a warning for each part that it cannot show."""
-    for warning in drawing.warnings:
-        print_warning(warning)
+    print_warnings(drawing.warnings)
     print_bytes([drawing.text.encode()])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.cli.hint_terms import CliOperation, CliSetting
 from opmkit.cli.output.console import format_count, print_bytes, print_line
-from opmkit.cli.output.errors import print_hint, print_warning
+from opmkit.cli.output.errors import print_hint, print_warning, print_warnings
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ def print_generated(generated: GeneratedBundle, *, quiet: bool = False) -> None:
     if generated.has_placeholders:
         print_warning("no base ClusterServiceVersion: description, provider, links and icon are placeholders")
         print_hint(_BASE_HINT)
-    for warning in generated.warnings:
-        print_warning(warning)
+    print_warnings(generated.warnings)
     if generated.manifests:
         print_bytes(b"---\n" + content for content in generated.manifests.values())
     for files in generated.written:
-        for warning in files.warnings:
-            print_warning(warning)
+        print_warnings(files.warnings)
         if quiet:
             continue
         for path in files.written:

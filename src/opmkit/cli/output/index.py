@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
-from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.progress.command import progress
 
@@ -69,8 +69,7 @@ def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> N
 
 def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
     result = built.result
-    for warning in result.warnings:
-        print_warning(warning)
+    print_warnings(result.warnings)
     for image in result.skipped:
         print_warning(f"{image}: skipped: already in the index")
     for failure in result.failures:

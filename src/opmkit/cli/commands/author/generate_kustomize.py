@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import print_line, print_prompt
-from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.errors import UsageError, print_warnings
 from opmkit.cli.parser.declaration import flag
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def manifests(
     if interactive is None:
         interactive = sys.stdin.isatty() and not options.base_file(project).exists()
     result = opm.generate_kustomize(project, options, _ask_metadata() if interactive else None)
-    for warning in result.warnings:
-        print_warning(warning)
+    print_warnings(result.warnings)
     if not quiet:
         for path in result.written:
             print_line(f"{path}: written")

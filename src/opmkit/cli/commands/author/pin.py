@@ -15,7 +15,13 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.hint_terms import CliOperation
 from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_line
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_error, print_to_stderr, print_warning
+from opmkit.cli.output.errors import (
+    UsageError,
+    conflicting_flags,
+    print_error,
+    print_to_stderr,
+    print_warnings,
+)
 from opmkit.cli.output.index import print_built, print_unpushed
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import flag
@@ -170,8 +176,7 @@ def print_pinned(targets: Sequence[PinnedTarget], *, dry_run: bool, as_json: boo
     done = f"{', '.join(target.reference or target.name for target in targets)}: pinned"
     with nullcontext() if dry_run else printing_result(done):
         for target in targets:
-            for warning in target.result.warnings:
-                print_warning(warning)
+            print_warnings(target.result.warnings)
         if as_json:
             print_json({"targets": [target.to_dict() for target in targets]})
             return
@@ -194,8 +199,7 @@ def check_pinned(unpinned: UnpinnedUses, *, as_json: bool) -> None:
     Raises:
         UnpinnedImages: there are such images.
     """
-    for warning in unpinned.warnings:
-        print_warning(warning)
+    print_warnings(unpinned.warnings)
     if as_json:
         print_json(unpinned.to_dict())
     else:

@@ -24,7 +24,13 @@ from opmkit.cli.output.console import (
     print_line,
     print_table,
 )
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.errors import (
+    UsageError,
+    conflicting_flags,
+    print_hint,
+    print_to_stderr,
+    print_warnings,
+)
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
@@ -192,8 +198,7 @@ def mirror(
                 raise _index_required(ctx, index, options, is_registry=is_registry) from None
         with planned:
             result = planned.result
-            for warning in result.warnings:
-                print_warning(warning)
+            print_warnings(result.warnings)
             if not dry_run:
                 try:
                     with waiting(f"Mirroring {index}"):
