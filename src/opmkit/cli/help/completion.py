@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
@@ -14,6 +14,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
 from opmkit.cli.output.console import print_bytes, print_line
 from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.parser.go_commands import options_by_name
 from opmkit.core.escape import escape_controls
 
 COMPLETE, COMPLETE_PLAIN = "__complete", "__completeNoDesc"
@@ -32,33 +33,32 @@ CHOICES = {
 """Choices of text parameters by metavar."""
 
 _NOT_PATHS = frozenset(
-    [
-        "1s",
-        "ADDRESS",
-        "BUNDLE",
-        "BYTES",
-        "CHANNEL",
-        "CONTEXT",
-        "DURATION",
-        "HOST:PORT",
-        "HOURS",
-        "KEY=VALUE",
-        "N",
-        "NAME",
-        "NAMESPACE",
-        "OS/ARCH[/VARIANT]",
-        "PACKAGE",
-        "PACKAGE=CHANNEL",
-        "PACKAGE[:CHANNEL",
-        "PORT",
-        "PREFIX",
-        "RANGE",
-        "RULE",
-        "SECONDS",
-        "SELECTOR",
-        "TEXT",
-        "VERSION",
-    ]
+    (
+        *(
+            "ADDRESS",
+            "BUNDLE",
+            "BYTES",
+            "CHANNEL",
+            "CONTEXT",
+            "DURATION",
+            "HOST:PORT",
+            "HOURS",
+            "KEY=VALUE",
+            "N",
+            "NAME",
+        ),
+        *(
+            "NAMESPACE",
+            "OS/ARCH[/VARIANT]",
+            "PACKAGE",
+            "PACKAGE=CHANNEL",
+            "PACKAGE[:CHANNEL",
+            "PORT",
+            "PREFIX",
+            "RANGE",
+        ),
+        *("RULE", "SECONDS", "SELECTOR", "TEXT", "VERSION"),
+    )
 )
 """Metavars of values that are not paths, up to the first comma and without enclosing brackets."""
 
@@ -177,9 +177,7 @@ class _CommandLine:
         self.options = self._options()
 
     def _options(self) -> dict[str, TyperOption]:
-        params = self.command.get_params(self.context)
-        options = [param for param in params if isinstance(param, TyperOption) and not param.hidden]
-        return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
+        return options_by_name([param for param in self.command.get_params(self.context) if not param.hidden])
 
 
 def _complete_command(line: _CommandLine, current: str) -> Completion:
@@ -212,15 +210,10 @@ def _complete_flag(line: _CommandLine, current: str) -> Completion:
 def _current_argument(line: _CommandLine) -> TyperArgument | None:
     """Return the argument that the current word is for."""
     arguments = (param for param in line.command.get_params(line.context) if isinstance(param, TyperArgument))
-    slots = (param for param in arguments if not param.hidden for _ in _repeat(param))
+    slots = chain.from_iterable(
+        repeat(param) if param.nargs < 0 else repeat(param, param.nargs) for param in arguments if not param.hidden
+    )
     return next(islice(slots, len(line.arguments), None), None)
-
-
-def _repeat(argument: TyperArgument) -> Iterator[None]:
-    left = argument.nargs
-    while left:
-        yield None
-        left -= 1
 
 
 def _complete_value(param: TyperOption | TyperArgument, context: Any, current: str) -> Completion:
