@@ -64,7 +64,7 @@ def run_app(app: Callable[..., Any], name: str, arguments: list[str], *, usage_e
     try:
         code = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
         sys.stdout.flush()
-    except Exception as error:  # noqa: BLE001 - those that nobody expects are reported, too
+    except Exception as error:  # noqa: BLE001 - unexpected errors are reported, too
         if debug:
             print_traceback(error)
         return interrupts.received_signal() or _report(

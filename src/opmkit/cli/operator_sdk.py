@@ -1,4 +1,4 @@
-"""The program operator-sdk: those of its commands that opmkit has, with its defaults and its version."""
+"""The program operator-sdk, with the commands that opmkit implements."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class EditFlags:
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether nothing is written."""
+        """Whether the edit writes no files."""
         return self.dry_run or self.fail_on_change
 
 
@@ -242,7 +242,7 @@ def release(
 
 
 class TemplateOutdated(OpmkitError):
-    """Templates that lack an edit."""
+    """Templates that an edit would change, with ``--check``."""
 
 
 def print_edited(templates: Sequence[EditedTemplate], flags: EditFlags) -> None:

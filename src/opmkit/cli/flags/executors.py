@@ -32,7 +32,7 @@ class ExecutorFlags:
     )
 
     def parse(self, registry_flags: RegistryFlags) -> WorkerExecutor | None:
-        """Return the executor, None for this process.
+        """Return the executor, None to process images in this process.
 
         Raises:
             ExecutorError: The name of the executor is invalid.

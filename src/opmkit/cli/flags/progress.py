@@ -23,5 +23,5 @@ class ProgressFlags:
     progress: ProgressFormat = flag(ProgressFormat.AUTO, PROGRESS_HELP)
 
     def check(self) -> None:
-        """Apply the format."""
+        """Set the format of progress for the command."""
         set_progress_format(self.progress)

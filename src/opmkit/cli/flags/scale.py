@@ -27,7 +27,11 @@ ShardOption = Annotated[
 
 
 def expand_references(references: Iterable[str], shard: str) -> list[str]:
-    """Return the references of a shard, all for "", with those that ``@FILE`` lists.
+    """Replace each ``@FILE`` by the references that the file lists, and return the references of a shard.
+
+    Args:
+        references: references and lists of references.
+        shard: the shard as ``K/N``; empty for all references.
 
     Raises:
         InvalidShard: The shard is not K/N.

@@ -70,7 +70,7 @@ class SigningFlags:
 
     @property
     def stored_format(self) -> SignatureFormat:
-        """The format to store."""
+        """The format in which the signature is stored."""
         default = SignatureFormat.BUNDLE if self.keyless or self.new_bundle_format else SignatureFormat.TAG
         return self.format or default
 
@@ -122,7 +122,7 @@ class SignerFlags:
 
     @property
     def certificate(self) -> CertificateIdentity | None:
-        """The identity that must have signed, None for keys."""
+        """The identity that must have signed; None if keys must have signed."""
         if not self.certificate_identity:
             return None
         from opmkit import CertificateIdentity
@@ -159,7 +159,7 @@ def read_new_password(key: str) -> str:
 
 
 def parse_annotations(values: Sequence[str], command: str) -> dict[str, str]:
-    """Parse NAME=VALUE."""
+    """Parse annotations of the form NAME=VALUE; raises UsageError for the command."""
     annotations = {}
     for text in values:
         name, separator, value = text.partition("=")

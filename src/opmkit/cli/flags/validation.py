@@ -72,7 +72,7 @@ class RuleFlags:
     labels_only: bool = flag(False, "Validate only the labels of images, without pulling layers", panel=RULES_PANEL)
 
     def compat_mode(self) -> Compat | None:
-        """Return the compatibility mode, None for the default; raises UsageError if it is unknown."""
+        """Return the compatibility mode, None if the flag is not given; raises UsageError if it is unknown."""
         from opmkit import Compat
         from opmkit.index.fbc.compat import CatalogCompat
 

@@ -44,7 +44,7 @@ def aliases() -> Mapping[str, str]:
 
 
 def list_entries(path: str) -> Iterator[TreeEntry]:
-    """Yield the commands and groups of a group; those of annexes that are not installed, and empty groups, are omitted.
+    """Yield the commands and groups of a group, without commands of annexes that are not installed and empty groups.
 
     Args:
         path: name of the program, or canonical path of the group.

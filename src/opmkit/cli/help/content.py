@@ -216,7 +216,7 @@ def format_paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def format_examples(examples: Iterable[str], width: int) -> Iterator[str]:
-    """Yield the lines of command lines; those that are too long are continued as in a shell."""
+    """Yield the lines of command lines; long command lines are continued with backslashes as in a shell."""
     for example in examples:
         yield from _break_command(example, width)
 

@@ -31,7 +31,7 @@ _MAX_WIDTH = 100
 _MAX_TERM_WIDTH = 30
 """Longer names have their description on the next line."""
 _MIN_TERM_WIDTH = 5
-"""Width for the names of a table in which all of them are longer."""
+"""Width for the names of a table if all of them are longer."""
 _MAX_EXAMPLES = 3
 """Number of examples on short pages."""
 

@@ -1,4 +1,4 @@
-"""Groups of flags, and those that ``--help`` omits."""
+"""Groups of flags that ``--help`` omits for commands with many flags."""
 
 from __future__ import annotations
 

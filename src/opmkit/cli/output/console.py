@@ -80,7 +80,7 @@ def print_prompt(text: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print text of several lines, in which values from outside are already escaped."""
+    """Print text of several lines; the caller has escaped the values from outside in it."""
     for line in text.split("\n"):
         print_line(line)
 

@@ -40,7 +40,7 @@ class InternalError(OpmkitError):
     """An error that opmkit does not expect: a defect of it or of a library."""
 
     def __init__(self, cause: BaseException) -> None:
-        """Describe the exception."""
+        """Describe the exception ``cause``, and where to report it."""
         from importlib.metadata import metadata
 
         urls = dict(url.split(", ", 1) for url in metadata("opmkit").get_all("Project-URL") or ())

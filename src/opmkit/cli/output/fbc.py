@@ -61,7 +61,11 @@ MigrateLevel = Annotated[
 
 
 def parse_level(name: str, compat: CatalogCompat = CatalogCompat.NEWEST) -> MigrationLevel:
-    """Return the migration level, none for ""; raises UsageError if it is unknown, or unsupported in a release."""
+    """Return the migration level of a name, NONE if it is empty.
+
+    Raises:
+        UsageError: The level is unknown, or the release to match has no levels.
+    """
     from opmkit import MigrationLevel
 
     if name and not compat.has(ReleaseChange.BUNDLE_OBJECTS):
@@ -107,7 +111,7 @@ def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], byt
 
 
 def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
-    """Print the blobs of a catalog in the order in which catalogs are written."""
+    """Print the blobs of a catalog in the order of catalog files."""
     from opmkit import sort_blobs
 
     encode = blob_encoder(output_format)

@@ -47,7 +47,7 @@ class StatusLines(_CommandReporter):
     """A reporter that prints lines: each step, and each state the first time."""
 
     def __init__(self) -> None:
-        """Start without states."""
+        """Start without printed states."""
         super().__init__()
         self._printed: set[str] = set()
 
@@ -100,13 +100,13 @@ class LiveStatus(_CommandReporter):
         self._shown().console.print(escape_controls(text), markup=False, highlight=False, soft_wrap=True)
 
     def waiting(self, text: str) -> None:
-        """Replace the state."""
+        """Show the state instead of the one before."""
         from rich.text import Text
 
         self._shown().update(Text(f"waiting for {escape_controls(text)}", overflow="ellipsis"))
 
     def started(self, package: str, namespace: str) -> None:
-        """Show the state from now on."""
+        """Remember the package, and show the state from now on."""
         super().started(package, namespace)
         self._shown()
 

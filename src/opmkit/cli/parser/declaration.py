@@ -27,7 +27,7 @@ def flag(default: T, text: str, *names: str, panel: str | None = None, **setting
 
 
 def argument(default: T, text: str, **settings: Any) -> T:
-    """Declare an argument that may be omitted; ``settings`` are those of ``typer.Argument``."""
+    """Declare an argument that may be omitted; ``settings`` are settings of ``typer.Argument``, such as ``metavar``."""
     return _declare(typer.Argument, default, text, (), settings)
 
 

@@ -76,7 +76,7 @@ class GoGroup(TyperGroup):
     _help_all: Any = None
 
     def __init__(self, **settings: Any) -> None:
-        """Create a group; ``settings`` are those of typer's groups."""
+        """Create a group with the ``settings`` of a group of typer."""
         super().__init__(**settings)
         self._lazy: dict[str, Callable[[], Any]] = {}
 
@@ -101,7 +101,7 @@ class GoGroup(TyperGroup):
         return found
 
     def load_all(self) -> None:
-        """Load all commands, and those of the groups in this group."""
+        """Load all commands of this group and of the groups in it."""
         for name in self.commands:
             command = self.get_command(None, name)
             if isinstance(command, GoGroup):

@@ -72,10 +72,10 @@ class StatusConsole(Console):
 
 
 class ProgressBars(ProgressSink):
-    """A bar for the current item."""
+    """A bar on a terminal for the current item."""
 
     def __init__(self) -> None:
-        """Draw on stderr."""
+        """Prepare bars on stderr that fit the width of the terminal."""
         console = StatusConsole()
         is_wide = console.width >= _OTHER_COLUMNS + _MIN_LABEL
         self._label_width = (

@@ -59,13 +59,13 @@ class ProgressSink:
         pass
 
     def begin(self, item: ProgressItem) -> None:
-        """Show an item."""
+        """Show an item that begins."""
 
     def update(self, item: ProgressItem) -> None:
         """Show how much of the item is done; called often."""
 
     def end(self, item: ProgressItem) -> None:
-        """Hide the item."""
+        """Hide the item, which is done or failed."""
 
 
 class ProgressEvents(ProgressSink):
@@ -115,11 +115,11 @@ class ProgressLines(ProgressSink):
     """A line on stderr for each item when it begins, unless it was printed before."""
 
     def __init__(self) -> None:
-        """Start without lines."""
+        """Start without printed lines."""
         self._printed: set[str] = set()
 
     def begin(self, item: ProgressItem) -> None:
-        """Print a line."""
+        """Print the label, with the total if it is known."""
         amount = "" if item.total is None or item.unit == "bytes" else f": {item.total} {item.unit}"
         text = f"{item.label}{amount} ..."
         if text not in self._printed:

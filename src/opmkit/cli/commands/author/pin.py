@@ -157,7 +157,7 @@ def pin(
 
 
 class UnpinnedImages(OpmkitError):
-    """Images without a digest."""
+    """Images that have no digest, as ``--check`` requires."""
 
 
 def _summary(target: PinnedTarget, *, dry_run: bool) -> str:
