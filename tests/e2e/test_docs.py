@@ -15,9 +15,9 @@ import pytest
 from typer.main import get_command
 
 from opmkit.cli.entrypoints import PROGRAMS, build_program
-from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
 from opmkit.cli.help.command_tree import aliases
 from opmkit.cli.help.content import canonical_path, split_help
+from opmkit.cli.parser.go_commands import GLOBAL_FLAGS
 from tests.kit.command_lines import ROOT, console_script, pages
 from tests.kit.opm import FIXTURES, PROGRAM, all_commands
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
-from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.scale import ShardOption
+from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
 from opmkit.cli.flags.validation import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags, validation_options
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.hints import format_hint

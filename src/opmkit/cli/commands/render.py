@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from opmkit import CatalogCompat
-from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.scale import ShardOption, expand_references
+from opmkit.cli.flags.scale import ExecutorFlags, ShardOption, expand_references
 from opmkit.cli.output.errors import conflicting_flags, print_warning
 from opmkit.cli.output.fbc import (
     CatalogFormat,

@@ -11,10 +11,9 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
 from opmkit.cli.output.console import print_bytes, print_line
 from opmkit.cli.output.errors import print_to_stderr
-from opmkit.cli.parser.go_commands import options_by_name
+from opmkit.cli.parser.go_commands import GLOBAL_FLAGS, options_by_name
 from opmkit.core.escape import escape_controls
 
 COMPLETE, COMPLETE_PLAIN = "__complete", "__completeNoDesc"

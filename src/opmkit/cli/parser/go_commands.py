@@ -14,13 +14,24 @@ from typing import Any
 from typer import Abort, Exit
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from opmkit.cli.flags.global_flags import GLOBAL_FLAGS
 from opmkit.cli.help.panels import is_long
 from opmkit.cli.hints import set_command_flags
 from opmkit.cli.output.console import print_json
 from opmkit.cli.output.errors import UsageError, failure_document, similar_names, to_opmkit_error
 from opmkit.cli.output.streams import OutputError
 
+GLOBAL_FLAGS = {
+    "--skip-tls": False,
+    "--skip-tls-verify": False,
+    "--use-http": False,
+    "--debug": False,
+    "--verbose": False,  # operator-sdk's name for it
+    "--ca-file": True,
+    "--cert-dir": True,
+    "--authfile": True,
+    "--progress": True,
+}
+"""Flags that are valid anywhere on the command line, and whether each takes a value."""
 _MAX_SUGGESTIONS = 3
 _GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the long names of the flags on the command line."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from opmkit import MirrorScope
-from opmkit.cli.flags.executors import ExecutorFlags
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.scale import ShardOption
+from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import (
