@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
-    from opmkit.bundle.validation.compat import Compat
+    from opmkit.bundle.validation.compat import Compat, OlmVersion
     from opmkit.bundle.validation.options import ValidationOptions
     from opmkit.bundle.validation.report import ValidationReport
     from opmkit.bundle.validation.result import ValidationResult
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.migrate import MigratedCatalog, MigrateOptions
-    from opmkit.index.modes import InstallerPermissions, OlmVersion, OnConflict, UpdateMode
+    from opmkit.index.modes import InstallerPermissions, OnConflict, UpdateMode
     from opmkit.index.operations.add.options import AddOptions, Placement
     from opmkit.index.operations.deprecate import EditDeprecations
     from opmkit.index.operations.filter.fbc import FilterPackages
@@ -289,7 +289,7 @@ _MODULES = {
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.generate": ("GeneratedMetadata",),
     "opmkit.bundle.policy": ("Policy",),
-    "opmkit.bundle.validation.compat": ("Compat",),
+    "opmkit.bundle.validation.compat": ("Compat", "OlmVersion"),
     "opmkit.bundle.validation.options": ("ValidationOptions",),
     "opmkit.bundle.validation.report": ("ValidationReport",),
     "opmkit.bundle.validation.result": ("ValidationResult",),
@@ -328,7 +328,7 @@ _MODULES = {
     "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
     "opmkit.index.image.source": ("IndexSource",),
     "opmkit.index.migrate": ("MigratedCatalog", "MigrateOptions"),
-    "opmkit.index.modes": ("InstallerPermissions", "OlmVersion", "OnConflict", "UpdateMode"),
+    "opmkit.index.modes": ("InstallerPermissions", "OnConflict", "UpdateMode"),
     "opmkit.index.operations.add.options": ("AddOptions", "Placement"),
     "opmkit.index.operations.deprecate": ("EditDeprecations",),
     "opmkit.index.operations.filter.fbc": ("FilterPackages",),

@@ -10,13 +10,13 @@ import pytest
 
 from opmkit.bundle.crd_upgrade import (
     CrdChange,
-    OlmRelease,
     has_conversion_webhook,
     olm_v0_changes,
     olm_v1_changes,
     stored_versions,
 )
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.compat import OlmVersion
 from tests.kit.crd_pairs import random_pair
 
 Definition = dict[str, Any]
@@ -97,7 +97,7 @@ DEPTH = "v1: ^.spec.depth"
 def test_a_change_of_a_property_is_unsafe(old: Definition, new: Definition, check: str, message: str) -> None:
     changes = olm_v1_changes(with_depth(old), with_depth(new))
     assert (check, DEPTH, message) in found(changes)
-    assert all(change.severity is Severity.ERROR and change.olm is OlmRelease.V1 for change in changes)
+    assert all(change.severity is Severity.ERROR and change.olm is OlmVersion.V1 for change in changes)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_olm_v0_refuses_to_drop_stored_versions() -> None:
     old = definition(version("v1beta1"), version("v1", storage=True))
     [change] = olm_v0_changes(old, definition(version("v2", storage=True)))
     assert change.check == "storedVersionRemoval"
-    assert (change.olm, change.severity) == (OlmRelease.V0, Severity.ERROR)
+    assert (change.olm, change.severity) == (OlmVersion.V0, Severity.ERROR)
     assert olm_v0_changes(old, definition(version("v1"), version("v2", storage=True))) == []
 
 

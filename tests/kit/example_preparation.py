@@ -61,11 +61,13 @@ BEFORE = {
     "docs/templates.md: opm template render operators --output-dir catalogs --frozen": (
         f"{RESET}opm template render operators --output-dir catalogs"
     ),
+    "docs/validation.md: opm bundle validate deploy/0.2.0": _ANNOTATED,
     "docs/validation.md: opm bundle validate operators": _COMMUNITY,
     "help: kustomize build config/default": _BASE,
     "help: kustomize build config/manifests": _PROJECT,
     "help: opm bundle validate @references.txt": _REFERENCES,
     "help: opm bundle validate deploy/0.1.0": _ANNOTATED,
+    "help: opm bundle validate deploy/0.2.0": _ANNOTATED,
     "help: opm bundle validate operators/lagoon": _COMMUNITY,
     "help: opm generate bundle": _ONE_VERSION,
     "help: opm generate kustomize": _PROJECT,

@@ -261,16 +261,18 @@ class BundleOperations(Session):
 
         Raises:
             BundleError: An option is invalid, or a pattern matches no tag.
-            ImageToolsError: The tags of a repository cannot be listed.
+            ImageToolsError: The tags of a repository cannot be listed, or the replaced bundle cannot be read.
             ExecutorError: The executor cannot be used.
         """
         from opmkit.bundle.validation.options import ValidationOptions
         from opmkit.bundle.validation.report import ValidationReport
         from opmkit.bundle.validation.shard_report import PlacedResult, Selection
-        from opmkit.bundle.validation.sources import select_sources
+        from opmkit.bundle.validation.sources import read_definitions, select_sources
 
         options = options or ValidationOptions()
         plan, shard = options.plan(), options.shard
+        if options.replaces:
+            plan = plan.replacing(read_definitions(lambda: self._tool, options.replaces))
         everything, skipped = select_sources(
             bundles, lambda repository: self._registry_tool.tags(repository), options.tags, options.exclude_tags
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
-from opmkit.index.modes import OlmVersion
+from opmkit.bundle.validation.compat import OlmVersion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,11 +20,14 @@ import orjson
 from opmkit.bundle.api_types.decode import DecodeMode, decode_struct, field_types
 from opmkit.bundle.api_types.tables import Tables
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.documents.json_value import UINT64, encode
 from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+
+    from opmkit.documents.fields import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
 
@@ -53,13 +55,6 @@ _SCOPE, _FIELD, _STORED, _SIZE, _UNHANDLED = (
 )
 
 
-class OlmRelease(StrEnum):
-    """The generations of OLM, which check upgrades differently."""
-
-    V0 = "v0"
-    V1 = "v1"
-
-
 @dataclass(frozen=True, slots=True)
 class CrdChange:
     """A change of a CustomResourceDefinition that makes an upgrade unsafe.
@@ -69,6 +64,7 @@ class CrdChange:
         message: The change, without its location.
         versions: The version, or two served versions as ``v1beta1 -> v1``, or "" for the whole definition.
         path: Path of the property as crdify prints it, such as ``^.spec.replicas``, or "".
+        steps: Path from the schema of the version to the property.
         olm: The OLM that checks for it.
         severity: An error if it blocks the upgrade, a warning if that depends on the objects on the cluster.
     """
@@ -77,7 +73,8 @@ class CrdChange:
     message: str
     versions: str = ""
     path: str = ""
-    olm: OlmRelease = OlmRelease.V1
+    steps: FieldPath = ()
+    olm: OlmVersion = OlmVersion.V1
     severity: Severity = Severity.ERROR
 
     @property
@@ -99,6 +96,7 @@ class _Difference:
     """A difference of two schemas that a check finds.
 
     ``before`` and ``after`` are the relevant values in JSON, or "". ``dropped`` is True if the keyword is removed.
+    ``steps`` is the path in the schema.
     """
 
     check: str
@@ -106,6 +104,7 @@ class _Difference:
     before: str = ""
     after: str = ""
     dropped: bool = field(default=False, compare=False)
+    steps: FieldPath = field(default=(), compare=False)
 
 
 def stored_versions(crd: Schema) -> tuple[str, ...]:
@@ -127,9 +126,9 @@ def olm_v1_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
         return []
     if stored is None:
         stored = [text(name) for name in items(mapping(old.get("status")).get("storedVersions"))]
-    changes = [*_scope_changes(old, new), *_dropped_versions(stored, new, OlmRelease.V1)]
+    changes = [*_scope_changes(old, new, OlmVersion.V1), *_dropped_versions(stored, new, OlmVersion.V1)]
     changes += [
-        CrdChange(difference.check, _message(difference), name, difference.path)
+        CrdChange(difference.check, _message(difference), name, difference.path, difference.steps)
         for name, before, after in _same_versions(old, new)
         for difference in _compare(before.schema, after.schema)
     ]
@@ -137,7 +136,7 @@ def olm_v1_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
         return changes
     known = {pair: set(differences) for pair, differences in _served_differences(old)}
     return changes + [
-        CrdChange(difference.check, _message(difference), pair, difference.path)
+        CrdChange(difference.check, _message(difference), pair, difference.path, difference.steps)
         for pair, differences in _served_differences(new)
         for difference in differences
         if difference not in known.get(pair, ()) or _has_unstable_text(difference)
@@ -145,24 +144,25 @@ def olm_v1_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
 
 
 def olm_v0_changes(old: Schema, new: Schema, stored: Collection[str] | None = None) -> list[CrdChange]:
-    """Return the changes because of which OLM v0 refuses to replace a definition, or does so for some objects.
+    """Return the changes because of which OLM v0 fails to replace a definition, or does so for some objects.
 
-    Errors are stored versions that the new definition drops. Warnings are restrictions of a version that is still
-    served: OLM refuses the upgrade if an object on the cluster violates them.
+    Errors are stored versions that the new definition drops, and another scope, which API servers reject. Warnings are
+    restrictions of a version that is still served: OLM refuses the upgrade if an object on the cluster violates them.
 
     Args:
         old: The definition on the cluster.
         new: The definition of the bundle.
         stored: The versions in which objects are stored; by default `stored_versions` of ``old``.
     """
-    dropped = _dropped_versions(stored_versions(old) if stored is None else stored, new, OlmRelease.V0)
-    return list(dropped) + [
+    dropped = _dropped_versions(stored_versions(old) if stored is None else stored, new, OlmVersion.V0)
+    return [*_scope_changes(old, new, OlmVersion.V0), *dropped] + [
         CrdChange(
             difference.check,
             f"{_message(difference)}: existing objects may violate this",
             name,
             difference.path,
-            OlmRelease.V0,
+            difference.steps,
+            OlmVersion.V0,
             Severity.WARNING,
         )
         for name, before, after in _same_versions(old, new)
@@ -227,13 +227,13 @@ def _maturity(version: _Version) -> tuple[object, ...]:
     return 1, ["alpha", "beta", None].index(stage), int(major), int(minor or 0)
 
 
-def _scope_changes(old: Schema, new: Schema) -> Iterator[CrdChange]:
+def _scope_changes(old: Schema, new: Schema, olm: OlmVersion) -> Iterator[CrdChange]:
     before, after = text(_spec(old).get("scope")), text(_spec(new).get("scope"))
     if before != after:
-        yield CrdChange(_SCOPE, f"scope changes from {_show(before)} to {_show(after)}")
+        yield CrdChange(_SCOPE, f"scope changes from {_show(before)} to {_show(after)}", olm=olm)
 
 
-def _dropped_versions(stored: Collection[str], new: Schema, olm: OlmRelease) -> Iterator[CrdChange]:
+def _dropped_versions(stored: Collection[str], new: Schema, olm: OlmVersion) -> Iterator[CrdChange]:
     names = {version.name for version in _versions(new)}
     for name in dict.fromkeys(stored):
         if name not in names:
@@ -245,7 +245,7 @@ def _compare(old: Schema, new: Schema, *, removals: bool = True) -> list[_Differ
     """Return the differences of two schemas; ``removals`` is True to include those of removed fields."""
     comparison = _Comparison(removals)
     try:
-        comparison.compare(old, new, "^", 0)
+        comparison.compare(old, new, "^", ())
     except RecursionError:
         return [_Difference(_SIZE, "^")]
     return comparison.differences
@@ -259,23 +259,23 @@ class _Comparison:
     differences: list[_Difference] = field(default_factory=list)
     _count: int = 0
 
-    def compare(self, old: Schema, new: Schema | None, path: str, depth: int) -> None:
+    def compare(self, old: Schema, new: Schema | None, path: str, steps: FieldPath) -> None:
         """Compare the schemas at a path; ``new`` is None if it is removed."""
         self._count += 1
-        if self._count > _MAX_SCHEMAS or depth > _MAX_DEPTH:
+        if self._count > _MAX_SCHEMAS or len(steps) > 2 * _MAX_DEPTH:
             if self._count <= _MAX_SCHEMAS + 1:
-                self.differences.append(_Difference(_SIZE, path))
+                self.differences.append(_Difference(_SIZE, path, steps=steps))
             return
         if new is None:
-            self.differences.append(_Difference(_FIELD, path))
+            self.differences.append(_Difference(_FIELD, path, steps=steps))
         elif _is_same(old, new):
             return
-        self.differences += _property_differences(old, new or {}, path)
+        self.differences += _property_differences(old, new or {}, path, steps)
         remaining = {} if new is None else _children(new)
-        for name, child in _children(old).items():
-            counterpart = remaining.get(name)
+        for name, (below, child) in _children(old).items():
+            counterpart = remaining[name][1] if name in remaining else None
             if counterpart is not None or self.removals:
-                self.compare(child, counterpart, path + name, depth + 1)
+                self.compare(child, counterpart, path + name, (*steps, *below))
 
 
 def _is_same(old: Schema, new: Schema) -> bool:
@@ -288,21 +288,29 @@ def _is_same(old: Schema, new: Schema) -> bool:
         return False
 
 
-def _children(schema: Schema) -> dict[str, Schema]:
-    """Return the schemas directly below a schema by what crdify appends to its path; of equal paths the last wins."""
-    children: dict[str, Schema] = {}
+def _children(schema: Schema) -> dict[str, tuple[FieldPath, Schema]]:
+    """Return the schemas directly below a schema and their paths in it, by what crdify appends to its own path.
+
+    If it appends the same for several, the last one counts.
+    """
+    children: dict[str, tuple[FieldPath, Schema]] = {}
     for keyword in ("items", *_JUNCTORS):
-        children |= {
-            f".{keyword}[{number}]": mapping(member) for number, member in enumerate(items(schema.get(keyword)))
-        }
-    children |= {
-        f".{keyword}": schema[keyword] for keyword in ("items", "not") if isinstance(schema.get(keyword), dict)
-    }
-    children |= {f".{name}" if name else "[]": mapping(member) for name, member in _named(schema, "properties")}
-    children |= {f".{keyword}": schema[keyword] for keyword in _OTHERS if isinstance(schema.get(keyword), dict)}
+        for number, member in enumerate(items(schema.get(keyword))):
+            children[f".{keyword}[{number}]"] = (keyword, number), mapping(member)
+    children |= _single(schema, ("items", "not"))
+    for name, member in _named(schema, "properties"):
+        children[f".{name}" if name else "[]"] = ("properties", name), mapping(member)
+    children |= _single(schema, _OTHERS)
     for keyword in _NAMED:
-        children |= {f".{keyword}[{name}]": mapping(member) for name, member in _named(schema, keyword)}
+        for name, member in _named(schema, keyword):
+            children[f".{keyword}[{name}]"] = (keyword, name), mapping(member)
     return children
+
+
+def _single(schema: Schema, keywords: Iterable[str]) -> dict[str, tuple[FieldPath, Schema]]:
+    """Return the schemas that are values of keywords, see `_children`."""
+    present = (keyword for keyword in keywords if isinstance(schema.get(keyword), dict))
+    return {f".{keyword}": ((keyword,), schema[keyword]) for keyword in present}
 
 
 def _named(schema: Schema, keyword: str) -> Iterator[tuple[str, object]]:
@@ -316,19 +324,20 @@ Values: TypeAlias = Mapping[str, Any]
 """The keywords of a schema without those of its fields and items, as API servers store them."""
 
 
-def _property_differences(old: Schema, new: Schema, path: str) -> Iterator[_Difference]:
+def _property_differences(old: Schema, new: Schema, path: str, steps: FieldPath) -> Iterator[_Difference]:
     """Yield the differences of two schemas without those in their fields and items."""
     before, after = _keywords(old), _keywords(new)
     if _flatten(before) == _flatten(after):
         return
     for keyword in sorted({*before, *after}):
         if (check := _CHECKS.get(keyword)) and (found := check(before.get(keyword), after.get(keyword))):
-            yield _Difference(keyword, path, _encode(found[0]), _encode(found[1]), dropped=keyword not in after)
+            sides = _encode(found[0]), _encode(found[1])
+            yield _Difference(keyword, path, *sides, dropped=keyword not in after, steps=steps)
     old_rest, new_rest = _flatten(_unchecked(before)), _flatten(_unchecked(after))
     if old_rest != new_rest:
         lost = {name: value for name, value in old_rest.items() if new_rest.get(name) != value}
         gained = {name: value for name, value in new_rest.items() if old_rest.get(name) != value}
-        yield _Difference(_UNHANDLED, path, _encode(lost), _encode(gained))
+        yield _Difference(_UNHANDLED, path, _encode(lost), _encode(gained), steps=steps)
 
 
 def _unchecked(values: Values) -> Values:

@@ -23,13 +23,6 @@ class InstallerPermissions(StrEnum):
     NONE = "none"
 
 
-class OlmVersion(StrEnum):
-    """Major versions of OLM."""
-
-    V0 = "v0"
-    V1 = "v1"
-
-
 class UpdateMode(StrEnum):
     """Source of the update graph when bundles are added: their declared edges, or their versions."""
 

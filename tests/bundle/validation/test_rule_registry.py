@@ -11,7 +11,7 @@ from opmkit.bundle.validation.profiles import OPTIONAL, PROFILES
 from opmkit.bundle.validation.rule_registry import validators
 
 PAGE = (Path(__file__).parents[3] / "docs" / "validation.md").read_text()
-LISTED = ("opmkit", "openshift", "across", "pipeline", "community-pipeline", "operator", "external")
+LISTED = ("opmkit", "openshift", "across", "crd-upgrade", "pipeline", "community-pipeline", "operator", "external")
 """Validators of opmkit, whose rules are all listed."""
 
 

@@ -20,17 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.api_types.decode import DecodeMode
+    from opmkit.bundle.validation.compat import OlmVersion
     from opmkit.bundle.validation.platforms import Inspect
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of optional validators, "" if not given."""
+    """Options of optional validators, "" if not given, and of the rules about upgrades.
+
+    ``replaced_crds`` are the files with CustomResourceDefinitions of the bundle that is replaced. ``olm`` is the only
+    OLM whose rules about upgrades run, None for all.
+    """
 
     k8s_version: str = ""
     index_path: str = ""
     container_tools: str = ""
     categories_file: str = ""
+    replaced_crds: tuple[bytes, ...] = ()
+    olm: OlmVersion | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Compatibility with the results of the Go tools."""
+"""Programs whose results and rules apply: releases of the Go tools, and versions of OLM."""
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 
 
 class Compat(Enum):
@@ -17,3 +17,10 @@ OPMKIT_ONLY = frozenset({Compat.OPMKIT})
 RECENT = frozenset({Compat.OPMKIT, Compat.NEWEST})
 GO_ONLY = frozenset({Compat.OPM_1_26, Compat.NEWEST})
 ALL = frozenset(Compat)
+
+
+class OlmVersion(StrEnum):
+    """Major versions of OLM."""
+
+    V0 = "v0"
+    V1 = "v1"

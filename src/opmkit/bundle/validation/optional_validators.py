@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
@@ -55,7 +55,7 @@ def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
     Raises:
         InvalidOption: For a pair without ``=`` or with an unknown name.
     """
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for pair in (part for text in pairs for part in text.split(",")):
         name, equals, value = pair.strip().partition("=")
         if not equals or name not in OPTION_NAMES:

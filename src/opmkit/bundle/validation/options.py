@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.bundle.validation.bundle_view import Options
+    from opmkit.bundle.validation.compat import OlmVersion
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.profiles import OptionalValidator, Profile
     from opmkit.core.shard import Shard
@@ -45,6 +46,8 @@ class ValidationOptions:
         optional: Names of optional validators to run in addition.
         optional_values: Values for optional validators, as ``KEY=VALUE,...``.
         external: Programs that validate each bundle in addition.
+        replaces: Bundle directory or image that the bundles replace; "" to run no rules about upgrades.
+        olm: The OLM that upgrades the operator, None for both.
         policy: Severities, allowed findings and defaults of other options, see `Opm.read_policy`.
         fail_on: Lowest severity of findings with which a bundle does not pass; by default that of the policy.
         baseline: File with known findings to ignore; by default that of the policy.
@@ -63,6 +66,8 @@ class ValidationOptions:
     optional: Sequence[str] = ()
     optional_values: Sequence[str] = ()
     external: Sequence[str] = ()
+    replaces: str = ""
+    olm: OlmVersion | None = None
     policy: Policy = field(default_factory=Policy)
     fail_on: Severity | None = None
     baseline: Path | None = None
@@ -90,7 +95,7 @@ class ValidationOptions:
         chosen = [validator.name for text in self.selectors for validator in select_validators(text, compat)]
         values = [*(f"{key}={value}" for key, value in policy.optional_values), *self.optional_values]
         optional = tuple(dict.fromkeys([*policy.optional, *chosen, *self.optional]))
-        options = read_options(values, os.environ.get(CATEGORIES_VARIABLE, ""))
+        options = replace(read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")), olm=self.olm)
         path = self.baseline or policy.baseline
         known = read_baseline(Path(path)) if path and not self.ignore_baseline else None
         fail_on = self.fail_on or policy.fail_on or Severity.ERROR
@@ -119,6 +124,10 @@ class ValidationPlan:
     settings: ReportSettings
     labels_only: bool
     external: tuple[str, ...] = ()
+
+    def replacing(self, definitions: tuple[bytes, ...]) -> ValidationPlan:
+        """Return the plan for bundles that replace one with these files of CustomResourceDefinitions."""
+        return replace(self, options=replace(self.options, replaced_crds=definitions))
 
     def validator_config(self, inspect: Inspect | None) -> ValidatorConfig:
         """Return the configuration of the validator processes; ``inspect`` looks up platforms in registries."""

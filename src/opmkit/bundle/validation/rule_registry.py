@@ -26,6 +26,7 @@ _MODULES: tuple[str, ...] = (
     "rules.bundle",
     "rules.crd",
     "rules.crd_schema",
+    "rules.crd_upgrade",
     "rules.objects",
     "rules.operator_hub",
     "rules.deprecated_apis",

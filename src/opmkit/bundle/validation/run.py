@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.profiles import Step
 from opmkit.documents.lenient import text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ FORMAT = "format"
 LABELS = "labels"
 PACKAGE = "packagemanifest"
 OPERATOR = "operator"
+CRD_UPGRADE = "crd-upgrade"
 MAX_FINDINGS = 1000
 """Listed findings of one rule in one bundle."""
 
@@ -85,7 +87,10 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     if _is_package(bundle):
         return list(run_rules(bundle, known[PACKAGE]))
     findings = list(run_rules(bundle, known[OPERATOR])) if bundle.operator else []
-    for step in () if bundle.operator else profile.select_steps(bundle.compat, optional, known):
+    steps = [] if bundle.operator else profile.select_steps(bundle.compat, optional, known)
+    if bundle.options.replaced_crds and not profile.all_validators:
+        steps.append(Step((CRD_UPGRADE,)))
+    for step in steps:
         names = [name for name in step.validators if name != FORMAT or not bundle.bare]
         step_findings = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
         findings += step_findings

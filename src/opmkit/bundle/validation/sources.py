@@ -13,6 +13,7 @@ from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
+from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.operator_directory import (
     bundle_directories,
     operator_directories,
@@ -182,6 +183,27 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
         raise not_a_bundle(source.target, get_tool().inspect(source.location))
     files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
+
+
+def read_definitions(get_tool: GetTool, target: str) -> tuple[bytes, ...]:
+    """Return the files with CustomResourceDefinitions of one bundle: a directory, or an image with a tag or digest.
+
+    Raises:
+        NotABundle: The target is not exactly one bundle.
+        DiskError, ImageToolsError: The bundle cannot be read.
+    """
+    sources = list(expand_targets([target], _reject_repository))
+    if len(sources) != 1:
+        raise NotABundle(f"{target}: contains several bundles", hint="name the directory of one version")
+    bundle = read_files(get_tool, sources[0])
+    view = BundleView(target, bundle.files, bundle.directories, bundle.labels, bundle.bare)
+    return tuple(manifest.content.raw for manifest in view.crds)
+
+
+def _reject_repository(repository: Reference) -> Iterable[str]:
+    raise NotABundle(
+        f"{repository}: not one bundle", hint="name an existing directory, or add the tag or digest of an image"
+    )
 
 
 def read_labels(get_tool: GetTool, source: Source) -> BundleFiles:

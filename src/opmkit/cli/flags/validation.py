@@ -25,11 +25,12 @@ from opmkit.cli.parser.declaration import flag
 from opmkit.core.shard import Shard
 
 if TYPE_CHECKING:
-    from opmkit import Compat, ValidationOptions
+    from opmkit import Compat, OlmVersion, ValidationOptions
 
 COMMAND = "opm bundle validate"
 OPTIONAL_PANEL = "Optional validators"
 BASELINE_PANEL = "Baseline"
+UPGRADE_PANEL = "Upgrades"
 
 
 class ReportFormat(StrEnum):
@@ -66,6 +67,19 @@ class RuleFlags:
     alpha_select_external: str = flag(
         "", "External validators to run with the bundle directory as argument", metavar="PROGRAM[:PROGRAM]..."
     )
+    from_bundle: str = flag(
+        "",
+        "Bundle directory or image that is replaced, to check its CRDs for unsafe changes",
+        "--from",
+        panel=UPGRADE_PANEL,
+        metavar="BUNDLE",
+    )
+    olm: str = flag(
+        "both",
+        "OLM for which changes of CRDs must be safe: v0, v1 or both",
+        panel=UPGRADE_PANEL,
+        metavar="VERSION",
+    )
     list_optional: bool = flag(False, "List the optional validators")
     ignore: IgnoreOption = None
     config: ConfigOption = None
@@ -85,6 +99,14 @@ class RuleFlags:
         if release not in modes:
             raise UsageError(f"--compat {self.compat}: unsupported for bundles: newest or 1.26", COMMAND)
         return modes[release]
+
+    def olm_version(self) -> OlmVersion | None:
+        """Return the OLM to validate for, None for both; raises UsageError if it is unknown."""
+        from opmkit import OlmVersion
+
+        if self.olm not in ("both", *OlmVersion):
+            raise UsageError(f"unknown value {self.olm!r} of --olm: one of v0, v1, both", COMMAND)
+        return None if self.olm == "both" else OlmVersion(self.olm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +190,8 @@ def validation_options(
         optional=report_flags.validators(),
         optional_values=rule_flags.optional_values or (),
         external=tuple(filter(None, rule_flags.alpha_select_external.strip().split(os.pathsep))),
+        replaces=rule_flags.from_bundle,
+        olm=rule_flags.olm_version(),
         policy=policy,
         fail_on=parse_fail_on(report_flags.fail_on, policy, COMMAND),
         baseline=report_flags.baseline,

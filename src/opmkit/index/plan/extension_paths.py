@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.modes import OlmVersion
 from opmkit.index.plan.extension import (
     ExtensionPackage,
     InstalledBundle,

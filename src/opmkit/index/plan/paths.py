@@ -11,8 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.errors import CatalogError
-from opmkit.index.modes import OlmVersion
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
 from opmkit.index.plan.namespace import (
     AmbiguousChannel,

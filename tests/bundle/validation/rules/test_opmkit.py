@@ -39,6 +39,7 @@ def described(metadata: str) -> tuple[str, str]:
 
 
 # Rule, change, beginning of the reported line.
+CONVERSION = "conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://example.com'}}}"
 CASES = [
     ("ANN-PACKAGE-EMPTY", ("package.v1: demo", "package.v1: ''"), "operators.operatorframework.io.bundle.package"),
     ("ANN-DEFAULT-CHANNEL-UNKNOWN", ("default.v1: stable", "default.v1: beta"), "operators.operatorframework.io"),
@@ -85,6 +86,7 @@ CASES = [
     ("CSV-WEBHOOK-NAME", (WEBHOOK, WEBHOOK * 2), "- generateName:"),
     ("CSV-WEBHOOK-CONVERSION", ("[demos.demo.example.com]", "[demo.example.com]"), "conversionCRDs:"),
     ("CSV-WEBHOOK-CONVERSION", ("[demos.demo.example.com]", "[]"), "conversionCRDs:"),
+    ("CRD-CONVERSION-HARD-CODED", ("  versions:\n", f"  {CONVERSION}\n  versions:\n"), "conversion:"),
     ("CSV-WEBHOOK-VALUE", ("type: ConversionWebhook", "type: Webhook"), "type: Webhook"),
     ("CSV-WEBHOOK-VALUE", ("containerPort: 443", "containerPort: 70000"), "containerPort:"),
     ("CSV-WEBHOOK-VALUE", ("containerPort: 443", "timeoutSeconds: 31"), "timeoutSeconds:"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.crd_upgrade import has_conversion_webhook
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
+from opmkit.bundle.validation.crd_view import Crd, crd_check
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, OWNED_SERVICES, Csv, csv_check
 from opmkit.bundle.validation.rule import rule
+from opmkit.documents.lenient import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +45,27 @@ _BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSecond
 def webhook_deployment(csv: Csv) -> Iterator[Finding]:
     """OLM mounts the webhook's certificate in this deployment and does not install the operator without it."""
     yield from _missing_deployments(csv, WEBHOOKS, "webhook", "generateName")
+
+
+@rule(
+    "CRD-CONVERSION-HARD-CODED",
+    VALIDATOR,
+    Severity.WARNING,
+    "a CRD contains the address of its conversion webhook",
+    hint="Remove spec.conversion, and define the webhook in the ClusterServiceVersion with type ConversionWebhook.",
+    bad="conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: webhook, namespace: demo}}}}",
+    good="webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.example.com]}]  # in the CSV",
+    compat=OPMKIT_ONLY,
+)
+@crd_check
+def hard_coded_conversion(crd: Crd) -> Iterator[Finding]:
+    """The namespace of the operator and the certificate of its webhook are unknown when the bundle is built.
+
+    OLM writes both to the definition if the ClusterServiceVersion defines the webhook. An address in the definition
+    names a namespace that the user may not have chosen, and replaces what OLM wrote each time the operator is updated.
+    """
+    if has_conversion_webhook(mapping(crd.root.value)):
+        yield crd.spec.child("conversion").finding("contains the address of the webhook, which OLM sets")
 
 
 @rule(
