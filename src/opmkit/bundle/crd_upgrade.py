@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from opmkit.bundle.api_types.decode import DecodeMode, decode_struct, field_types
-from opmkit.bundle.api_types.tables import Tables
+from opmkit.bundle.api_types.decode import DecodeMode, Tables, decode_struct, field_types
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.documents.json_value import UINT64, encode

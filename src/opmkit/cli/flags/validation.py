@@ -69,14 +69,14 @@ class RuleFlags:
     )
     from_bundle: str = flag(
         "",
-        "Bundle directory or image that is replaced, to check its CRDs for unsafe changes",
+        "Bundle that is replaced, to compare the CRDs",
         "--from",
         panel=UPGRADE_PANEL,
         metavar="BUNDLE",
     )
     olm: str = flag(
         "both",
-        "OLM for which changes of CRDs must be safe: v0, v1 or both",
+        "OLM of the clusters: v0, v1 or both",
         panel=UPGRADE_PANEL,
         metavar="VERSION",
     )
