@@ -15,13 +15,7 @@ from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.target import OutputFlags
 from opmkit.cli.hint_terms import CliOperation
 from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_line
-from opmkit.cli.output.errors import (
-    UsageError,
-    conflicting_flags,
-    print_error,
-    print_to_stderr,
-    print_warnings,
-)
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_error, print_to_stderr, print_warnings
 from opmkit.cli.output.index import print_built, print_unpushed
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import flag

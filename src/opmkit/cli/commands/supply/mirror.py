@@ -23,13 +23,7 @@ from opmkit.cli.output.console import (
     print_line,
     print_table,
 )
-from opmkit.cli.output.errors import (
-    UsageError,
-    conflicting_flags,
-    print_hint,
-    print_to_stderr,
-    print_warnings,
-)
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_hint, print_to_stderr, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
