@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import Outcome, UpdatePath
+    from opmkit.index.plan.platform import PlatformPlan, PlatformStep
     from opmkit.index.plan.request import ChannelRequest, NamespaceRequest
     from opmkit.index.plan.result import NamespacePlan, UpdatePlan
     from opmkit.index.render import ImageTemplate, RenderOptions
@@ -214,6 +215,8 @@ __all__ = [
     "PlannedNamespace",
     "Platform",
     "PlatformImage",
+    "PlatformPlan",
+    "PlatformStep",
     "PodConfig",
     "PodOptions",
     "Policy",
@@ -346,6 +349,7 @@ _MODULES = {
     "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
     "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
     "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),
+    "opmkit.index.plan.platform": ("PlatformPlan", "PlatformStep"),
     "opmkit.index.plan.request": ("ChannelRequest", "NamespaceRequest"),
     "opmkit.index.plan.result": ("NamespacePlan", "UpdatePlan"),
     "opmkit.index.render": ("ImageTemplate", "RenderOptions"),

@@ -163,6 +163,29 @@ def test_a_cluster(site: Opm) -> None:
     assert "missing.json" in site.attempt("index", "plan", "prod=new", "--cluster", "missing.json").stderr
 
 
+def test_versions_of_openshift(site: Opm) -> None:
+    limit = [{"type": "olm.maxOpenShiftVersion", "value": "4.18"}]
+    write(
+        site.directory / "v18", package("acme", {"stable": chain("acme.v1.1.0", "acme.v1.2.0")}, {"acme.v1.1.0": limit})
+    )
+    platforms = ("index", "plan", "v4.18=v18", "v4.19=new", "--installed", "acme.v1.1.0")
+    done = site.attempt(*platforms, "--fail-on", "stuck")
+    assert done.returncode == 1
+    assert [line.split()[:6] for line in done.stdout.splitlines()[1:]] == [
+        ["4.18", "acme", "stable", "acme.v1.1.0", "acme.v1.2.0", "acme.v1.2.0"],
+        ["4.19", "acme", "stable", "acme.v1.2.0", "-", "-"],
+    ]
+    assert STUCK in done.stdout
+    found = json.loads(site(*platforms, "--output", "json"))["steps"]
+    assert [(step["platform"], step["final"], step["needed"]) for step in found] == [
+        ("4.18", "acme.v1.2.0", "acme.v1.2.0"),
+        ("4.19", "acme.v1.2.0", ""),
+    ]
+    assert "| 4.18 | acme | stable |" in site(*platforms, "--output", "markdown")
+    unknown = site.attempt("index", "plan", "v4.18=v18", "v4.19=new", "--installed", "acme.v9")
+    assert "not found in the catalog of OpenShift 4.18" in unknown.stderr
+
+
 def test_junit(site: Opm) -> None:
     arguments = ("index", "plan", "new", "--from", "old", "--output", "junit")
     suites = ElementTree.fromstring(site(*arguments))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opmkit.index.plan.extension import ExtensionRequest
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import UpdatePath
+    from opmkit.index.plan.platform import PlatformPlan
     from opmkit.index.plan.request import NamespaceRequest
     from opmkit.index.plan.result import NamespacePlan, UpdatePlan
     from opmkit.kube.access import ClusterAccess
@@ -111,6 +112,29 @@ class PlanOperations(Session):
             source.catalog()  # OLM serves valid catalogs only
             opened.append(ExtensionCatalog(name, source.blobs(), given.get(name, 0)))
         return plan_extension(request.with_installed_version(opened), opened)
+
+    def plan_platforms(
+        self, catalogs: Mapping[str, str], installed: Sequence[str], *, channels: Mapping[str, str] | None = None
+    ) -> PlatformPlan:
+        """Plan what operators need while a cluster is updated through versions of OpenShift.
+
+        Args:
+            catalogs: The index of each version of OpenShift, such as ``4.18``.
+            installed: Names of bundles that are installed on the first version.
+            channels: Channels that Subscriptions follow, by package; by default the default channel, if it has the
+                bundle.
+
+        Raises:
+            CatalogError: A version is invalid or duplicate, or a bundle is not in the first index or in its channel.
+            CatalogError, ImageToolsError: An index cannot be read.
+        """
+        from opmkit.index.plan.platform import PlatformCatalog, parse_platforms, plan_platforms
+
+        platforms = []
+        for version, index in parse_platforms(catalogs):
+            source = self._source(index)
+            platforms.append(PlatformCatalog(version, source.catalog(), source.blobs().others))
+        return plan_platforms(platforms, installed, channels)
 
     def read_cluster(self, source: ClusterAccess | Path) -> ClusterState:
         """Read the state of OLM v0 in a cluster: operators, Subscriptions, CatalogSources and OperatorGroups.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,9 +24,11 @@ from opmkit.cli.progress.command import waiting
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit import ClusterPlan, ExtensionPlan, ExtensionRequest, NamespacePlan, NamespaceRequest, UpdatePlan
+    from opmkit import ExtensionRequest, NamespaceRequest
+    from opmkit.cli.output.plan import AnyPlan
 
-_KINDS = ("stuck", "gone", "unresolvable", "circular", "blocked")
+_KINDS = ("stuck", "gone", "unresolvable", "circular", "blocked", "unsupported")
+_PLATFORM = re.compile(r"v?[0-9]+\.[0-9]+=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,9 @@ def plan(
     With --from, for each version that the published index can have left installed: the versions that OLM installs in
     turn, and if they do not end at the head of the channel, why, and the smallest change that helps.
 
-    With --subscribe, what OLM v0 installs in a namespace, or why one Subscription blocks all of them; with --cluster or
-    --context, in each namespace of a cluster. With --extension, what OLM v1 installs for a ClusterExtension.
+    With --subscribe, what OLM v0 installs in a namespace, or what blocks it; with --cluster or --context, in each
+    namespace of a cluster; with --extension, what OLM v1 installs. With indexes of several OpenShift versions
+    (v4.18=INDEX v4.19=INDEX), what operators need on the way.
 
     The exit code is 0 unless --fail-on selects something, or an index cannot be read.
 
@@ -93,6 +97,7 @@ def plan(
       opm index plan ./catalog --subscribe lagoon-operator/alpha --installed lagoon-operator.v0.1.0
       opm index plan ./catalog --from quay.io/me/catalog:1 --olm v1
       opm index plan ./catalog --extension "lagoon-operator/alpha@<1" --installed lagoon-operator.v0.1.0
+      opm index plan v4.18=quay.io/me/catalog:1 v4.19=quay.io/me/prod:1 --installed lagoon-operator.v0.1.0
       opm index plan operatorhubio-catalog=./catalog --context kind-kind
       opm index plan mine=./catalog other=quay.io/me/prod:1 --priority other=10 --subscribe lagoon-operator@mine
     """
@@ -104,7 +109,7 @@ def plan(
     _check_flags(ctx)
     opm, command = registry_flags.opm(container_tool), ctx.command_path
     with waiting("Planning"):
-        found: UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan
+        found: AnyPlan
         if from_:
             if len(catalogs) > 1:
                 raise UsageError("--from takes one index", command)
@@ -118,6 +123,10 @@ def plan(
             request = _parse_extension(extension, installed or (), self_certified=self_certified, command=command)
             priorities = _parse_priorities(priority, command)
             found = opm.plan_extension(_parse_catalogs(catalogs, command), request, priorities=priorities)
+        elif len(catalogs) > 1 and all(map(_PLATFORM.match, catalogs)):
+            channels = _parse_channels(subscribe or (), command)
+            bundles = list(filter(None, installed or ()))
+            found = opm.plan_platforms(_parse_catalogs(catalogs, command), bundles, channels=channels)
         else:
             namespace = _parse_namespace(subscribe, installed, _parse_priorities(priority, command))
             found = opm.plan_namespace(_parse_catalogs(catalogs, command), namespace)
@@ -161,6 +170,17 @@ def _parse_namespace(
 
     subscriptions = tuple(map(ChannelRequest.parse, filter(None, subscribe or ())))
     return NamespaceRequest(subscriptions, tuple(filter(None, installed or ())), priorities)
+
+
+def _parse_channels(subscribe: Sequence[str], command: str) -> dict[str, str]:
+    """Return the channels of ``PACKAGE/CHANNEL`` by package."""
+    channels = {}
+    for text in filter(None, subscribe):
+        package, _, channel = text.partition("/")
+        if not package or not channel or "@" in text:
+            raise UsageError(f"invalid channel {text!r}", command, hint="write PACKAGE/CHANNEL")
+        channels[package] = channel
+    return channels
 
 
 def _parse_replacements(arguments: Sequence[str], command: str) -> dict[str, str]:

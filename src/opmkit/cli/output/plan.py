@@ -12,9 +12,9 @@ from opmkit.core.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, UpdatePath, UpdatePlan
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan, UpdatePath, UpdatePlan
 
-    AnyPlan = UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan
+    AnyPlan = UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan | PlatformPlan
 
 
 class PlanFormat(StrEnum):
@@ -40,7 +40,7 @@ def print_plan(plan: AnyPlan, form: PlanFormat, kinds: Sequence[str]) -> None:
 
 
 def _print_as_text(plan: AnyPlan) -> None:
-    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan
 
     match plan:
         case ExtensionPlan():
@@ -49,18 +49,23 @@ def _print_as_text(plan: AnyPlan) -> None:
             print_namespace(plan)
         case ClusterPlan():
             print_cluster(plan)
+        case PlatformPlan():
+            print_table(_PLATFORM_HEADER, list(_platform_rows(plan)))
         case _:
             print_updates(plan)
 
 
 def _as_markdown(plan: AnyPlan) -> str:
-    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan
+    from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan
 
     match plan:
         case ExtensionPlan():
             return extension_as_markdown(plan)
         case NamespacePlan():
             return namespaces_as_markdown([(plan.walk.final.name, plan, "")])
+        case PlatformPlan():
+            rows = [_PLATFORM_HEADER, ("---",) * len(_PLATFORM_HEADER), *_platform_rows(plan)]
+            return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
         case ClusterPlan():
             return namespaces_as_markdown([(each.name, each.plan, each.problem) for each in plan.namespaces])
         case _:
@@ -158,6 +163,24 @@ def print_namespace(plan: NamespacePlan) -> None:
         print_line("OLM has nothing to do in the namespace")
     for line in _namespace_lines(plan):
         print_line(line)
+
+
+_PLATFORM_HEADER = ("OPENSHIFT", "PACKAGE", "CHANNEL", "INSTALLED", "UPDATED TO", "NEEDED", "SUPPORTED UNTIL", "RESULT")
+
+
+def _platform_rows(plan: PlatformPlan) -> Iterator[tuple[str, ...]]:
+    for step in plan.steps:
+        remedy = f"; {step.remedy}" if step.remedy else ""
+        yield (
+            step.platform,
+            step.package,
+            step.channel,
+            step.installed,
+            step.final if step.hops else "-",
+            step.needed or "-",
+            str(step.support_ends or "-"),
+            f"{step.kind}: {step.problem}{remedy}" if step.problem else "ok",
+        )
 
 
 def print_cluster(plan: ClusterPlan) -> None:

@@ -107,7 +107,7 @@ def plan_updates(catalog: Catalog, published: Catalog, packages: Iterable[str] =
         packages: Names of packages, by default all of the published catalog.
     """
     names = set(packages)
-    planner = _Planner(ResolvableCatalog(_KEY, list_candidates(catalog, _KEY)))
+    planner = UpdatePlanner(ResolvableCatalog(_KEY, list_candidates(catalog, _KEY)))
     before = ResolvableCatalog(_KEY, list_candidates(published, _KEY))
     for package, channel, entries in _channels(before.entries):
         if not names or package in names:
@@ -122,10 +122,11 @@ def _channels(entries: Iterable[CatalogEntry]) -> Iterator[tuple[str, str, Seque
         yield package, channel, members
 
 
-class _Planner:
+class UpdatePlanner:
     """Plans the updates to one catalog."""
 
     def __init__(self, catalog: ResolvableCatalog) -> None:
+        """Create a planner of updates to a catalog."""
         self._catalog = catalog
         self._known: dict[State, Resolution | Blocked] = {}
 

@@ -14,6 +14,7 @@ from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.check.policy import CATALOG_RULES, CatalogPolicy, check_policy
 from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding, group_findings
+from opmkit.index.fbc.lifecycle import check_lifecycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -156,7 +157,8 @@ def _to_dict(finding: Finding) -> dict[str, Any]:
 
 def find_warnings(blobs: Blobs) -> tuple[CatalogFinding, ...]:
     """Return the warnings of a catalog, package by package; errors are not repeated."""
-    findings = (finding for package in group_by_package(blobs) for finding in _check_package(package))
+    findings = [finding for package in group_by_package(blobs) for finding in _check_package(package)]
+    findings += check_lifecycles(blobs.others, {package.name for package in blobs.packages})
     return tuple(replace(finding, severity=Severity.WARNING) for finding in findings)
 
 
