@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 COMMAND = "opm bundle validate"
 OPTIONAL_PANEL = "Optional validators"
 BASELINE_PANEL = "Baseline"
-UPGRADE_PANEL = "Upgrades"
 
 
 class ReportFormat(StrEnum):
@@ -71,13 +70,13 @@ class RuleFlags:
         "",
         "Bundle that is replaced, to compare the CRDs",
         "--from",
-        panel=UPGRADE_PANEL,
+        panel=RULES_PANEL,
         metavar="BUNDLE",
     )
     olm: str = flag(
         "both",
         "OLM of the clusters: v0, v1 or both",
-        panel=UPGRADE_PANEL,
+        panel=RULES_PANEL,
         metavar="VERSION",
     )
     list_optional: bool = flag(False, "List the optional validators")
