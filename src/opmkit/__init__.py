@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.plan.cluster import ClusterPlan, ClusterState, PlannedNamespace
+    from opmkit.index.plan.definitions import RefusedUpdate
     from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import Outcome, UpdatePath
@@ -228,6 +229,7 @@ __all__ = [
     "PruneStranded",
     "PrunedStore",
     "Reference",
+    "RefusedUpdate",
     "RegistryClient",
     "RegistryOptions",
     "ReleaseChange",
@@ -346,6 +348,7 @@ _MODULES = {
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
     "opmkit.index.plan.cluster": ("ClusterPlan", "ClusterState", "PlannedNamespace"),
+    "opmkit.index.plan.definitions": ("RefusedUpdate",),
     "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
     "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
     "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),

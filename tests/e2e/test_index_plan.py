@@ -13,6 +13,8 @@ import pytest
 from tests.kit.plans import (
     catalog_source,
     chain,
+    definition,
+    embeds,
     operator_group,
     package,
     requires_package,
@@ -58,6 +60,27 @@ def test_exit_code_and_formats(site: Opm) -> None:
     assert [path["outcome"] for path in found["paths"]] == ["head", "stuck"]
     markdown = site("index", "plan", "new", "--from", "old", "--output", "markdown")
     assert f"| v0 | acme | stable | acme.v1.2.0 | 0 | {STUCK} |" in markdown
+
+
+def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
+    names = ("reef.v1.0.0", "reef.v2.0.0")
+    embedded = {name: [embeds(definition(version))] for name, version in zip(names, ("v1alpha1", "v1"), strict=True)}
+    write(opm.directory / "old", package("reef", {"stable": chain(names[0])}, {names[0]: embedded[names[0]]}))
+    write(opm.directory / "new", package("reef", {"stable": chain(*names)}, embedded))
+    done = opm.attempt("index", "plan", "new", "--from", "old", "--fail-on", "crd")
+    assert done.returncode == 1
+    reason = "version v1alpha1 is removed, but objects may be stored in it"
+    assert done.stdout.splitlines()[2:] == [f"Refused by OLM v0: reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: {reason}"]
+    assert done.stderr == "1 installed version: 1 reach the head, 1 update refused because of a CRD\n"
+    markdown = opm("index", "plan", "new", "--from", "old", "--output", "markdown")
+    assert f"| v0 | reef | reef.v1.0.0 to reef.v2.0.0 | reefs.demo.com | {reason} |" in markdown
+    junit = opm.attempt("index", "plan", "new", "--from", "old", "--output", "junit", "--fail-on", "crd").stdout
+    assert [case.get("name") for case in ElementTree.fromstring(junit).iter("testcase")] == ["all rules", "PLAN-CRD"]
+    v1 = opm("index", "plan", "new", "--from", "old", "--olm", "v1")
+    assert "Refused by OLM v1: reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: " in v1
+    (update,) = json.loads(opm("index", "plan", "new", "--from", "old", "--output", "json"))["refused"]
+    assert (update["definition"], update["reason"]) == ("reefs.demo.com", reason)
+    assert opm.attempt("index", "plan", "old", "--from", "old", "--fail-on", "crd").returncode == 0
 
 
 def test_a_namespace(site: Opm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,24 @@ def requires_package(name: str, versions: str = ">=0.0.0") -> dict[str, Any]:
 def provides(kind: str) -> dict[str, Any]:
     """Return the property of a bundle that provides an API."""
     return {"type": "olm.gvk", "value": {"group": "demo.com", "version": "v1", "kind": kind}}
+
+
+def embeds(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the property of a bundle that contains an object."""
+    return {"type": "olm.bundle.object", "value": {"data": base64.b64encode(json.dumps(definition).encode()).decode()}}
+
+
+def definition(*versions: str, scope: str = "Namespaced") -> dict[str, Any]:
+    """Return a CustomResourceDefinition, whose last version is stored."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "reefs.demo.com"},
+        "spec": {
+            "scope": scope,
+            "versions": [{"name": name, "served": True, "storage": name == versions[-1]} for name in versions],
+        },
+    }
 
 
 def encode(documents: Sequence[Mapping[str, Any]]) -> bytes:

@@ -47,12 +47,14 @@ class PlanOperations(Session):
 
         Returns:
             For each version the versions that OLM installs in turn, and why it stops: with OLM v0 in each channel, with
-            OLM v1 for an extension that follows all channels, and for one that follows each of them.
+            OLM v1 for an extension that follows all channels, and for one that follows each of them; and the
+            updates that OLM refuses because of a CustomResourceDefinition, if the indexes contain these.
 
         Raises:
             UnknownPackage: The published index does not have a package.
             CatalogError, ImageToolsError: An index cannot be read, or is invalid.
         """
+        from opmkit.index.plan.definitions import refused_updates
         from opmkit.index.plan.extension_paths import plan_extension_updates
         from opmkit.index.plan.paths import plan_updates
         from opmkit.index.plan.result import UpdatePlan
@@ -68,7 +70,7 @@ class PlanOperations(Session):
         if OlmVersion.V1 in olm:
             new, old = (source.blobs() for source in sources)
             paths += plan_extension_updates(new, old, packages)
-        return UpdatePlan(tuple(paths))
+        return UpdatePlan(tuple(paths), refused_updates(paths, after, before))
 
     def plan_namespace(self, catalogs: Mapping[str, str], request: NamespaceRequest) -> NamespacePlan:
         """Plan what OLM v0 installs and updates in a namespace, resolution by resolution.

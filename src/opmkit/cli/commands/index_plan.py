@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opmkit import ExtensionRequest, NamespaceRequest
     from opmkit.cli.output.plan import AnyPlan
 
-_KINDS = ("stuck", "gone", "unresolvable", "circular", "blocked", "unsupported")
+_KINDS = ("stuck", "gone", "unresolvable", "circular", "crd", "blocked", "unsupported")
 _PLATFORM = re.compile(r"v?[0-9]+\.[0-9]+=")
 
 
@@ -74,8 +74,8 @@ def plan(
     output: PlanFormat = flag(PlanFormat.TEXT, "Output format: text, json, markdown or junit", "-o"),
     fail_on: list[str] | None = flag(
         None,
-        "Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, or the namespace "
-        "or ClusterExtension is blocked",
+        "Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, an update refused for its "
+        "CRDs (crd), or a namespace or ClusterExtension blocked",
         metavar="KIND,...",
     ),
     container_tool: PullTool = "none",

@@ -82,6 +82,10 @@ def print_updates(plan: UpdatePlan) -> None:
         print_table(("OLM", *_HEADER), [(path.olm.value, *_row(path)) for path in plan.paths])
     elif plan.paths:
         print_table(_HEADER, list(map(_row, plan.paths)))
+    for update in plan.refused:
+        print_line(
+            f"Refused by OLM {update.olm}: {update.installed} to {update.next}: {update.definition}: {update.reason}"
+        )
     print_to_stderr(f"{format_count(len(plan.paths), 'installed version')}: {_summary(plan)}")
 
 
@@ -105,7 +109,10 @@ def _result(path: UpdatePath) -> str:
 
 def _summary(plan: UpdatePlan) -> str:
     names = {"head": "reach the head"}
-    return ", ".join(f"{count} {names.get(outcome.value, outcome.value)}" for outcome, count in plan.counts.items())
+    parts = [f"{count} {names.get(outcome.value, outcome.value)}" for outcome, count in plan.counts.items()]
+    if plan.refused:
+        parts.append(f"{format_count(len(plan.refused), 'update')} refused because of a CRD")
+    return ", ".join(parts)
 
 
 def updates_as_markdown(plan: UpdatePlan) -> str:
@@ -118,6 +125,17 @@ def updates_as_markdown(plan: UpdatePlan) -> str:
             channel = path.channel or _ALL_CHANNELS
             cells = (path.olm.value, path.package, channel, path.installed, str(len(path.hops)), _result(path))
             lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    if plan.refused:
+        lines += ["", "| OLM | package | update | CRD | refused because |", "|---|---|---|---|---|"]
+        for update in plan.refused:
+            named = (
+                update.olm.value,
+                update.package,
+                f"{update.installed} to {update.next}",
+                update.definition,
+                update.reason,
+            )
+            lines.append(f"| {' | '.join(map(_cell, named))} |")
     return "\n".join(lines)
 
 

@@ -220,8 +220,8 @@ def migrate_bundle(blob: BundleBlob) -> BundleBlob:
     return replace(blob, properties=(*others, metadata))
 
 
-def bundle_objects(blob: BundleBlob) -> Iterator[JsonValue]:
-    """Yield the Kubernetes objects that are embedded in a bundle.
+def bundle_objects(blob: BundleBlob, *, containing: bytes = b"") -> Iterator[JsonValue]:
+    """Yield the Kubernetes objects that are embedded in a bundle; those without this text are not decoded.
 
     Raises:
         InvalidDocument: An object can't be decoded.
@@ -232,4 +232,5 @@ def bundle_objects(blob: BundleBlob) -> Iterator[JsonValue]:
             content = base64.b64decode(data if isinstance(data, str) else "", validate=True)
         except ValueError as error:
             raise InvalidDocument(f"data is not valid base64: {error}") from error
-        yield read_document(content).value
+        if containing in content:
+            yield read_document(content).value

@@ -14,6 +14,7 @@ from opmkit.index.plan.paths import Outcome, UpdatePath
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from opmkit.index.plan.definitions import RefusedUpdate
     from opmkit.index.plan.explain import Explanation
     from opmkit.index.plan.namespace import ResolvedStep
     from opmkit.index.plan.walk import Walk
@@ -72,9 +73,11 @@ class UpdatePlan(PlanReport):
 
     Attributes:
         paths: The update paths, by package and channel.
+        refused: The updates of these paths that OLM refuses because of a CustomResourceDefinition.
     """
 
     paths: tuple[UpdatePath, ...]
+    refused: tuple[RefusedUpdate, ...] = ()
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -84,20 +87,24 @@ class UpdatePlan(PlanReport):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The packages with their channels."""
-        return tuple(dict.fromkeys(map(_target, self.paths)))
+        """The packages with their channels, and those with refused updates."""
+        return tuple(dict.fromkeys((*map(_target, self.paths), *map(_crd_target, self.refused))))
 
     def problems(self) -> Iterator[PlanProblem]:
-        """Yield the paths that do not end at the head of their channel."""
+        """Yield the paths that do not end at the head of their channel, and the refused updates."""
         for path in self.paths:
             if path.reason:
                 yield PlanProblem(_target(path), path.outcome.value, f"{path.installed}: {path.reason}", path.remedy)
+        for update in self.refused:
+            message = f"{update.installed} to {update.next}: {update.definition}: {update.reason}"
+            yield PlanProblem(_crd_target(update), "crd", message)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""
         return {
             "counts": {outcome.value: count for outcome, count in self.counts.items()},
             "paths": [path.to_dict() for path in self.paths],
+            "refused": [update.to_dict() for update in self.refused],
         }
 
 
@@ -155,6 +162,10 @@ class NamespacePlan(PlanReport):
 
 def _target(path: UpdatePath) -> str:
     return f"{path.package}/{path.channel or '(all)'} ({path.olm.value})"
+
+
+def _crd_target(update: RefusedUpdate) -> str:
+    return f"CRDs of {update.package} ({update.olm.value})"
 
 
 def _step_as_dict(step: ResolvedStep) -> dict[str, Any]:

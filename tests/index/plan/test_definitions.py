@@ -1,0 +1,63 @@
+"""Updates that OLM v0 refuses because of a CustomResourceDefinition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opmkit.index.plan.definitions import RefusedUpdate, refused_updates
+from opmkit.index.plan.paths import plan_updates
+from tests.kit.plans import catalog, chain, definition, embeds, package
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.model import Catalog
+
+DROPPED = "version {} is removed, but objects may be stored in it"
+
+
+def reefs(**definitions: dict[str, Any] | None) -> Catalog:
+    """Return a catalog with a channel of versions v1, v2, ..., each with a definition."""
+    names = {f"reef.v{name[1:]}.0.0": value for name, value in definitions.items()}
+    properties = {name: [embeds(value)] for name, value in names.items() if value}
+    return catalog(package("reef", {"stable": chain(*names)}, properties))
+
+
+def refused(new: Catalog, published: Catalog) -> list[tuple[str, str, str]]:
+    """Return both bundles and the reason of each refused update."""
+    found = refused_updates(plan_updates(new, published), new, published)
+    assert all(update.package == "reef" and update.definition == "reefs.demo.com" for update in found)
+    return [(update.installed, update.next, update.reason) for update in found]
+
+
+def test_dropped_stored_versions() -> None:
+    published = reefs(v1=definition("v1alpha1"))
+    new = reefs(v1=definition("v1alpha1"), v2=definition("v1alpha1", "v1"), v3=definition("v1"))
+    assert refused(new, published) == [("reef.v2.0.0", "reef.v3.0.0", DROPPED.format("v1alpha1"))]
+    assert refused(published, published) == []
+
+
+def test_the_published_definition_counts() -> None:
+    new = reefs(v1=definition("v1"), v2=definition("v1"))
+    published = reefs(v1=definition("v1beta1"))
+    assert refused(new, published) == [("reef.v1.0.0", "reef.v2.0.0", DROPPED.format("v1beta1"))]
+
+
+def test_another_scope() -> None:
+    new = reefs(v1=definition("v1"), v2=definition("v1", scope="Cluster"))
+    reason = 'scope changes from "Namespaced" to "Cluster"'
+    assert refused(new, reefs(v1=definition("v1"))) == [("reef.v1.0.0", "reef.v2.0.0", reason)]
+
+
+def test_definitions_that_a_version_lacks_stay_on_the_cluster() -> None:
+    new = reefs(v1=definition("v1"), v2=None, v3=definition("v2"))
+    assert refused(new, reefs(v1=definition("v1"))) == [("reef.v2.0.0", "reef.v3.0.0", DROPPED.format("v1"))]
+
+
+def test_json() -> None:
+    update = RefusedUpdate("reef", "reef.v1.0.0", "reef.v2.0.0", "reefs.demo.com", "scope changes")
+    assert update.to_dict() == {
+        "package": "reef",
+        "installed": "reef.v1.0.0",
+        "next": "reef.v2.0.0",
+        "definition": "reefs.demo.com",
+        "reason": "scope changes",
+    }
