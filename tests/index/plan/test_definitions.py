@@ -60,4 +60,5 @@ def test_json() -> None:
         "next": "reef.v2.0.0",
         "definition": "reefs.demo.com",
         "reason": "scope changes",
+        "olm": "v0",
     }

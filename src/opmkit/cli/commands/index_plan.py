@@ -54,7 +54,7 @@ def plan(
         list[str], typer.Argument(metavar="[NAME=]INDEX...", help="Index image, catalog directory or database file")
     ],
     *,
-    from_: str = flag("", "Published index: plan for each version that it installs", "--from", metavar="PUBLISHED"),
+    from_: str = flag("", "Published index: plan for each of its versions", "--from", metavar="PUBLISHED"),
     packages: list[str] | None = flag(
         None, "Packages to plan with --from; default: all", "--package", "-p", metavar="NAME,..."
     ),
@@ -74,8 +74,8 @@ def plan(
     output: PlanFormat = flag(PlanFormat.TEXT, "Output format: text, json, markdown or junit", "-o"),
     fail_on: list[str] | None = flag(
         None,
-        "Exit with 1 if a version is stuck, gone (its channel is), unresolvable or circular, an update refused for its "
-        "CRDs (crd), or a namespace or ClusterExtension blocked",
+        "Exit with 1 for versions that are stuck, gone (their channel is), unresolvable or circular, crd (updates "
+        "refused for a CRD), blocked or unsupported",
         metavar="KIND,...",
     ),
     container_tool: PullTool = "none",
