@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import time
 from typing import Any
 
 import pytest
@@ -246,6 +247,26 @@ def test_too_large_definitions_are_reported() -> None:
     assert change.message == "not compared: more than 100000 schemas, or 100 levels of them"
     wide: Definition = {"properties": {str(number): {} for number in range(100_100)}}
     assert [change.check for change in olm_v1_changes(with_depth(wide), with_depth({}))].count("size") == 1
+
+
+def test_many_served_versions_are_compared_in_part() -> None:
+    versions = [version(f"v{number}", {"minimum": number}) for number in range(1, 300)]
+    changes = olm_v1_changes(definition(), definition(*versions))
+    assert 0 < len(changes) <= 500
+
+
+def test_large_keywords_count_as_schemas() -> None:
+    def nested(kind: str) -> Definition:
+        fields: Definition = {str(number): {"type": kind, "format": kind} for number in range(3_000)}
+        schema: Definition = {"properties": fields}
+        for _ in range(90):
+            schema = {"additionalProperties": schema}
+        return schema
+
+    start = time.process_time()
+    changes = olm_v1_changes(with_depth(nested("string")), with_depth(nested("integer")))
+    assert "size" in {change.check for change in changes}
+    assert time.process_time() - start < 30
 
 
 def test_definitions_of_any_depth_are_compared() -> None:

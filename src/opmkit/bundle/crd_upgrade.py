@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from opmkit.documents.fields import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
+    Values: TypeAlias = Mapping[str, Any]
+    """The keywords of a schema without those of its fields and items, as API servers store them."""
 
 V1: Final = "apiextensions.k8s.io/v1"
 _SCHEMA: Final = "JSONSchemaProps"
 _MAX_SCHEMAS = 100_000
 _MAX_DEPTH = 100
+_MAX_PAIRS = 500
+_LEAVES_PER_SCHEMA = 4
 _MAX_DETAILS = 3
 _MAX_SHOWN = 80
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -129,7 +133,7 @@ def olm_v1_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
     changes += [
         CrdChange(difference.check, _message(difference), name, difference.path, difference.steps)
         for name, before, after in _same_versions(old, new)
-        for difference in _compare(before.schema, after.schema)
+        for difference in _Comparison().run(before.schema, after.schema)
     ]
     if text(mapping(_spec(new).get("conversion")).get("strategy")) == "Webhook":
         return changes
@@ -166,7 +170,7 @@ def olm_v0_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
         )
         for name, before, after in _same_versions(old, new)
         if before.served and after.served
-        for difference in _compare(before.schema, after.schema, removals=False)
+        for difference in _Comparison(removals=False).run(before.schema, after.schema)
         if _restricts(difference)
     ]
 
@@ -212,8 +216,9 @@ def _same_versions(old: Schema, new: Schema) -> Iterator[tuple[str, _Version, _V
 def _served_differences(crd: Schema) -> Iterator[tuple[str, list[_Difference]]]:
     """Yield the differences between any two served versions of a definition, from the less to the more stable one."""
     served = sorted((version for version in _versions(crd) if version.served), key=_maturity)
-    for before, after in combinations(served, 2):
-        differences = _compare(before.schema, after.schema)
+    comparison = _Comparison()
+    for before, after in islice(combinations(served, 2), _MAX_PAIRS):
+        differences = comparison.run(before.schema, after.schema)
         yield f"{before.name} -> {after.name}", [each for each in differences if each.check != _FIELD]
 
 
@@ -240,41 +245,59 @@ def _dropped_versions(stored: Collection[str], new: Schema, olm: OlmVersion) -> 
             yield CrdChange(_STORED, message, olm=olm)
 
 
-def _compare(old: Schema, new: Schema, *, removals: bool = True) -> list[_Difference]:
-    """Return the differences of two schemas; ``removals`` is True to include those of removed fields."""
-    comparison = _Comparison(removals)
-    try:
-        comparison.compare(old, new, "^", ())
-    except RecursionError:
-        return [_Difference(_SIZE, "^")]
-    return comparison.differences
-
-
 @dataclass
 class _Comparison:
-    """Compares two schemas with all schemas in them, up to a limit of depth and size."""
+    """Compares schemas with all schemas in them, up to a limit of depth and size.
 
-    removals: bool
-    differences: list[_Difference] = field(default_factory=list)
+    ``removals`` is True to find differences of removed fields.
+    """
+
+    removals: bool = True
+    _found: list[_Difference] = field(default_factory=list)
     _count: int = 0
 
-    def compare(self, old: Schema, new: Schema | None, path: str, steps: FieldPath) -> None:
+    def run(self, old: Schema, new: Schema) -> list[_Difference]:
+        """Return the differences of two schemas; the limit of size is that of all runs together."""
+        self._found = []
+        try:
+            self._compare(old, new, "^", ())
+        except RecursionError:
+            return [_Difference(_SIZE, "^")]
+        return self._found
+
+    def _compare(self, old: Schema, new: Schema | None, path: str, steps: FieldPath) -> None:
         """Compare the schemas at a path; ``new`` is None if it is removed."""
         self._count += 1
         if self._count > _MAX_SCHEMAS or len(steps) > 2 * _MAX_DEPTH:
-            if self._count <= _MAX_SCHEMAS + 1:
-                self.differences.append(_Difference(_SIZE, path, steps=steps))
+            if not self._found or self._found[-1].check != _SIZE:
+                self._found.append(_Difference(_SIZE, path, steps=steps))
             return
         if new is None:
-            self.differences.append(_Difference(_FIELD, path, steps=steps))
+            self._found.append(_Difference(_FIELD, path, steps=steps))
         elif _is_same(old, new):
             return
-        self.differences += _property_differences(old, new or {}, path, steps)
+        self._compare_keywords(_keywords(old), _keywords(new or {}), path, steps)
         remaining = {} if new is None else _children(new)
         for name, (below, child) in _children(old).items():
             counterpart = remaining[name][1] if name in remaining else None
             if counterpart is not None or self.removals:
-                self.compare(child, counterpart, path + name, (*steps, *below))
+                self._compare(child, counterpart, path + name, (*steps, *below))
+
+    def _compare_keywords(self, before: Values, after: Values, path: str, steps: FieldPath) -> None:
+        """Compare the keywords of two schemas without those in their fields and items."""
+        old_leaves, new_leaves = _flatten(before), _flatten(after)
+        self._count += (len(old_leaves) + len(new_leaves)) // _LEAVES_PER_SCHEMA
+        if old_leaves == new_leaves:
+            return
+        for keyword in sorted({*before, *after}):
+            if (check := _CHECKS.get(keyword)) and (found := check(before.get(keyword), after.get(keyword))):
+                sides = _encode(found[0]), _encode(found[1])
+                self._found.append(_Difference(keyword, path, *sides, dropped=keyword not in after, steps=steps))
+        old_rest, new_rest = _flatten(_unchecked(before)), _flatten(_unchecked(after))
+        if old_rest != new_rest:
+            lost = {name: value for name, value in old_rest.items() if new_rest.get(name) != value}
+            gained = {name: value for name, value in new_rest.items() if old_rest.get(name) != value}
+            self._found.append(_Difference(_UNHANDLED, path, _encode(lost), _encode(gained), steps=steps))
 
 
 def _is_same(old: Schema, new: Schema) -> bool:
@@ -317,26 +340,6 @@ def _named(schema: Schema, keyword: str) -> Iterator[tuple[str, object]]:
     for name, member in mapping(schema.get(keyword)).items():
         if keyword != "dependencies" or isinstance(member, dict):
             yield name, member
-
-
-Values: TypeAlias = Mapping[str, Any]
-"""The keywords of a schema without those of its fields and items, as API servers store them."""
-
-
-def _property_differences(old: Schema, new: Schema, path: str, steps: FieldPath) -> Iterator[_Difference]:
-    """Yield the differences of two schemas without those in their fields and items."""
-    before, after = _keywords(old), _keywords(new)
-    if _flatten(before) == _flatten(after):
-        return
-    for keyword in sorted({*before, *after}):
-        if (check := _CHECKS.get(keyword)) and (found := check(before.get(keyword), after.get(keyword))):
-            sides = _encode(found[0]), _encode(found[1])
-            yield _Difference(keyword, path, *sides, dropped=keyword not in after, steps=steps)
-    old_rest, new_rest = _flatten(_unchecked(before)), _flatten(_unchecked(after))
-    if old_rest != new_rest:
-        lost = {name: value for name, value in old_rest.items() if new_rest.get(name) != value}
-        gained = {name: value for name, value in new_rest.items() if old_rest.get(name) != value}
-        yield _Difference(_UNHANDLED, path, _encode(lost), _encode(gained), steps=steps)
 
 
 def _unchecked(values: Values) -> Values:
@@ -390,6 +393,8 @@ def _encode(value: object) -> str:
     """Return a value as JSON that is equal for equal values only, or "" for None."""
     if value is None:
         return ""
+    if isinstance(value, str | bool):  # most values: skip the copy
+        return json.dumps(value)
     try:
         return encode(copy.deepcopy(value), UINT64).decode()  # type: ignore[arg-type]
     except ValueError:  # infinite, not a number or not Unicode, and so impossible in JSON
