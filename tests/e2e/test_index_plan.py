@@ -81,6 +81,9 @@ def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
     (update,) = json.loads(opm("index", "plan", "new", "--from", "old", "--output", "json"))["refused"]
     assert (update["definition"], update["reason"]) == ("reefs.demo.com", reason)
     assert opm.attempt("index", "plan", "old", "--from", "old", "--fail-on", "crd").returncode == 0
+    against = opm.attempt("validate", "new", "--against", "old")
+    assert against.returncode == 1
+    assert f"OLM refuses the upgrade from reef.v1.0.0: reefs.demo.com: {reason}" in against.stdout + against.stderr
 
 
 def test_a_namespace(site: Opm) -> None:

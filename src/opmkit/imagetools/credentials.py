@@ -25,9 +25,9 @@ from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from subprocess import Popen
 
     RunHelper = Callable[[str, str], "Credentials | None"]
-    from subprocess import Popen
 
 
 @dataclass(frozen=True, slots=True)

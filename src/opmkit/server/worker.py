@@ -24,23 +24,20 @@ from opmkit.server.service import HEALTH_SERVICE, method_handlers
 from opmkit.server.settings import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
+
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
     from opmkit.server.backend import QueryBackend
     from opmkit.server.http_api.api import CatalogApi
     from opmkit.server.http_api.listener import HttpListener
     from opmkit.server.service import LoadedBackend
-    from opmkit.server.settings import ServerSettings
+    from opmkit.server.settings import ServerSettings, TlsFiles
     from opmkit.server.supervisor import WorkerContext
 
     OpenBackend = Callable[[], AbstractContextManager[LoadedBackend]]
-    from collections.abc import Callable, Sequence
-
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-    from grpc_reflection.v1alpha.reflection import ReflectionServicer
-
-    from opmkit.server.settings import TlsFiles
 
 
 _TIMEOUT_INTERVAL = 5.0

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     Object = Mapping[str, Any]
-    from collections.abc import Mapping
 
 
 READY = "READY"

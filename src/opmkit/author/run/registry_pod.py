@@ -15,12 +15,11 @@ from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.write import compact_json, sort_blobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Object = dict[str, Any]
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
+
+    Object = dict[str, Any]
 
 
 PORT = 50051

@@ -17,6 +17,7 @@ from opmkit.documents.lenient import mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import NoReturn
 
     from opmkit.bundle.api_types.decode import Decoded, DecodeMode
     from opmkit.bundle.finding import Finding
@@ -24,14 +25,10 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Check
     from opmkit.documents.content import Content
     from opmkit.documents.fields import FieldPath
+    from opmkit.documents.json_value import JsonValue
 
     Entry: TypeAlias = tuple[FieldPath, Mapping[str, Any]]
     """A mapping in a list of the ClusterServiceVersion, with its path."""
-    from collections.abc import Mapping
-    from typing import NoReturn
-
-    from opmkit.documents.fields import FieldPath
-    from opmkit.documents.json_value import JsonValue
 
 
 OWNED_CRDS: FieldPath = ("spec", "customresourcedefinitions", "owned")

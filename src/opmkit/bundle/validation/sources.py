@@ -29,14 +29,13 @@ from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.reference import ImageReference, Reference
     from opmkit.imagetools.tools.tool import ContainerTool
 
     GetTool: TypeAlias = Callable[[], ContainerTool]
     """Returns the tool that reads images; not called for directories."""
-    from collections.abc import Callable, Sequence
 
 
 _MAX_LISTED = 3

@@ -14,12 +14,11 @@ from opmkit.bundle.finding import Finding
 from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.documents.fields import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
-    from collections.abc import Callable, Mapping
 
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")

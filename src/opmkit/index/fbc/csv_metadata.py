@@ -9,29 +9,27 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opmkit.bundle.errors import BundleError, InvalidBundle
-from opmkit.bundle.kinds import CSV_KIND
+from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.core.hints import Hint
 from opmkit.documents import fields
 from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError, InvalidDocument
+from opmkit.documents.lenient import mapping, text
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
 from opmkit.index.hint_terms import IndexSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from opmkit.documents.json_value import JsonValue
-
-    Converter: TypeAlias = Callable[[JsonValue, str], JsonValue]
-    """Converts a value, whose path is the second argument."""
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
+
+    Converter: TypeAlias = Callable[[JsonValue, str], JsonValue]
+    """Converts a value, whose path is the second argument."""
 
 
 def csv_metadata(csv: JsonValue) -> JsonValue:
@@ -234,3 +232,14 @@ def bundle_objects(blob: BundleBlob, *, containing: bytes = b"") -> Iterator[Jso
             raise InvalidDocument(f"data is not valid base64: {error}") from error
         if containing in content:
             yield read_document(content).value
+
+
+def bundle_definitions(blob: BundleBlob) -> dict[str, Mapping[str, Any]]:
+    """Return the CustomResourceDefinitions that are embedded in a bundle, by name.
+
+    Raises:
+        InvalidDocument: One of them cannot be decoded.
+    """
+    objects = map(mapping, bundle_objects(blob, containing=CRD_KIND.encode()))
+    definitions = (value for value in objects if value.get("kind") == CRD_KIND)
+    return {text(mapping(definition.get("metadata")).get("name")): definition for definition in definitions}

@@ -20,14 +20,13 @@ from opmkit.index.fbc.findings import raise_findings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
     from typing import TypeVar
 
+    from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blob, BundleBlob
 
     B = TypeVar("B", bound=Blob)
-    from pathlib import Path
-
-    from opmkit.documents.json_value import JsonValue
 
 
 _MAX_WARNINGS = 20

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.kinds import CRD_KIND
 from opmkit.bundle.validation.compat import OlmVersion
-from opmkit.documents.lenient import mapping, text
-from opmkit.index.fbc.csv_metadata import bundle_objects
+from opmkit.index.fbc.csv_metadata import bundle_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.plan.paths import UpdatePath
 
@@ -92,11 +89,5 @@ class _Definitions:
         """Return the definitions of a bundle by name, none if the catalog does not contain them."""
         if (package, name) not in self._known:
             bundles = self.catalog.packages[package].bundles if package in self.catalog.packages else {}
-            self._known[package, name] = _decode(bundles[name]) if name in bundles else {}
+            self._known[package, name] = bundle_definitions(bundles[name]) if name in bundles else {}
         return self._known[package, name]
-
-
-def _decode(bundle: BundleBlob) -> dict[str, Mapping[str, Any]]:
-    objects = (mapping(value) for value in bundle_objects(bundle, containing=CRD_KIND.encode()))
-    definitions = (value for value in objects if value.get("kind") == CRD_KIND)
-    return {text(mapping(definition.get("metadata")).get("name")): definition for definition in definitions}

@@ -17,10 +17,12 @@ from opmkit.index.fbc.blobs import (
     SourceLocation,
 )
 from opmkit.index.fbc.check.published import check_published, summarize_published
+from tests.kit.plans import definition, embeds
 
 V1, V2, V3, V4 = (f"demo.v{number}" for number in range(1, 5))
 DIGEST = f"@sha256:{'0' * 64}"
 OBJECT, METADATA = BlobProperty("olm.bundle.object", {"data": "e30="}), BlobProperty("olm.csv.metadata", {})
+UNDECODABLE = BlobProperty("olm.bundle.object", {"data": "?"})
 ENTRIES = (EntryBlob(V1), EntryBlob(V2, V1), EntryBlob(V3, V2))
 
 
@@ -103,6 +105,27 @@ def test_head_that_moves_back() -> None:
     assert findings(reordered) == [f'demo.yaml:9: package "demo", channel "stable", bundle "{V2}": {back} {V3}']
     older = catalog(EntryBlob(V3), EntryBlob(V2, V3))
     assert findings(older, catalog(EntryBlob(V3)))[0].endswith(f"{back} {V3}")
+
+
+def with_definitions(*versions: str) -> Blobs:
+    """Return a catalog whose bundles have a CustomResourceDefinition with one version each."""
+    properties = [BlobProperty(**embeds(definition(name))) for name in versions]
+    blobs = catalog(*ENTRIES[: len(versions)])
+    return replace(blobs, bundles=tuple(bundle(f"demo.v{n}", "", item) for n, item in enumerate(properties, 1)))
+
+
+def test_new_bundles_that_olm_refuses_because_of_a_crd() -> None:
+    published = with_definitions("v1alpha1")
+    assert findings(with_definitions("v1alpha1", "v1alpha1"), published) == []
+    message = "OLM refuses the upgrade from demo.v1: reefs.demo.com: version v1alpha1 is removed"
+    (found,) = findings(with_definitions("v1alpha1", "v1", "v1"), published)
+    assert message in found
+    assert findings(with_definitions("v1alpha1", "v1"), with_definitions("v1alpha1", "v1")) == []  # it is published
+
+
+def test_undecodable_definitions_are_not_compared() -> None:
+    broken = replace(with_definitions("v1", "v2"), bundles=(bundle(V1, "", OBJECT), bundle(V2, "", UNDECODABLE)))
+    assert findings(broken, catalog()) == []
 
 
 def test_changed_bundles() -> None:

@@ -205,6 +205,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "GATE-BUNDLE-CHANGED": "the image, properties or related images of a published bundle changed",
         "GATE-BUNDLE-REMOVED": "a published bundle was removed from a channel",
         "GATE-CHANNEL-REMOVED": "a published channel was removed",
+        "GATE-CRD": "OLM refuses to replace a CRD of a published bundle by that of a new bundle",
         "GATE-DEFAULT-CHANNEL": "the default channel of a published package changed",
         "GATE-HEAD": "the head of a published channel is an older bundle",
         "GATE-PACKAGE-REMOVED": "a published package was removed",

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.versions import strict_version
+from opmkit.documents.errors import InvalidDocument
 from opmkit.index.fbc.blobs import (
     BUNDLE_OBJECT,
     CSV_METADATA,
@@ -20,6 +22,7 @@ from opmkit.index.fbc.blobs import (
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.csv_metadata import bundle_definitions
 from opmkit.index.fbc.digests import value_digest
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.graph.updates import ChannelUpdates, moved_back
@@ -151,6 +154,7 @@ class _PackageComparison:
                 )
                 yield replace(finding, channel=old.name).at(self.location)
         yield from self._check_bundles({entry.name for channel in permanent for entry in channel.entries})
+        yield from self._check_definitions()
 
     def _check_default_channel(self) -> Iterator[CatalogFinding]:
         default = self.old.default_channel
@@ -200,6 +204,29 @@ class _PackageComparison:
                 message = f"the published bundle changed: {', '.join(changes)}"
                 hint = "Restore it, and publish the change as a bundle with a new name and version."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-BUNDLE-CHANGED"), new)
+
+    def _check_definitions(self) -> Iterator[CatalogFinding]:
+        """Check that OLM does not refuse to replace the CustomResourceDefinitions that new bundles replace."""
+        bundles = {bundle.name: bundle for bundle in self.new.bundles}
+        edges = {(entry.replaces, entry.name) for channel in self.new.channels for entry in channel.entries}
+        for before, after in sorted(edges):
+            if before in bundles and after in bundles and after not in self.old.bundles:
+                yield from _refused_definitions(bundles[before], bundles[after])
+
+
+def _refused_definitions(before: BundleBlob, after: BundleBlob) -> Iterator[CatalogFinding]:
+    from opmkit.bundle.crd_upgrade import olm_v0_changes  # slow to import: API types, not needed without new bundles
+
+    hint = "Keep the scope and all versions in which objects may be stored."
+    try:
+        old, new = bundle_definitions(before), bundle_definitions(after)
+    except InvalidDocument:  # the validation of the catalog reports it
+        return
+    for name in sorted(old.keys() & new.keys()):
+        for change in olm_v0_changes(old[name], new[name]):
+            if change.severity is Severity.ERROR:
+                message = f"OLM refuses the upgrade from {before.name}: {name}: {change.message}"
+                yield locate(CatalogFinding(message, hint=hint, rule="GATE-CRD"), after)
 
 
 def _updates(channel: ChannelBlob) -> ChannelUpdates:
