@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES, LAGOON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,18 @@ def test_results_depend_on_the_replaced_bundle_and_on_olm(opm: Opm, bundle: Path
     assert (finding["rule"], finding["severity"]) == ("CRD-UPGRADE-PROPERTY", "error")
     assert finding["subject"] == "demos.demo.example.com"
     assert "no findings" in opm("bundle", "validate", str(bundle), "--from", str(bundle))
+
+
+def test_the_replaced_bundle_can_be_an_image(opm: Opm) -> None:
+    opm.env["OPM_STORE"] = str(opm.directory / "store")
+    opm.build_bundle("0.1.0", "quay.io/me/lagoon:0.1.0")
+    manifests = opm.directory / "new" / "manifests"
+    shutil.copytree(LAGOON / "0.1.0" / "manifests", manifests)
+    (definition,) = manifests.glob("*crd*")
+    definition.write_text(definition.read_text().replace("scope: Namespaced", "scope: Cluster"))
+    done = opm.attempt("bundle", "validate", str(manifests), "--from", "quay.io/me/lagoon:0.1.0")
+    assert done.returncode == 1
+    assert "CRD-UPGRADE-SCOPE" in done.stdout
 
 
 def test_findings_can_be_ignored(opm: Opm, bundle: Path) -> None:
