@@ -235,6 +235,31 @@ def test_default_channel_is_shown_with_the_details_of_its_head(browser: Browser,
         assert text in details
 
 
+def test_the_way_of_a_bundle_is_shown(browser: Browser, tmp_path: Path) -> None:
+    needs = {"type": "olm.package.required", "value": {"packageName": "missing", "versionRange": ">=1.0.0"}}
+    last = bundle("gulf", "1.2.0", 9)
+    last["properties"].append(needs)
+    gulf = [
+        {"schema": "olm.package", "name": "gulf", "defaultChannel": "stable"},
+        channel(
+            *("gulf", "stable", {"name": "gulf.v1.0.0"}, {"name": "gulf.v1.1.0", "replaces": "gulf.v1.0.0"}),
+            {"name": "gulf.v1.2.0", "replaces": "gulf.v1.1.0"},
+        ),
+        *(bundle("gulf", version, number) for number, version in enumerate(("1.0.0", "1.1.0"))),
+        last,
+    ]
+    page = draw(tmp_path, [*reef(), *gulf])
+    browser.open(page, "#reef/candidate/reef.v1.0.0")
+    details = browser.text("#details")
+    assert "Updates of a cluster that has it (1)" in details
+    browser.open(page, "#gulf/stable/gulf.v1.0.0")
+    details = browser.text("#details")
+    assert "Updates of a cluster that has it (1)" in details
+    assert "OLM stops: gulf.v1.2.0 requires package missing" in details
+    browser.open(page, "#gulf/stable/gulf.v1.2.0")
+    assert "OLM stops" in browser.text("#details")
+
+
 def test_skips_skip_ranges_and_deprecations_are_shown(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef/candidate/reef.v1.1.0")
     assert "Use stable." in browser.text("#channel-deprecation")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.compat import CatalogCompat
     from opmkit.index.pictures.mermaid import MermaidGraph
+    from opmkit.index.pictures.page.page import NextUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class GraphOperations(Session):
             return _as_drawing(render_mermaid(replace(blobs, channels=channels)))
         problems = package_problems(blobs, packages)
         if form == "html":
-            return Drawing(render_page(index, packages, problems).decode())
+            return Drawing(render_page(index, packages, problems, _updates(blobs)).decode())
         render = render_svg if form == "svg" else render_dot
         return Drawing(render(packages, problems))
 
@@ -150,6 +151,25 @@ class GraphOperations(Session):
 
         sources = (IndexSource.resolve(lambda: self._registry_tool, index) for index in indexes)
         return Blobs.from_blobs(blob for source in sources for blob in source.blobs())
+
+
+def _updates(blobs: Blobs) -> dict[tuple[str, str, str], NextUpdate]:
+    """Return what OLM v0 does with each bundle, nothing for an invalid catalog, which OLM cannot resolve."""
+    from opmkit.index.errors import InvalidCatalog
+    from opmkit.index.fbc.model import Catalog
+    from opmkit.index.pictures.page.page import NextUpdate
+    from opmkit.index.plan.paths import plan_updates
+
+    try:
+        catalog = Catalog.from_blobs(blobs)
+    except InvalidCatalog:
+        return {}
+    return {
+        (path.package, path.channel, path.installed): NextUpdate(
+            path.hops[0] if path.hops else "", "" if path.hops else path.reason
+        )
+        for path in plan_updates(catalog, catalog)
+    }
 
 
 def _as_drawing(graph: MermaidGraph) -> Drawing:

@@ -14,7 +14,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.pictures.page import page
 from opmkit.index.pictures.page import page as page_data
-from opmkit.index.pictures.page.page import render_page
+from opmkit.index.pictures.page.page import NextUpdate, render_page
 from opmkit.index.pictures.problems import package_problems
 from opmkit.index.pictures.view import package_views
 from tests.index.pictures.samples import HOSTILE, OPERATOR, REEF, bundle, channel, entry, hostile_catalog
@@ -40,6 +40,22 @@ def test_policy_allows_only_the_script_and_style_of_the_page() -> None:
     assert len(re.findall("<script", text)) == 3
     assert "alert(1)" not in re.sub(DATA_ELEMENT, "", text).replace("&lt;script&gt;alert(1)", "")
     assert "{{" not in text
+
+
+def test_next_updates() -> None:
+    packages = package_views(REEF)
+    name = "reef.v1.{}.0".format
+    updates = {
+        ("reef", "stable", name(0)): NextUpdate(name(1), ""),
+        ("reef", "stable", name(1)): NextUpdate("", "no\x1b entry"),
+        ("reef", "other", name(2)): NextUpdate(name(1), "unused"),
+    }
+    (stable,) = data(render_page("t", packages, {}, updates))["package-0"]["channels"]
+    assert [(row.get("next"), row.get("end")) for row in stable["rows"]] == [
+        (None, None),
+        (None, r"no\x1b entry"),
+        (1, None),
+    ]
 
 
 def test_data_of_a_package() -> None:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import html
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -44,13 +44,34 @@ MAX_DATA = 96 << 20
 _MARKUP = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 
 
-def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[str, Sequence[PackageProblem]]) -> bytes:
+class NextUpdate(NamedTuple):
+    """What OLM does with an installed bundle.
+
+    Attributes:
+        name: Name of the bundle that it installs next, or "".
+        end: Why it installs none although the bundle is not the head of the channel, or "".
+    """
+
+    name: str
+    end: str
+
+
+NO_UPDATES: Mapping[tuple[str, str, str], NextUpdate] = {}
+
+
+def render_page(
+    title: str,
+    packages: Sequence[PackageView],
+    problems: Mapping[str, Sequence[PackageProblem]],
+    updates: Mapping[tuple[str, str, str], NextUpdate] = NO_UPDATES,
+) -> bytes:
     """Return the page.
 
     Args:
         title: The title of the page.
         packages: The packages to draw.
         problems: The problems of packages by name.
+        updates: What OLM does with installed bundles, by package, channel and bundle.
 
     Raises:
         CatalogError: The data is larger than `MAX_DATA` bytes.
@@ -58,7 +79,8 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     found = [group_problems(problems.get(package.name, ())) for package in packages]
     catalog = {"packages": list(map(search_data, packages, found))}
     hint = Hint.any_of("select one package", Hint("select one channel with {}", IndexSetting.CHANNEL))
-    return _join_page(title, catalog, map(package_data, packages, found), hint)
+    data = (package_data(package, each, updates) for package, each in zip(packages, found, strict=True))
+    return _join_page(title, catalog, data, hint)
 
 
 def render_comparison(
@@ -157,7 +179,11 @@ def search_data(package: PackageView, problems: Sequence[ProblemGroup]) -> dict[
     }
 
 
-def package_data(package: PackageView, problems: Sequence[ProblemGroup]) -> dict[str, Any]:
+def package_data(
+    package: PackageView,
+    problems: Sequence[ProblemGroup],
+    updates: Mapping[tuple[str, str, str], NextUpdate] = NO_UPDATES,
+) -> dict[str, Any]:
     """Return a package with its bundles, channels and problems.
 
     Bundles are referred to by number. ``order`` has the rows of all channels from top to bottom, as numbers of bundles
@@ -178,7 +204,7 @@ def package_data(package: PackageView, problems: Sequence[ProblemGroup]) -> dict
             order=[numbers.get(name, clean_text(name)) for name in order],
         ),
         "bundles": [_bundle_data(package, bundle, images) for bundle in package.bundles.values()],
-        "channels": [_channel_data(package, channel, layout, numbers) for channel, layout in package.layouts()],
+        "channels": [_channel_data(package, *channel, numbers, updates) for channel in package.layouts()],
         "images": [[clean_text(related.name), clean_text(related.image)] for related in images],
     }
 
@@ -219,11 +245,22 @@ def _bundle_data(package: PackageView, bundle: BundleBlob, images: dict[RelatedI
 
 
 def _channel_data(
-    package: PackageView, channel: ChannelBlob, layout: ChannelLayout, numbers: Mapping[str, int]
+    package: PackageView,
+    channel: ChannelBlob,
+    layout: ChannelLayout,
+    numbers: Mapping[str, int],
+    updates: Mapping[tuple[str, str, str], NextUpdate],
 ) -> dict[str, Any]:
+    rows = list(_row_data(layout.rows, numbers))
+    places = {row.name: place for place, row in enumerate(layout.rows)}
+    for row, data in zip(layout.rows, rows, strict=True):
+        if update := updates.get((package.name, channel.name, row.name)):
+            data |= non_empty(end=clean_text(update.end))
+            if update.name in places:
+                data["next"] = places[update.name]
     return {
         "name": clean_text(channel.name),
-        "rows": list(_row_data(layout.rows, numbers)),
+        "rows": rows,
         **non_empty(deprecated=clean_text(package.channel_deprecation(channel.name))),
     }
 

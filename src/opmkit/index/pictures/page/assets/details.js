@@ -19,6 +19,7 @@ function showDetails() {
   const parts = [element("h2", {}, nameOf(row)), facts];
   const list = (title, links) => links.length && parts.push(element("h3", {}, `${title} (${links.length})`), linked(links));
   const from = edgesFrom(selected), to = edgesTo(selected);
+  for (const [index, cell] of row.cells) parts.push(...updatesOf(index, cell));
   list("Replaces", linksOf(from, "older", "replaces"));
   list("Skips", linksOf(from, "older", "skips"));
   list("In its skip range", ranges((own, other) => inRange(own, other)));
@@ -32,6 +33,18 @@ function showDetails() {
   if (bundle.related?.length) parts.push(element("h3", {}, `Related images (${bundle.related.length})`), element(
     "ul", {}, ...bundle.related.slice(0, MAX_ITEMS).map((index) => element("li", {}, ...related(current().images[index])))));
   details.replaceChildren(...parts);
+}
+
+// What OLM installs in turn after an installed bundle of a channel, and why it stops before the head.
+function updatesOf(index, cell) {
+  const { rows } = current().channels[index], way = [];
+  for (let row = cell; row.next !== undefined && way.length <= rows.length; row = rows[row.next]) way.push(rows[row.next]);
+  const { end } = way.at(-1) ?? cell;
+  if (!way.length && !end) return [];
+  const list = linked(way.map((step) => [state.board.rows.findIndex((row) => nameOf(row) === nameOf(step)), [index]]));
+  if (end) list.append(element("li", { class: "problem" }, `OLM stops: ${end}`));
+  const channel = state.board.isMulti ? ` in ${channelNames([index])}` : "";
+  return [element("h3", {}, `Updates of a cluster that has it${channel} (${way.length})`), list];
 }
 
 const related = ([name, image]) => [...(name ? [`${name}: `] : []), ...imageOf(image)];
