@@ -1,6 +1,6 @@
 """Plans for ClusterExtensions equal what OLM v1 resolves.
 
-``OPMKIT_REFERENCE_OLMV1`` is the path of a program whose subcommand ``resolve`` runs the resolver of
+``OPMKIT_REFERENCE_OLM_V1`` is the path of a program whose subcommand ``resolve`` runs the resolver of
 operator-controller 1.11 on a case in JSON, as described in docs/development.md.
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blobs
 
-OLMV1 = os.environ.get("OPMKIT_REFERENCE_OLMV1", "")
+OLMV1 = os.environ.get("OPMKIT_REFERENCE_OLM_V1", "")
 SEED = int(os.environ.get("OPMKIT_RESOLUTIONS_SEED", "1"))
 CASES = int(os.environ.get("OPMKIT_RESOLUTIONS", "300"))
 CATALOGS = 25
-pytestmark = pytest.mark.skipif(not OLMV1, reason="OPMKIT_REFERENCE_OLMV1 is not set")
+pytestmark = pytest.mark.skipif(not OLMV1, reason="OPMKIT_REFERENCE_OLM_V1 is not set")
 
 
 def reference(case: dict[str, Any]) -> dict[str, Any]:
