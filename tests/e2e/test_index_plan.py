@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.kit.apiserver import ApiServer
 from tests.kit.plans import (
     catalog_source,
     chain,
@@ -187,6 +189,21 @@ def test_a_cluster(site: Opm) -> None:
     unnamed = site.attempt("index", "plan", "./new", "--cluster", "state.json")
     assert "./new: no CatalogSource is named" in unnamed.stderr
     assert "missing.json" in site.attempt("index", "plan", "prod=new", "--cluster", "missing.json").stderr
+
+
+def test_the_cluster_of_a_context(site: Opm) -> None:
+    with ApiServer(namespaces=("a", "olm"), olm=True) as server:
+        for each in (
+            catalog_source("operatorhubio-catalog", "olm", "quay.io/me/prod:1"),
+            operator_group("a"),
+            subscription("a", "acme", "stable", installed="acme.v1.1.0", source="operatorhubio-catalog"),
+            version("a", "acme.v1.1.0"),
+        ):
+            server.put(each)
+        env = {"KUBECONFIG": str(server.kubeconfig(site.directory / "kubeconfig"))}
+        done = replace(site, env=env).attempt("index", "plan", "operatorhubio-catalog=new", "--context", "test")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].split()[:5] == ["a", "1", "acme.v1.3.0", "acme/stable", "operatorhubio-catalog"]
 
 
 def test_versions_of_openshift(site: Opm) -> None:

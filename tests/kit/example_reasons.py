@@ -159,6 +159,9 @@ NOT_RUN: dict[str, Reason] = {
         "skopeo refuses a registry that is redirected",
         "e2e/test_index_images.py::test_images_are_listed_with_the_bundles_that_need_them",
     ),
+    "opm index plan operatorhubio-catalog=./catalog --context": Reason(
+        CLUSTER, "e2e/test_index_plan.py::test_the_cluster_of_a_context"
+    ),
     "opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --executor": MIRROR_ON_WORKERS,
     "opm olm": OLM,
     "kustomize build ./olm": Reason(CLUSTER, OLM.test, "--from"),

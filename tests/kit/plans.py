@@ -116,10 +116,16 @@ def operator_group(namespace: str, name: str = "group", *, exclude: bool = False
 
 
 def subscription(
-    namespace: str, package: str, channel: str, *, installed: str = "", approval: str = "Automatic"
+    namespace: str,
+    package: str,
+    channel: str,
+    *,
+    installed: str = "",
+    approval: str = "Automatic",
+    source: str = "prod",
 ) -> dict[str, Any]:
-    """Return a Subscription to a package of the CatalogSource ``olm/prod``."""
-    spec = {"name": package, "channel": channel, "source": "prod", "sourceNamespace": "olm"}
+    """Return a Subscription to a package of a CatalogSource in the namespace ``olm``."""
+    spec = {"name": package, "channel": channel, "source": source, "sourceNamespace": "olm"}
     return _object("Subscription", namespace, package) | {
         "spec": spec | {"installPlanApproval": approval},
         "status": {"installedCSV": installed},
