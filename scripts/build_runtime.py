@@ -32,7 +32,10 @@ from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import write_tar
 from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.imagetools.transports import pin_reference
 
 if TYPE_CHECKING:
@@ -97,7 +100,7 @@ def build(
         return
     require_flags(ctx, "tag")
     target = parse_image_reference(tag)
-    tool = registry_flags.tool()
+    tool = RegistryTool(RegistryClient(registry_flags.options()), ImageStore.open())
     with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
         others = [tool.load(parse_image_reference(name)) for name in combine_with or ()]
         images = [runtime(source, path, source_date_epoch()) for source, path in sources(platform, Path(scratch))]

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,7 +333,7 @@ def test_credentials_files(content: bytes, name: str) -> None:
                 credentials = file.find(registry, "a/b", lambda helper, server: None)
                 if credentials:
                     credentials.basic().encode("latin-1")
-                    assert SECRET not in repr(credentials)
+                    assert SECRET not in repr(replace(credentials, username=""))
         except ImageToolsError as error:
             assert SECRET not in error.message + str(error.hint)  # noqa: PT017
 
