@@ -93,6 +93,7 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("ignore: CSV-A", ":1:1", "list"),
         ("optional: good-practices", ":1:1", "list"),
         ("profile: [1]", ":1:1", "string"),
+        ("fail-on: error\nprofile: operatorhb", ":2:1", "profile is not a known profile"),
         ("optional-values: {a: [1]}", ":1:19", "string"),
     ],
 )

@@ -227,7 +227,7 @@ class _Parser:
         value: Any = self.content.value if self.content.value is not None else {}
         self._check_keys(value, _KEYS, ())
         return Policy(
-            profile=self._text(value, "profile"),
+            profile=self._profile(value),
             fail_on=self._severity(value.get("fail-on"), ("fail-on",)) if "fail-on" in value else None,
             severities=tuple(self._severities(value.get("severity") or {})),
             ignores=tuple(self._ignores(value.get("ignore") or [])),
@@ -236,6 +236,14 @@ class _Parser:
             optional_values=tuple(self._pairs(value.get("optional-values") or {})),
             catalog=self._catalog(value.get("catalog") or {}),
         )
+
+    def _profile(self, value: Any) -> str:
+        from opmkit.bundle.validation.profiles import PROFILES
+
+        name = self._text(value, "profile")
+        if name and name not in PROFILES:
+            raise self._invalid(("profile",), "is not a known profile", f"choose one of {', '.join(PROFILES)}")
+        return name
 
     def _catalog(self, value: Any) -> CatalogSettings:
         self._check_keys(value, _CATALOG_KEYS, ("catalog",))
