@@ -1,29 +1,12 @@
-"""Lazily created values."""
+"""Packages whose names are imported when they are used."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from importlib import import_module
-from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-
-T = TypeVar("T")
-
-
-def call_once(create: Callable[[], T]) -> Callable[[], T]:
-    """Return a thread-safe function that calls ``create`` the first time, and returns the same value each time."""
-    lock, cached = Lock(), functools.cache(create)
-
-    def get() -> T:
-        with lock:
-            return cached()
-
-    return get
 
 
 def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.versions import VersionRange, identifiers_key, strict_version, version_key
+from opmkit.bundle.versions import identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE, PACKAGE
+from opmkit.index.plan.candidate import skip_range
 from opmkit.index.plan.constraint import VersionConstraint
 from opmkit.index.suggestions import suggest_names
 
@@ -280,14 +281,6 @@ def _succeeds(entry: EntryBlob, installed: InstalledBundle, version: VersionRele
         return True
     span = skip_range(entry)
     return span is not None and span.contains_key(version.version)
-
-
-def skip_range(entry: EntryBlob) -> VersionRange | None:
-    """Return the skip range of an entry, None if it is absent or invalid."""
-    try:
-        return VersionRange.parse(entry.skip_range) if entry.skip_range else None
-    except ValueError:
-        return None
 
 
 def bundle_version(bundle: BundleBlob) -> VersionRelease | None:

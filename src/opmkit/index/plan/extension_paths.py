@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.plan.candidate import skip_range
 from opmkit.index.plan.extension import (
     ExtensionPackage,
     InstalledBundle,
@@ -16,7 +17,6 @@ from opmkit.index.plan.extension import (
     bundle_version,
     refused_dependency,
     resolve_extension,
-    skip_range,
     version_text,
 )
 from opmkit.index.plan.paths import Outcome, UpdatePath
