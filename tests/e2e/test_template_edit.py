@@ -217,6 +217,30 @@ def test_bundles_in_a_registry_and_its_faults(site: Opm, registry: Registry) -> 
     assert image in done.stderr
 
 
+def test_edits_plan_the_updates_of_installed_versions(site: Opm, registry: Registry) -> None:
+    opm = replace(site, flags=("--use-http",))
+    name = f"{registry.host}/template-plan/lagoon-operator"
+    opm("image", "copy", "oci:bundles:0.2.0", f"{name}:0.2.0")
+    (site.directory / "t.yaml").write_text(f"schema: olm.semver\nstable:\n  bundles:\n  - image: {name}:0.2.0\n")
+    added = opm(
+        "template", "add", "t.yaml", f"./bundle-0.3.0={name}:0.3.0", "--channel", "fast", "--plan", "-o", "json"
+    )
+    (template,) = json.loads(added)["templates"]
+    assert [(path["channel"], path["outcome"]) for path in template["plan"]["paths"]] == [("stable-v0.2", "head")]
+    before = text(site)
+    promote = ("template", "promote", "t.yaml", "0.3.0", "--from", "fast", "--to", "stable", "--plan")
+    failed = opm.attempt(*promote)
+    assert (failed.returncode, text(site)) == (1, before), "the new bundle is not in the registry yet"
+    assert f"{name}:0.3.0" in failed.stderr
+    opm("image", "copy", "oci:bundles:0.3.0", f"{name}:0.3.0")
+    dry = opm.attempt(*promote, "--dry-run")
+    assert "PACKAGE" in dry.stdout
+    assert "--- a/t.yaml" in dry.stdout
+    done = opm.attempt(*promote)
+    assert "lagoon-operator.v0.3.0" in done.stderr
+    assert done.stdout.startswith("t.yaml: ")
+
+
 def test_concurrent_edits_of_a_template_are_all_made(site: Opm, forkserver: ForkServer) -> None:
     words = [["add", "t.yaml", BUNDLE_020, *ALPHA], ["deprecate", "t.yaml", "--package", "-m", "Old."]]
     words += [["promote", "t.yaml", "lagoon-operator.v0.1.0", "--to", f"new{n}", "--create-channel"] for n in range(3)]

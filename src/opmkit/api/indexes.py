@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.core.progress import Progress
-    from opmkit.index.change import AppliedChange, Change, DatabaseChange
+    from opmkit.index.change import AppliedChange, Change
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.add.options import AddOptions
@@ -116,6 +116,8 @@ class IndexOperations(Session):
         """
         from opmkit.index.image.build import build_index
 
+        if plan.plan_updates:
+            change = _with_plan(change)
         return build_index(self._tool, self._build_tool, plan, change, progress=progress)
 
     def _verified(self, plan: IndexPlan, required: str) -> IndexPlan:
@@ -129,6 +131,7 @@ class IndexOperations(Session):
         *,
         require_signature: str = "",
         dry_run: bool = False,
+        plan_updates: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> AppliedChange:
         """Pull bundle images, and add them to an index database, which is created if it does not exist.
@@ -139,6 +142,7 @@ class IndexOperations(Session):
             options: Options of adding bundles.
             require_signature: File of a public key that must have signed the images, or of a policy.json.
             dry_run: Change a copy, and return what would change.
+            plan_updates: Whether the result says what clusters do with the changed index.
             progress: Receiver of progress reports.
 
         Raises:
@@ -150,8 +154,8 @@ class IndexOperations(Session):
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)
-        change = AddBundles(tool, verified, options or AddOptions(), progress)
-        return change_database(database, change, dry_run=dry_run)
+        change: Change = AddBundles(tool, verified, options or AddOptions(), progress)
+        return change_database(database, _with_plan(change) if plan_updates else change, dry_run=dry_run)
 
     def initialize_database(
         self, manifests: Path, database: Path, *, permissive: bool = False, dry_run: bool = False
@@ -172,15 +176,21 @@ class IndexOperations(Session):
 
         return change_database(database, InitializeDatabase(manifests, permissive), dry_run=dry_run)
 
-    def change_database(self, change: DatabaseChange, database: Path, *, dry_run: bool = False) -> AppliedChange:
+    def change_database(
+        self, change: Change, database: Path, *, dry_run: bool = False, plan_updates: bool = False
+    ) -> AppliedChange:
         """Change an index database atomically; with ``dry_run``, change a copy.
+
+        With ``plan_updates``, the result says what clusters do with the changed index.
 
         Raises:
             CatalogError: The file does not exist, is invalid, or the change failed. Nothing was changed.
         """
         from opmkit.index.change import change_database
 
-        return change_database(database, change, must_exist=True, dry_run=dry_run)
+        return change_database(
+            database, _with_plan(change) if plan_updates else change, must_exist=True, dry_run=dry_run
+        )
 
     def export_packages(
         self, index: str, directory: Path, packages: Sequence[str] = (), *, progress: Progress = NO_PROGRESS
@@ -202,3 +212,9 @@ class IndexOperations(Session):
 
         source = IndexSource.find(lambda: self._tool, index, build_context=True)
         export_index(source, directory, self._tool, packages, progress=progress)
+
+
+def _with_plan(change: Change) -> Change:
+    from opmkit.index.operations.plan import PlannedChange
+
+    return PlannedChange(change)

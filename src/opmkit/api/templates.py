@@ -10,18 +10,18 @@ from opmkit.api.session import Session, ignore_warning
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
     from opmkit.core.progress import Progress
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.render import RenderOptions
     from opmkit.index.templates.composite import CompositeOptions
     from opmkit.index.templates.document import TemplateFile
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
-    from opmkit.index.templates.edit.template import TemplateBundle
-    from opmkit.index.templates.edit.write import EditedTemplate
+    from opmkit.index.templates.edit.template import EditableTemplate, TemplateBundle
+    from opmkit.index.templates.edit.write import EditedTemplate, TemplateEdit
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
@@ -153,6 +153,7 @@ class TemplateOperations(Session):
         options: TemplateAddOptions | None = None,
         *,
         dry_run: bool = False,
+        plan_updates: bool = False,
         warn: Callable[[str], None] = ignore_warning,
         progress: Progress = NO_PROGRESS,
     ) -> tuple[EditedTemplate, ...]:
@@ -163,6 +164,7 @@ class TemplateOperations(Session):
             bundle: Bundle image to list, or ``SOURCE=IMAGE`` to read the bundle from a directory or another image.
             options: Channels and edges of the bundle.
             dry_run: Write nothing, and return what would change.
+            plan_updates: Whether the result says what clusters do with the rendered catalog; renders all bundles.
             warn: Called with each warning about a bundle that is read.
             progress: Receiver of progress reports.
 
@@ -178,7 +180,12 @@ class TemplateOperations(Session):
         require_template(template)
         rendering, adding = RenderOptions(warn=warn), options or TemplateAddOptions()
         added, render = self._read_bundle(bundle, rendering, progress), self._renderer(rendering, progress)
-        return edit_template(template, lambda parsed: add(parsed, added, adding, render), dry_run=dry_run)
+
+        def edit(parsed: EditableTemplate) -> TemplateEdit:
+            edited = add(parsed, added, adding, render)
+            return _with_plan(edited, parsed, render, {added.image: added.blob}) if plan_updates else edited
+
+        return edit_template(template, edit, dry_run=dry_run)
 
     def promote_in_template(
         self,
@@ -187,6 +194,7 @@ class TemplateOperations(Session):
         options: PromoteOptions,
         *,
         dry_run: bool = False,
+        plan_updates: bool = False,
         warn: Callable[[str], None] = ignore_warning,
         progress: Progress = NO_PROGRESS,
     ) -> tuple[EditedTemplate, ...]:
@@ -197,6 +205,7 @@ class TemplateOperations(Session):
             bundle: Name or image of the bundle; in a semver template also its version.
             options: The channels, and edges that differ.
             dry_run: Write nothing, and return what would change.
+            plan_updates: Whether the result says what clusters do with the rendered catalog; renders all bundles.
             warn: Called with each warning about a bundle that is read.
             progress: Receiver of progress reports.
 
@@ -211,7 +220,12 @@ class TemplateOperations(Session):
 
         require_template(template)
         render = self._renderer(RenderOptions(warn=warn), progress)
-        return edit_template(template, lambda parsed: promote(parsed, bundle, options, render), dry_run=dry_run)
+
+        def edit(parsed: EditableTemplate) -> TemplateEdit:
+            edited = promote(parsed, bundle, options, render)
+            return _with_plan(edited, parsed, render) if plan_updates else edited
+
+        return edit_template(template, edit, dry_run=dry_run)
 
     def deprecate_in_template(
         self,
@@ -306,3 +320,19 @@ class TemplateOperations(Session):
         kinds = {SourceKind.BUNDLE_IMAGE} | ({SourceKind.BUNDLE_DIRECTORY} if allow_directories else set())
         options = replace(options, kinds=frozenset(kinds), cache=self._render_cache)
         return bundle_renderer(lambda: self._registry_tool, options, progress=progress)
+
+
+def _with_plan(
+    edit: TemplateEdit,
+    before: EditableTemplate,
+    renderer: BundleRenderer,
+    known: Mapping[str, BundleBlob] | None = None,
+) -> TemplateEdit:
+    """Return an edit with the plan of the updates of versions that the catalog before it can have left installed."""
+    from opmkit.index.operations.plan import plan_blobs
+    from opmkit.index.templates.render import render_template
+    from opmkit.index.templates.renderer import render_once
+
+    render = render_once(renderer, known)
+    after, published = (render_template(each.file, each.type, render) for each in (edit.template, before))
+    return replace(edit, plan=plan_blobs(after, published))

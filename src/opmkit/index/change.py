@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.core.errors import OpmkitError
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.load import LoadResult
+    from opmkit.index.plan.result import UpdatePlan
     from opmkit.index.sqlite import IndexDatabase
 
 
@@ -43,13 +44,14 @@ class ChangeResult:
     """Warnings, skipped images and tolerated failures of a change.
 
     ``skipped`` lists bundle images that the index already had, ``failures`` the errors that a permissive change
-    ignored.
+    ignored, and ``plan`` what becomes of installed versions, if that was asked for.
     """
 
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     failures: tuple[OpmkitError, ...] = ()
     report: ChangeReport | None = None
+    plan: UpdatePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +68,17 @@ class AppliedChange(ChangeResult):
     diff: IndexDiff = field(kw_only=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result in JSON types: the report, the diff, and lists of warnings, skipped images and failures."""
+        """Return the result in JSON types: the report, the diff, and lists of warnings, skipped images and failures.
+
+        ``plan`` is missing if none was asked for.
+        """
         return {
             **to_json_types(self.report.as_dict() if self.report else {}),
             **self.diff.to_dict(),
             "warnings": list(self.warnings),
             "skipped": list(self.skipped),
             "failures": [failure.to_dict() for failure in self.failures],
+            **({"plan": self.plan.to_dict()} if self.plan else {}),
         }
 
     @classmethod
@@ -84,6 +90,7 @@ class AppliedChange(ChangeResult):
             skipped=result.skipped,
             failures=result.failures,
             report=result.report,
+            plan=result.plan,
         )
 
 
@@ -111,12 +118,14 @@ class DatabaseChange(ABC):
         """
 
     def review(self, diff: IndexDiff) -> tuple[str, ...]:
-        """Return warnings about the difference that the change makes, before it is stored.
+        """Return what users of installed versions lose by the difference that the change makes, before it is stored.
 
         Raises:
             CatalogError: The difference is unwanted, and nothing is stored.
         """
-        return ()
+        from opmkit.index.diff.report import loss_lines
+
+        return tuple(loss_lines(diff))
 
 
 class Change(DatabaseChange):

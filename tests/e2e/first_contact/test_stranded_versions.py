@@ -106,3 +106,38 @@ def test_initializer_warns_of_directories_without_a_package(newcomer: InstalledO
     done = newcomer.attempt("-m", ".", "-o", "new.db", program="initializer")
     assert done.returncode == 0
     assert "no package manifest found (*.package.yaml), so no bundle is in a channel" in done.stderr
+
+
+def test_changes_plan_the_updates_of_installed_versions(published: InstalledOpm) -> None:
+    bundle = add_bundle(published.directory, "2.0.0", "1.9.0")
+    shutil.copyfile(published.directory / "index.db", published.directory / "old.db")
+    added = json.loads(published("registry", "add", "-d", "index.db", "-b", bundle, "--plan", "--output", "json"))
+    planned = json.loads(published("index", "plan", "index.db", "--from", "old.db", "--output", "json"))
+    assert added["plan"] == planned
+    assert planned["counts"] == {"head": 2, "stuck": 2}
+
+    source = f"{bundle}=quay.io/me/lagoon:2"
+    dry = published.attempt("index", "add", "-f", "old.db", "-b", source, "--plan", "--dry-run")
+    assert dry.returncode == 0
+    table = published.attempt("index", "plan", "index.db", "--from", "old.db")
+    assert table.stdout in dry.stdout
+    assert table.stderr in dry.stderr
+    image = ("index", "add", "-f", "old.db", "-b", source, "-i", "scratch", "-t", "oci:new:1", "--plan")
+    built = published.attempt(*image)
+    assert built.stdout.startswith("oci:new:1@sha256:")
+    assert table.stdout in built.stderr
+
+    removed = published.attempt("index", "rm", "-f", "catalog", "-o", "lagoon-operator", "--plan")
+    assert "gone: the catalog has no package lagoon-operator" in removed.stderr
+    assert "plan" not in json.loads(published("registry", "prune-stranded", "-d", "index.db", "--output", "json"))
+
+
+def test_truncation_says_which_versions_it_strands(published: InstalledOpm) -> None:
+    images = ",".join(f"./b{version}=quay.io/me/lagoon:{version}" for version in PUBLISHED)
+    published("registry", "add", "-d", "named.db", "-b", images)
+    arguments = ("deprecatetruncate", "-d", "named.db", "-b", "quay.io/me/lagoon:1.9.1", "--plan", "--dry-run")
+    done = published.attempt("registry", *arguments)
+    assert done.returncode == 0
+    names = f"{NAME}1.8.9, {NAME}1.9.0"
+    assert f'package "lagoon-operator", channel "alpha": 2 bundles leave the channel: {names}' in done.stderr
+    assert done.stdout.count("stuck: no entry of alpha replaces or skips") == 2

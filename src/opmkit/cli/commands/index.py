@@ -20,7 +20,7 @@ from opmkit.cli.flags.index import (
     PlacementFlags,
 )
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.target import OutputFlags, TargetFlags
+from opmkit.cli.flags.target import ChangeOutputFlags, OutputFlags, TargetFlags
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.index import change_and_print, fatal_if_not_removed, print_built
 from opmkit.cli.parser.declaration import flag
@@ -52,7 +52,7 @@ def add(
     placement_flags: PlacementFlags,
     tool_flags: SeparateToolFlags,
     target_flags: TargetFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Add bundles to an index and build a new index image
@@ -86,7 +86,7 @@ def rm(
     permissive: Permissive = False,
     tool_flags: SeparateToolFlags,
     target_flags: TargetFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Remove packages from an index and build a new index image
@@ -110,7 +110,7 @@ def prune(
     permissive: Permissive = False,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Remove all packages except those named from an index and build a new index image
@@ -154,7 +154,7 @@ def deprecatetruncate(
     allow_package_removal: AllowPackageRemoval = False,
     tool_flags: SeparateToolFlags,
     target_flags: TargetFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Deprecate bundles, remove the bundles that they replace, and build a new index image
@@ -203,7 +203,7 @@ def update(
     placement_flags: PlacementFlags,
     tool_flags: SeparateToolFlags,
     target_flags: TargetFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Remove, prune, add and deprecate, in this order, and build one new index image

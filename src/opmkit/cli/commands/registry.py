@@ -12,7 +12,7 @@ from opmkit.cli.flags.index import AddFlags, AllowPackageRemoval, BundleImages, 
 from opmkit.cli.flags.progress import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
-from opmkit.cli.flags.target import OutputFlags
+from opmkit.cli.flags.target import ChangeOutputFlags, OutputFlags
 from opmkit.cli.output.index import fatal_if_not_removed, print_database_change
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
@@ -20,7 +20,7 @@ from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
     from opmkit import AppliedChange
-    from opmkit.index.change import DatabaseChange
+    from opmkit.index.change import Change
 
 DEFAULT_DATABASE = Path("bundles.db")
 
@@ -31,7 +31,7 @@ def add(
     database: Database = DEFAULT_DATABASE,
     container_tool: PullTool = "none",
     add_flags: AddFlags,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     registry_flags: RegistryFlags,
 ) -> None:
     """Add bundles to an index database, which is created if it does not exist
@@ -50,6 +50,7 @@ def add(
             add_flags.options(),
             require_signature=add_flags.require_signature,
             dry_run=output_flags.dry_run,
+            plan_updates=output_flags.plan,
             progress=bars,
         )
     print_database_change(result, output_flags)
@@ -61,7 +62,7 @@ def rm(
     packages: list[str] | None = flag(None, "Packages to remove (required)", "-o", metavar="NAME,..."),
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     progress_flags: ProgressFlags,
 ) -> None:
     """Remove packages from an index database
@@ -82,7 +83,7 @@ def prune(
     packages: Packages = None,
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     progress_flags: ProgressFlags,
 ) -> None:
     """Remove all packages except those named from an index database
@@ -114,7 +115,7 @@ def deprecatetruncate(
     database: Database = Path("index.db"),
     permissive: Permissive = False,
     allow_package_removal: AllowPackageRemoval = False,
-    output_flags: OutputFlags,
+    output_flags: ChangeOutputFlags,
     progress_flags: ProgressFlags,
 ) -> None:
     """Deprecate bundles in an index database and remove the bundles that they replace
@@ -153,9 +154,11 @@ def serve(
         opm.serve_database(database, settings, image=index, migrate=not skip_migrate, loading=loading)
 
 
-def _apply(change: DatabaseChange, path: Path, output_flags: OutputFlags) -> AppliedChange:
+def _apply(change: Change, path: Path, output_flags: OutputFlags) -> AppliedChange:
     """Apply a change to the database at ``path``, or to a copy for a dry run."""
     from opmkit import Opm
 
     with waiting(f"Changing {path}"):
-        return Opm().change_database(change, path, dry_run=output_flags.dry_run)
+        return Opm().change_database(
+            change, path, dry_run=output_flags.dry_run, plan_updates=output_flags.plans_updates
+        )

@@ -18,6 +18,7 @@ from opmkit.cli.output.errors import (
     print_warning,
     print_warnings,
 )
+from opmkit.cli.output.index import print_plan_of_change
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags, require_flags
@@ -90,6 +91,8 @@ DefaultChannel = Annotated[
     str, typer.Option("--default-channel", metavar="NAME", help="Default channel to set for the package")
 ]
 
+Plan = Annotated[bool, typer.Option("--plan", help="Show what becomes of installed versions")]
+
 
 TemplateArgument = Annotated[Path, typer.Argument(metavar="TEMPLATE", help="Template file, in YAML or JSON")]
 
@@ -113,6 +116,7 @@ def add(
     default_channel: DefaultChannel = "",
     base: str = flag("", "Bundle to substitute, in a substitutes template", metavar="BUNDLE"),
     overwrite: bool = flag(False, "Replace the image of a bundle with the same name"),
+    plan: Plan = False,
     edge_flags: EdgeFlags,
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
@@ -136,7 +140,13 @@ def add(
     opm = registry_flags.opm()
     with progress() as bars:
         edited = opm.add_to_template(
-            template, bundle, options, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
+            template,
+            bundle,
+            options,
+            dry_run=edit_flags.is_dry_run,
+            plan_updates=plan,
+            warn=print_warning,
+            progress=bars,
         )
     print_edited(edited, edit_flags)
 
@@ -159,6 +169,7 @@ def promote(
     ),
     create_channel: CreateChannel = False,
     default_channel: DefaultChannel = "",
+    plan: Plan = False,
     edge_flags: EdgeFlags,
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
@@ -180,7 +191,13 @@ def promote(
     opm = registry_flags.opm()
     with progress() as bars:
         edited = opm.promote_in_template(
-            template, bundle, options, dry_run=edit_flags.is_dry_run, warn=print_warning, progress=bars
+            template,
+            bundle,
+            options,
+            dry_run=edit_flags.is_dry_run,
+            plan_updates=plan,
+            warn=print_warning,
+            progress=bars,
         )
     print_edited(edited, edit_flags)
 
@@ -268,6 +285,8 @@ def _print_templates(
         print_json({"templates": [template.to_dict() for template in templates]})
         return
     for template in templates:
+        if template.plan:
+            print_plan_of_change(template.plan, to_stdout=flags.is_dry_run)
         print_template(template)
 
 

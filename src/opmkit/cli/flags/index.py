@@ -66,7 +66,7 @@ RequireSignature = Annotated[
 ]
 AllowPackageRemoval = Annotated[
     bool,
-    typer.Option("--allow-package-removal", help="Remove a package if the heads of all its channels are deprecated"),
+    typer.Option("--allow-package-removal", help="Remove a package if all its heads are deprecated"),
 ]
 
 

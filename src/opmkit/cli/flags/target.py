@@ -30,6 +30,23 @@ class OutputFlags:
     dry_run: bool = flag(False, "Show what would change without changing it")
     output: OutputFormat = flag(OutputFormat.TEXT, "Output format: text or json")
 
+    @property
+    def plans_updates(self) -> bool:
+        """Whether the output says what clusters do with the changed index."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutputFlags(OutputFlags):
+    """Flags for the output of a change that can keep installed versions from updates."""
+
+    plan: bool = flag(False, "Show what becomes of installed versions")
+
+    @property
+    def plans_updates(self) -> bool:
+        """Whether the output says what clusters do with the changed index."""
+        return self.plan
+
 
 @dataclass(frozen=True, slots=True)
 class TargetFlags:
@@ -119,6 +136,7 @@ class TargetFlags:
             context=Path.cwd() if self.generate else None,
             dockerfile=self.out_dockerfile,
             dry_run=output_flags.dry_run,
+            plan_updates=output_flags.plans_updates,
         )
 
     def plan_with_default_tag(

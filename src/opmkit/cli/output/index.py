@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+import sys
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,7 +17,7 @@ from opmkit.cli.progress.command import progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit import AppliedChange, BuiltIndex, IndexPlan
+    from opmkit import AppliedChange, BuiltIndex, IndexPlan, UpdatePlan
     from opmkit.api import Opm
     from opmkit.api.session import BuiltImages
     from opmkit.cli.flags.target import OutputFlags
@@ -78,6 +79,8 @@ def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
     if result.report and output_flags.output is not OutputFormat.JSON:
         for line in result.report.lines():
             (print_line if output_flags.dry_run else print_to_stderr)(line)  # stdout is for the new image's name
+    if result.plan and output_flags.output is not OutputFormat.JSON:
+        print_plan_of_change(result.plan, to_stdout=output_flags.dry_run)
     if output_flags.output is OutputFormat.JSON:
         print_json(_built_as_json(built))
     elif output_flags.dry_run:
@@ -85,6 +88,14 @@ def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
     else:
         for reference in built.references:
             print_line(f"{reference}@{built.digest}" if built.digest else reference)
+
+
+def print_plan_of_change(plan: UpdatePlan, *, to_stdout: bool) -> None:
+    """Print what becomes of installed versions; to stderr if stdout is for the result of the change."""
+    from opmkit.cli.output.plan import print_updates
+
+    with nullcontext() if to_stdout else redirect_stdout(sys.stderr):
+        print_updates(plan)
 
 
 def _print_diff(result: AppliedChange) -> None:

@@ -43,3 +43,15 @@ def bundle_renderer(
         return {image: blobs.bundles[0] for image, blobs in zip(images, rendered, strict=True)}
 
     return render
+
+
+def render_once(render: BundleRenderer, known: Mapping[str, BundleBlob] | None = None) -> BundleRenderer:
+    """Return a renderer that renders each image once, and those in ``known`` never."""
+    rendered = dict(known or {})
+
+    def render_missing(images: Sequence[str], /) -> dict[str, BundleBlob]:
+        if missing := [image for image in dict.fromkeys(images) if image not in rendered]:
+            rendered.update(render(missing))
+        return {image: rendered[image] for image in images}
+
+    return render_missing

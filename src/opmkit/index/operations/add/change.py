@@ -12,7 +12,7 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.reference import Reference, parse_image_reference
-from opmkit.index.change import Change, ChangeResult, EditResult
+from opmkit.index.change import Change, ChangeResult, DatabaseChange, EditResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.errors import UnwantedDifference
 from opmkit.index.operations.add.options import AddOptions
@@ -65,9 +65,8 @@ class AddBundles(Change):
     def review(self, diff: IndexDiff) -> tuple[str, ...]:
         """Return what users of installed versions lose; raise UnwantedDifference for the kinds to fail on."""
         from opmkit.index.diff.differences import select_differences
-        from opmkit.index.diff.report import loss_lines
 
-        losses = tuple(loss_lines(diff))
+        losses = DatabaseChange.review(self, diff)
         if unwanted := select_differences(diff, self.options.fail_on):
             raise UnwantedDifference(unwanted, losses, self.options.fail_on)
         return losses

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.index.fbc.blobs import EntryBlob
+    from opmkit.index.plan.result import UpdatePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class EditedTemplate:
         after: Its content after the edit.
         changes: The changes, none if the content is the same.
         warnings: Warnings about the changes.
+        plan: What clusters do with the rendered catalog, if that was asked for.
     """
 
     file: str
@@ -61,6 +63,7 @@ class EditedTemplate:
     after: bytes
     changes: tuple[TemplateChange, ...] = ()
     warnings: tuple[str, ...] = ()
+    plan: UpdatePlan | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -73,23 +76,25 @@ class EditedTemplate:
         return unified_diff(self.file, self.before, self.after)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result in JSON types."""
+        """Return the result in JSON types; ``plan`` is missing if none was asked for."""
         return {
             "file": self.file,
             "changed": self.is_changed,
             "changes": [change.as_dict() for change in self.changes],
             "warnings": list(self.warnings),
             "diff": self.diff,
+            **({"plan": self.plan.to_dict()} if self.plan else {}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateEdit:
-    """A template with its changes, which may be none, and warnings about them."""
+    """A template with its changes, which may be none, warnings about them, and the plan of updates if asked for."""
 
     template: EditableTemplate
     changes: tuple[TemplateChange, ...] = ()
     warnings: tuple[str, ...] = ()
+    plan: UpdatePlan | None = None
 
 
 def entry_change(action: str, channel: str, entry: EntryBlob) -> TemplateChange:
@@ -145,7 +150,9 @@ def edit_templates(
     def edit_all(contents: Mapping[str, bytes]) -> Mapping[str, bytes]:
         for name, content in contents.items():
             result = edit(name, content)
-            edited[name] = EditedTemplate(name, content, result.template.raw, result.changes, result.warnings)
+            edited[name] = EditedTemplate(
+                name, content, result.template.raw, result.changes, result.warnings, result.plan
+            )
         return {name: template.after for name, template in edited.items()}
 
     if dry_run:
