@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.check.result import CatalogResult
     from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
     from opmkit.index.fbc.csv_metadata import MigrationLevel
+    from opmkit.index.fbc.definitions import RefusedUpdate
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
     from opmkit.index.image.build import BuiltIndex, IndexPlan
@@ -86,7 +87,6 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.plan.cluster import ClusterPlan, ClusterState, PlannedNamespace
-    from opmkit.index.plan.definitions import RefusedUpdate
     from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
     from opmkit.index.plan.extension_paths import ExtensionPlan
     from opmkit.index.plan.paths import Outcome, UpdatePath
@@ -348,7 +348,7 @@ _MODULES = {
     "opmkit.index.operations.truncate.change": ("TruncateBundles",),
     "opmkit.index.operations.update": ("IndexUpdate",),
     "opmkit.index.plan.cluster": ("ClusterPlan", "ClusterState", "PlannedNamespace"),
-    "opmkit.index.plan.definitions": ("RefusedUpdate",),
+    "opmkit.index.fbc.definitions": ("RefusedUpdate",),
     "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
     "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
     "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.kit.apiserver import ApiServer
+from tests.kit.opm import FIXTURES
 from tests.kit.plans import (
     catalog_source,
     chain,
@@ -27,6 +29,7 @@ from tests.kit.plans import (
 
 if TYPE_CHECKING:
     from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 OLD = package("acme", {"stable": chain("acme.v1.1.0", "acme.v1.2.0")})
 NEW = package("acme", {"stable": [{"name": "acme.v1.1.0"}, {"name": "acme.v1.3.0", "replaces": "acme.v1.1.0"}]})
@@ -86,6 +89,52 @@ def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
     against = opm.attempt("validate", "new", "--against", "old")
     assert against.returncode == 1
     assert f"OLM refuses the upgrade from reef.v1.0.0: reefs.demo.com: {reason}" in against.stdout + against.stderr
+
+
+def test_crds_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
+    opm, image = opm_http, f"{registry.host}/plan/lagoon"
+    named = ("--package", "lagoon-operator", "--channels", "alpha")
+    for number in ("0.1.0", "0.2.0"):
+        directory = shutil.copytree(FIXTURES / "lagoon-operator" / number, opm.directory / number)
+        if number == "0.2.0":
+            path = directory / "manifests" / "lagoons.water.example.com.crd.yaml"
+            path.write_text(path.read_text().replace("scope: Namespaced", "scope: Cluster"))
+        opm("bundle", "build", "-d", f"{number}/manifests", *named, "-t", f"{image}:{number}", "--push")
+    migrated = ("--migrate-level", "bundle-object-to-csv-metadata", "-o", "json")
+    old, new = "lagoon-operator.v0.1.0", "lagoon-operator.v0.2.0"
+    for name, bundles in (("old", (old,)), ("new", (old, new))):
+        rendered = opm("render", *(f"{image}:{bundle[-5:]}" for bundle in bundles), *migrated)
+        write(opm.directory / name, package("lagoon-operator", {"alpha": chain(*bundles)})[:2])
+        with (opm.directory / name / "catalog.json").open("a") as file:
+            file.write(rendered)
+    refused = f'{old} to {new}: lagoons.water.example.com: scope changes from "Namespaced" to "Cluster"'
+
+    plan = ("index", "plan", "new", "--from", "old", "--fail-on", "crd")
+    assert opm.attempt(*plan).returncode == 0, "the catalogs do not contain the CRDs"
+    done = opm.attempt(*plan, "--pull-bundles")
+    assert done.returncode == 1, done.stderr
+    assert f"Refused by OLM v0: {refused}\n" in done.stdout
+
+    assert opm.attempt("validate", "new", "--against", "old").returncode == 0
+    checked = opm.attempt("validate", "new", "--against", "old", "--pull-bundles")
+    assert (checked.returncode, "OLM refuses" in checked.stdout + checked.stderr) == (1, True)
+
+    assert "refuses" not in opm("index", "diff", "old", "new", "--fail-on", "refused-update")
+    differs = opm.attempt("index", "diff", "old", "new", "--pull-bundles", "--fail-on", "refused-update")
+    assert differs.returncode == 1
+    assert f"! OLM v0 refuses the update from {refused}\n" in differs.stdout
+    assert differs.stderr.startswith('refused update: package "lagoon-operator"')
+    markdown = opm("index", "diff", "old", "new", "--pull-bundles", "--output", "markdown")
+    assert "### Updates that OLM refuses" in markdown
+    (update,) = json.loads(opm("index", "diff", "old", "new", "--pull-bundles", "--output", "json"))["refused"]
+    assert (update["installed"], update["next"], update["olm"]) == (old, new, "v0")
+
+    catalog = opm.directory / "new" / "catalog.json"
+    catalog.write_text(catalog.read_text().replace(f"{image}:0.2.0", f"{image}:missing"))
+    for command in (plan, ("validate", "new", "--against", "old"), ("index", "diff", "old", "new")):
+        failed = opm.attempt(*command, "--pull-bundles")
+        assert (failed.returncode, f"{image}:missing" in failed.stderr) == (1, True)
+        assert "Traceback" not in failed.stderr
 
 
 def test_a_namespace(site: Opm) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from opmkit.api.session import Session
 from opmkit.core.json_types import JsonResult
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.core.progress import Progress
     from opmkit.index.diff.differences import IndexComparison
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.compat import CatalogCompat
@@ -109,22 +111,33 @@ class GraphOperations(Session):
         blobs = indexes if isinstance(indexes, Blobs) else self._blobs(indexes)
         return _as_drawing(render_mermaid(blobs, selected, compat=release, v0_semantics=v0_semantics))
 
-    def draw_comparison(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> ComparisonPage:
+    def draw_comparison(
+        self,
+        before: str,
+        after: str,
+        *,
+        fail_on: Sequence[str] = (),
+        pull_bundles: bool = False,
+        progress: Progress = NO_PROGRESS,
+    ) -> ComparisonPage:
         """Draw the update graphs of the packages that differ between two indexes, as an HTML page.
 
         Args:
             before: Index image, catalog directory or database file.
             after: The index to compare with it.
             fail_on: Kinds of differences that fail the gate, as for `compare_indexes`.
+            pull_bundles: Read missing CustomResourceDefinitions from the bundle images, as for `compare_indexes`.
+            progress: Receiver of progress reports.
 
         Raises:
             CatalogError: An index cannot be read.
-            ImageToolsError: An image cannot be read.
+            BundleError, ImageToolsError: An image cannot be read.
             ValueError: A kind is unknown.
         """
         from opmkit.index.diff.differences import IndexComparison
         from opmkit.index.diff.fbc import diff_blobs
         from opmkit.index.image.source import INDEXES, IndexSource
+        from opmkit.index.operations.diff import with_refused_updates
         from opmkit.index.pictures.page.comparison import compare_catalogs
         from opmkit.index.pictures.page.page import render_comparison
         from opmkit.index.pictures.problems import package_problems
@@ -134,7 +147,8 @@ class GraphOperations(Session):
         for source in sources:
             source.require(INDEXES)
         old, new = (source.blobs() for source in sources)
-        difference = diff_blobs(old, new)
+        read = self._bundle_reader(progress) if pull_bundles else None
+        difference = with_refused_updates(diff_blobs(old, new), new, read)
         packages = compare_catalogs(old, new, difference)
         names = {comparison.package.name for comparison in packages}
         views = package_views(new)

@@ -30,6 +30,7 @@ class InspectionOperations(Session):
         *,
         compat: CatalogCompat = CatalogCompat.NEWEST,
         policy: Policy | None = None,
+        progress: Progress = NO_PROGRESS,
     ) -> CatalogResult:
         """Validate an index, also against a published one if the requirements name it.
 
@@ -38,11 +39,12 @@ class InspectionOperations(Session):
             requirements: Requirements in addition to validity.
             compat: Release of Go opm whose rules for valid catalogs apply.
             policy: Severities, allowed findings, and requirements that the others do not set; see `read_policy`.
+            progress: Receiver of progress reports.
 
         Raises:
             CatalogError: An index does not exist, or is not an index.
-            ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
-            ValueError: The requirements name a fragment, but no published index.
+            BundleError, ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
+            ValueError: The requirements name a fragment or ask for bundles, but no published index.
         """
         from opmkit.bundle.policy import Policy
         from opmkit.index.fbc.check.result import validate
@@ -53,9 +55,13 @@ class InspectionOperations(Session):
         required = (requirements or IndexRequirements()).with_defaults(policy.catalog)
         if required.fragment and not required.against:
             raise ValueError("a fragment requires the published index")
+        if required.pull_bundles and not required.against:
+            raise ValueError("bundles are only compared with a published index")
         checked, notices = with_published(
             required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
+        if required.pull_bundles:
+            checked = replace(checked, read_bundles=self._bundle_reader(progress))
         source = IndexSource.resolve(lambda: self._registry_tool, index)
         loaded = source.load()
         if required.require_signature:
@@ -65,7 +71,15 @@ class InspectionOperations(Session):
         result = validate(loaded, compat, checked, target=index)
         return policy.apply_with_unused(replace(result, notices=notices, location=source.location), checked.rules)
 
-    def compare_indexes(self, before: str, after: str, *, fail_on: Sequence[str] = ()) -> IndexComparison:
+    def compare_indexes(
+        self,
+        before: str,
+        after: str,
+        *,
+        fail_on: Sequence[str] = (),
+        pull_bundles: bool = False,
+        progress: Progress = NO_PROGRESS,
+    ) -> IndexComparison:
         """Compare the packages, channels, heads, default channels and bundles of two indexes, which may be invalid.
 
         Args:
@@ -73,10 +87,13 @@ class InspectionOperations(Session):
             after: The index to compare with it.
             fail_on: Kinds of differences that fail the gate: ``added``, ``removed``, ``changed``, or with an object,
                 such as ``removed-bundle``.
+            pull_bundles: Read the CustomResourceDefinitions of added bundles, and of those that they replace, from the
+                bundle images if the index does not contain them.
+            progress: Receiver of progress reports.
 
         Raises:
             CatalogError: An index does not exist, or cannot be read.
-            ImageToolsError: An image cannot be read.
+            BundleError, ImageToolsError: An image cannot be read.
             ValueError: A kind is unknown.
         """
         from opmkit.index.diff.differences import IndexComparison, find_unknown_kind
@@ -84,7 +101,8 @@ class InspectionOperations(Session):
 
         if unknown := find_unknown_kind(fail_on):
             raise ValueError(unknown)
-        return IndexComparison.from_diff(compare_indexes(self._tool, before, after), fail_on)
+        read = self._bundle_reader(progress) if pull_bundles else None
+        return IndexComparison.from_diff(compare_indexes(self._tool, before, after, read), fail_on)
 
     def list_images(
         self,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
 from opmkit.bundle.validation.compat import OlmVersion
+from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from opmkit.core.progress import Progress
     from opmkit.index.image.source import IndexSource
     from opmkit.index.plan.cluster import ClusterPlan, ClusterState
     from opmkit.index.plan.extension import ExtensionRequest
@@ -36,6 +38,8 @@ class PlanOperations(Session):
         packages: Sequence[str] = (),
         *,
         olm: Collection[OlmVersion] = (OlmVersion.V0,),
+        pull_bundles: bool = False,
+        progress: Progress = NO_PROGRESS,
     ) -> UpdatePlan:
         """Plan the updates of all versions that a published index can have left installed.
 
@@ -44,19 +48,21 @@ class PlanOperations(Session):
             published: The published index.
             packages: Names of packages, by default all of the published index.
             olm: Versions of OLM whose updates to plan.
+            pull_bundles: Read the CustomResourceDefinitions that the indexes do not contain from the bundle images.
+            progress: Receiver of progress reports.
 
         Returns:
             For each version the versions that OLM installs in turn, and why it stops: with OLM v0 in each channel, with
             OLM v1 for an extension that follows all channels, and for one that follows each of them; and the
-            updates that OLM refuses because of a CustomResourceDefinition, if the indexes contain these.
+            updates that OLM refuses because of a CustomResourceDefinition, as far as these are known.
 
         Raises:
             UnknownPackage: The published index does not have a package.
-            CatalogError, ImageToolsError: An index cannot be read, or is invalid.
+            CatalogError, BundleError, ImageToolsError: An index or a bundle cannot be read, or is invalid.
         """
-        from opmkit.index.plan.definitions import refused_updates
         from opmkit.index.plan.extension_paths import plan_extension_updates
         from opmkit.index.plan.paths import plan_updates
+        from opmkit.index.plan.refused import refused_updates
         from opmkit.index.plan.result import UpdatePlan
         from opmkit.index.suggestions import unknown_packages
 
@@ -70,7 +76,8 @@ class PlanOperations(Session):
         if OlmVersion.V1 in olm:
             new, old = (source.blobs() for source in sources)
             paths += plan_extension_updates(new, old, packages)
-        return UpdatePlan(tuple(paths), refused_updates(paths, after, before))
+        read = self._bundle_reader(progress) if pull_bundles else None
+        return UpdatePlan(tuple(paths), refused_updates(paths, after, before, read))
 
     def plan_namespace(self, catalogs: Mapping[str, str], request: NamespaceRequest) -> NamespacePlan:
         """Plan what OLM v0 installs and updates in a namespace, resolution by resolution.

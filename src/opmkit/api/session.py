@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.core.cache import ResultCache
+    from opmkit.core.progress import Progress
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.fbc.definitions import ReadBundles
 
 T = TypeVar("T")
 _CREATION = threading.RLock()
@@ -70,6 +72,15 @@ class Session:
         from opmkit.index.render import CACHE, open_render_cache
 
         return open_render_cache(self._store.cache_directory(CACHE))
+
+    def _bundle_reader(self, progress: Progress) -> ReadBundles:
+        """Return a function that reads bundle images in parallel; bundles that were read before are cached."""
+        from opmkit.index.image.source import SourceKind
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.renderer import bundle_renderer
+
+        options = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=self._render_cache)
+        return bundle_renderer(lambda: self._registry_tool, options, progress=progress)
 
     @property
     def _registry_tool(self) -> RegistryTool:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.index import INDEX_HELP, check_kinds
+from opmkit.cli.flags.index import INDEX_HELP, PULL_BUNDLES_HELP, check_kinds
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.cli.parser.declaration import flag
-from opmkit.cli.progress.command import waiting
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,15 +35,14 @@ def diff(
     registry_flags: RegistryFlags,
     before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
     after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
-    output: DiffFormat = flag(
-        DiffFormat.TEXT, "Output format: text, json, markdown, or html (a page with the update graphs)", "-o"
-    ),
+    output: DiffFormat = flag(DiffFormat.TEXT, "Output format; html draws the graphs", "-o"),
     fail_on: list[str] | None = flag(
         None,
         "Exit with 1 if there are differences of these kinds: added, removed, changed, or with an object, "
-        "such as removed-bundle; stranded for installed versions that are no longer updated to the head",
+        "such as removed-bundle; stranded for installed versions that lose their updates",
         metavar="KIND,...",
     ),
+    pull_bundles: bool = flag(False, PULL_BUNDLES_HELP),
     container_tool: PullTool = "none",
 ) -> None:
     """Show the differences between two indexes: packages, channels, heads, default channels and bundles
@@ -64,17 +63,17 @@ def diff(
     kinds = list(filter(None, fail_on or ()))
     check_kinds(kinds, ctx.command_path)
     opm = registry_flags.opm(container_tool)
-    with waiting("Comparing indexes"):
+    with progress("Comparing indexes") as bars:
         if output is DiffFormat.HTML:
-            page = opm.draw_comparison(before, after, fail_on=kinds)
+            page = opm.draw_comparison(before, after, fail_on=kinds, pull_bundles=pull_bundles, progress=bars)
             comparison = page.comparison
         else:
-            comparison = opm.compare_indexes(before, after, fail_on=kinds)
+            comparison = opm.compare_indexes(before, after, fail_on=kinds, pull_bundles=pull_bundles, progress=bars)
     difference, failures = comparison.diff, comparison.failures
     if output is DiffFormat.HTML:
         print_bytes([page.text.encode()])
     if output is DiffFormat.JSON:
-        fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
+        fields: dict[str, Any] = difference.to_dict()
         gate = {"passed": not failures, "fail_on": kinds, "failures": failures} if kinds else {}
         print_json(fields | gate)
     else:

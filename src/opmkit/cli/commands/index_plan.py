@@ -13,13 +13,14 @@ import typer
 from opmkit import OlmVersion
 from opmkit.cli.flags.cluster import ConnectionFlags
 from opmkit.cli.flags.container_tools import PullTool
+from opmkit.cli.flags.index import PULL_BUNDLES_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.plan import PlanFormat, print_plan
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
-from opmkit.cli.progress.command import waiting
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,6 +79,7 @@ def plan(
         "refused for a CRD), blocked or unsupported",
         metavar="KIND,...",
     ),
+    pull_bundles: bool = flag(False, PULL_BUNDLES_HELP, panel=ADVANCED_PANEL),
     container_tool: PullTool = "none",
 ) -> None:
     """Say what clusters will do with an index, without a cluster
@@ -108,13 +110,15 @@ def plan(
         )
     _check_flags(ctx)
     opm, command = registry_flags.opm(container_tool), ctx.command_path
-    with waiting("Planning"):
+    with progress("Planning") as bars:
         found: AnyPlan
         if from_:
             if len(catalogs) > 1:
                 raise UsageError("--from takes one index", command)
             versions = tuple(OlmVersion) if olm is PlannedOlm.BOTH else (OlmVersion(olm.value),)
-            found = opm.plan_updates(catalogs[0], from_, packages or (), olm=versions)
+            found = opm.plan_updates(
+                catalogs[0], from_, packages or (), olm=versions, pull_bundles=pull_bundles, progress=bars
+            )
         elif cluster or connection_flags.is_given:
             replacements = _parse_replacements(catalogs, command)
             source = Path("/dev/stdin" if cluster == "-" else cluster) if cluster else connection_flags.access()
@@ -136,7 +140,7 @@ def plan(
 
 
 _FLAGS = {
-    "from": ("package", "olm"),
+    "from": ("package", "olm", "pull-bundles"),
     "cluster": ("kubeconfig", "context"),
     "extension": ("installed", "priority", "self-certified"),
     "subscribe": ("installed", "priority"),

@@ -12,7 +12,7 @@ from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.catalog_report import print_catalog_report
 from opmkit.cli.output.fbc import CompatOption
-from opmkit.cli.progress.command import waiting
+from opmkit.cli.progress.command import progress
 
 
 def validate(
@@ -37,8 +37,8 @@ def validate(
     policy = report_flags.policy()
     fail_on = report_flags.severity(policy)
     requirements = requirement_flags.requirements(policy)
-    with waiting(f"Validating {catalog}"):
-        result = registry_flags.opm().validate_index(catalog, requirements, compat=compat, policy=policy)
+    with progress(f"Validating {catalog}") as bars:
+        result = registry_flags.opm().validate_index(catalog, requirements, compat=compat, policy=policy, progress=bars)
     print_catalog_report(result, report_flags.output, fail_on)
     if not result.passes(fail_on):
         ctx.exit(1)

@@ -32,7 +32,7 @@ class RequirementFlags:
 
     panel: ClassVar[str] = REQUIREMENTS_PANEL
 
-    openshift_version: str = flag("", "OpenShift version that serves the catalog, such as 4.17", metavar="VERSION")
+    openshift_version: str = flag("", "OpenShift version of the clusters, such as 4.17", metavar="VERSION")
     require_digests: bool = flag(False, "Require a digest in the bundle images")
     allowed_registries: list[str] | None = flag(
         None, "Allowed registries, or prefixes, of bundle images; default: any", metavar="PREFIX,..."
@@ -42,6 +42,7 @@ class RequirementFlags:
         "", "Published index, whose packages, channels, heads, bundles and upgrade paths must remain", metavar="INDEX"
     )
     fragment: bool = flag(False, "The catalog is a part of the published index: ignore its other packages")
+    pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images")
 
     require_signature: str = flag(
         "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
@@ -59,9 +60,12 @@ class RequirementFlags:
             self.against,
             self.fragment,
             self.require_signature,
+            self.pull_bundles,
         ).with_defaults(policy.catalog)
         if required.fragment and not required.against:
             raise UsageError("--fragment requires --against", COMMAND)
+        if required.pull_bundles and not required.against:
+            raise UsageError("--pull-bundles requires --against", COMMAND)
         if required.openshift_version:
             parse_openshift_version(required.openshift_version, COMMAND)
         return required

@@ -83,9 +83,7 @@ def print_updates(plan: UpdatePlan) -> None:
     elif plan.paths:
         print_table(_HEADER, list(map(_row, plan.paths)))
     for update in plan.refused:
-        print_line(
-            f"Refused by OLM {update.olm}: {update.installed} to {update.next}: {update.definition}: {update.reason}"
-        )
+        print_line(f"Refused by OLM {update.olm}: {update}")
     print_to_stderr(f"{format_count(len(plan.paths), 'installed version')}: {_summary(plan)}")
 
 

@@ -36,6 +36,7 @@ class DifferenceKind(StrEnum):
     CHANGED_METADATA = "changed-metadata"
     STRANDED_VERSION = "stranded-version"
     REVERTED_HEAD = "reverted-head"
+    REFUSED_UPDATE = "refused-update"
 
     def __str__(self) -> str:
         """Return the kind in words: ``removed bundle``."""
@@ -135,6 +136,9 @@ def list_differences(diff: IndexDiff) -> Iterator[Difference]:
         yield from _package_differences(package)
     for bundle in diff.stranded:
         yield Difference(DifferenceKind(f"{bundle.kind}-bundle"), "", bundle=bundle.name)
+    for update in diff.refused:
+        details = f"from {update.installed}: {update.definition}: {update.reason}"
+        yield Difference(DifferenceKind.REFUSED_UPDATE, update.package, bundle=update.next, details=details)
 
 
 def _package_differences(package: PackageChange) -> Iterator[Difference]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from semver import Version
 
+    from opmkit.index.fbc.definitions import RefusedUpdate
     from opmkit.index.sqlite import IndexDatabase
     from opmkit.index.sqlite.rows import BundleSummary
 
@@ -137,10 +138,11 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff(JsonResult):
-    """The changed packages, and the changed bundles that are in no channel."""
+    """The changed packages, the changed bundles that are in no channel, and the new updates that OLM refuses."""
 
     packages: tuple[PackageChange, ...]
     stranded: tuple[BundleChange, ...] = ()
+    refused: tuple[RefusedUpdate, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.stranded)

@@ -26,6 +26,7 @@ def diff_as_text(diff: IndexDiff) -> str:
     """Return lines with a sign: added (+), removed (-) or changed (~), indented below their packages."""
     lines = [line for package in diff.packages for line in _package_lines(package)]
     lines += [f"{_bundle_text(bundle)} (in no channel)" for bundle in diff.stranded]
+    lines += [f"! OLM {update.olm} refuses the update from {update}" for update in diff.refused]
     return "\n".join(map(escape_controls, lines)) or NO_DIFFERENCE
 
 
@@ -128,6 +129,10 @@ def diff_as_markdown(diff: IndexDiff) -> str:
     sections = [section for package in diff.packages for section in _package_sections(package)]
     if diff.stranded:
         sections += ["### Bundles in no channel", _bundle_table(diff.stranded)]
+    if diff.refused:
+        header = ("Installed", "Next", "CRD", "Refused because")
+        rows = (tuple(map(code, (each.installed, each.next, each.definition, each.reason))) for each in diff.refused)
+        sections += ["### Updates that OLM refuses", table(header, rows)]
     return "\n\n".join(sections)
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.errors import BundleError, InvalidBundle
-from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.hints import Hint
 from opmkit.documents import fields
 from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError, InvalidDocument
-from opmkit.documents.lenient import mapping, text
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
 from opmkit.index.hint_terms import IndexSetting
@@ -232,14 +231,3 @@ def bundle_objects(blob: BundleBlob, *, containing: bytes = b"") -> Iterator[Jso
             raise InvalidDocument(f"data is not valid base64: {error}") from error
         if containing in content:
             yield read_document(content).value
-
-
-def bundle_definitions(blob: BundleBlob) -> dict[str, Mapping[str, Any]]:
-    """Return the CustomResourceDefinitions that are embedded in a bundle, by name.
-
-    Raises:
-        InvalidDocument: One of them cannot be decoded.
-    """
-    objects = map(mapping, bundle_objects(blob, containing=CRD_KIND.encode()))
-    definitions = (value for value in objects if value.get("kind") == CRD_KIND)
-    return {text(mapping(definition.get("metadata")).get("name")): definition for definition in definitions}

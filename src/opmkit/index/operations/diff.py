@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.diff.model import diff_states, read_state
+from opmkit.index.diff.model import ChangeKind, diff_states, read_state
+from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
+from opmkit.index.fbc.definitions import has_objects, new_edges, refused_edges
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.diff.model import IndexDiff, IndexState
+    from opmkit.index.fbc.blobs import Blob
+    from opmkit.index.fbc.definitions import ReadBundles
 
 
-def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
+def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBundles | None = None) -> IndexDiff:
     """Return the differences between two indexes: images, catalog directories or database files.
 
     They need not be valid. To compare a database with a file-based catalog, the database is converted.
+
+    Args:
+        tool: The tool that pulls index images.
+        before: The first index.
+        after: The second index.
+        read: Reads bundles that the second index contains without their objects; without it, their
+            CustomResourceDefinitions are not compared, nor those of databases.
 
     Raises:
         CatalogError: An index does not exist, or cannot be read.
@@ -24,11 +38,59 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
     old, new = (IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after))
     for source in (old, new):
         source.require(INDEXES)
+    complete: set[tuple[str, str]] = set()
     if {old.kind, new.kind} <= DATABASES:
-        return diff_states(_state(old), _state(new))
-    from opmkit.index.diff.fbc import diff_blobs
+        diff = diff_states(_state(old), _state(new))
+    else:
+        from opmkit.index.diff.fbc import diff_blobs
 
-    return diff_blobs(old.stream_blobs(), new.stream_blobs())
+        diff = diff_blobs(old.stream_blobs(), _note_objects(new.stream_blobs(), complete))
+    added = _added_bundles(diff)
+    if not read and not complete & added:
+        return diff
+    return with_refused_updates(diff, new.stream_blobs(), read)
+
+
+def with_refused_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBundles | None = None) -> IndexDiff:
+    """Return a difference with the updates to added bundles that OLM refuses.
+
+    Args:
+        diff: The difference.
+        blobs: The blobs of the second index, of which the changed packages are stored.
+        read: Reads bundles without their objects; without it, these are ignored.
+    """
+    added = _added_bundles(diff)
+    packages: dict[str, tuple[list[ChannelBlob], dict[str, BundleBlob]]] = {name: ([], {}) for name, _ in sorted(added)}
+    for blob in blobs if added else ():
+        channels, bundles = packages.get(blob.package, ([], {}))
+        if isinstance(blob, ChannelBlob):
+            channels.append(blob)
+        elif isinstance(blob, BundleBlob):
+            bundles.setdefault(blob.name, blob)
+    edges = [
+        edge
+        for package, (channels, bundles) in packages.items()
+        for edge in new_edges(channels, bundles, {name for owner, name in added if owner == package})
+    ]
+    return replace(diff, refused=tuple(refused_edges(edges, read)))
+
+
+def _added_bundles(diff: IndexDiff) -> set[tuple[str, str]]:
+    """Return package and name of the bundles that were added to packages of both indexes."""
+    return {
+        (package.name, bundle.name)
+        for package in diff.packages
+        for bundle in package.bundles
+        if package.kind is ChangeKind.CHANGED and bundle.kind is ChangeKind.ADDED
+    }
+
+
+def _note_objects(blobs: Iterable[Blob], complete: set[tuple[str, str]]) -> Iterator[Blob]:
+    """Yield blobs, and add package and name of the bundles that contain their objects to a set."""
+    for blob in blobs:
+        if isinstance(blob, BundleBlob) and has_objects(blob):
+            complete.add((blob.package, blob.name))
+        yield blob
 
 
 def _state(source: IndexSource) -> IndexState:

@@ -40,6 +40,8 @@ class IndexRequirements:
         related_images: Whether to apply both to related images as well.
         against: Published index, whose packages, channels, heads, bundles and upgrade paths must remain; "" for none.
         fragment: Whether the catalog is a part of the published index, so that packages may be missing.
+        pull_bundles: Whether CustomResourceDefinitions of new bundles that the catalog does not contain are read from
+            the bundle images, and compared with those of the bundles that they replace.
         require_signature: Public key that must have signed the bundle images, or a policy.json; None for none.
     """
 
@@ -50,6 +52,7 @@ class IndexRequirements:
     against: str = ""
     fragment: bool = False
     require_signature: Path | str | None = None
+    pull_bundles: bool = False
 
     def with_defaults(self, settings: CatalogSettings) -> IndexRequirements:
         """Return the requirements, with the settings of a policy file for those that are not set."""
@@ -62,6 +65,7 @@ class IndexRequirements:
             against,
             self.fragment or bool(against and settings.fragment),
             self.require_signature or settings.require_signature,
+            self.pull_bundles,
         )
 
     def policy(self) -> CatalogPolicy:

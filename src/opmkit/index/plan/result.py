@@ -14,7 +14,7 @@ from opmkit.index.plan.paths import Outcome, UpdatePath
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from opmkit.index.plan.definitions import RefusedUpdate
+    from opmkit.index.fbc.definitions import RefusedUpdate
     from opmkit.index.plan.explain import Explanation
     from opmkit.index.plan.namespace import ResolvedStep
     from opmkit.index.plan.walk import Walk
@@ -96,8 +96,7 @@ class UpdatePlan(PlanReport):
             if path.reason:
                 yield PlanProblem(_target(path), path.outcome.value, f"{path.installed}: {path.reason}", path.remedy)
         for update in self.refused:
-            message = f"{update.installed} to {update.next}: {update.definition}: {update.reason}"
-            yield PlanProblem(_crd_target(update), "crd", message)
+            yield PlanProblem(_crd_target(update), "crd", str(update))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""

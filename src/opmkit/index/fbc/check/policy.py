@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.check.published import PublishedPackage
+    from opmkit.index.fbc.definitions import ReadBundles
 
 
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
@@ -44,6 +45,7 @@ class CatalogPolicy:
             required.
         published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
+        read_bundles: Reads new bundles that do not contain their CustomResourceDefinitions; None to ignore these.
     """
 
     openshift: OpenShiftVersion | None = None
@@ -53,6 +55,7 @@ class CatalogPolicy:
     published: Mapping[str, PublishedPackage] | None = None
     fragment: bool = False
     unsigned: Mapping[str, str] | None = None
+    read_bundles: ReadBundles | None = None
 
     @property
     def rules(self) -> frozenset[str]:
@@ -75,7 +78,7 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
         hint = "Add the documents of a package."
         yield CatalogFinding("the catalog has no olm.package document", hint=hint, rule="GATE-NO-PACKAGE")
     if policy.published is not None:
-        yield from check_published(blobs, policy.published, fragment=policy.fragment)
+        yield from check_published(blobs, policy.published, fragment=policy.fragment, read_bundles=policy.read_bundles)
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
         for finding in _check_bundle(bundle, policy):
             yield locate(finding, bundle)

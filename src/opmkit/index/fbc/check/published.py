@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.finding import Severity
 from opmkit.bundle.versions import strict_version
-from opmkit.documents.errors import InvalidDocument
 from opmkit.index.fbc.blobs import (
     BUNDLE_OBJECT,
     CSV_METADATA,
@@ -22,7 +20,7 @@ from opmkit.index.fbc.blobs import (
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.csv_metadata import bundle_definitions
+from opmkit.index.fbc.definitions import new_edges, refused_edges
 from opmkit.index.fbc.digests import value_digest
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.graph.updates import ChannelUpdates, moved_back
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blob, Blobs, SourceLocation
     from opmkit.index.fbc.check.catalog import PackageBlobs
+    from opmkit.index.fbc.definitions import ReadBundles
 
 _PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
 """Names of channels that Konflux allows to shrink."""
@@ -98,7 +97,11 @@ def summarize_published(blobs: Iterable[Blob]) -> Mapping[str, PublishedPackage]
 
 
 def check_published(
-    blobs: Blobs, published: Mapping[str, PublishedPackage], *, fragment: bool = False
+    blobs: Blobs,
+    published: Mapping[str, PublishedPackage],
+    *,
+    fragment: bool = False,
+    read_bundles: ReadBundles | None = None,
 ) -> Iterator[CatalogFinding]:
     """Yield what a catalog no longer has, or has changed, of a published one, package by package.
 
@@ -106,11 +109,12 @@ def check_published(
         blobs: The catalog, which need not be valid.
         published: The packages of the published catalog.
         fragment: Whether the catalog is a part of the published one, so that packages may be missing.
+        read_bundles: Reads new bundles that do not contain their objects, to compare CustomResourceDefinitions.
     """
     packages = {package.name: package for package in group_by_package(blobs)}
     for _, old in sorted(published.items()):
         if new := packages.get(old.name):
-            yield from _PackageComparison(old, new).check()
+            yield from _PackageComparison(old, new, read_bundles).check()
         elif not fragment:
             hint = "Add its documents again; clusters can have it installed."
             yield CatalogFinding(
@@ -124,6 +128,7 @@ class _PackageComparison:
 
     old: PublishedPackage
     new: PackageBlobs
+    read_bundles: ReadBundles | None = None
 
     @cached_property
     def versions(self) -> Mapping[str, Version]:
@@ -208,25 +213,11 @@ class _PackageComparison:
     def _check_definitions(self) -> Iterator[CatalogFinding]:
         """Check that OLM does not refuse to replace the CustomResourceDefinitions that new bundles replace."""
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
-        edges = {(entry.replaces, entry.name) for channel in self.new.channels for entry in channel.entries}
-        for before, after in sorted(edges):
-            if before in bundles and after in bundles and after not in self.old.bundles:
-                yield from _refused_definitions(bundles[before], bundles[after])
-
-
-def _refused_definitions(before: BundleBlob, after: BundleBlob) -> Iterator[CatalogFinding]:
-    from opmkit.bundle.crd_upgrade import olm_v0_changes  # slow to import: API types, not needed without new bundles
-
-    hint = "Keep the scope and all versions in which objects may be stored."
-    try:
-        old, new = bundle_definitions(before), bundle_definitions(after)
-    except InvalidDocument:  # the validation of the catalog reports it
-        return
-    for name in sorted(old.keys() & new.keys()):
-        for change in olm_v0_changes(old[name], new[name]):
-            if change.severity is Severity.ERROR:
-                message = f"OLM refuses the upgrade from {before.name}: {name}: {change.message}"
-                yield locate(CatalogFinding(message, hint=hint, rule="GATE-CRD"), after)
+        hint = "Keep the scope and all versions in which objects may be stored."
+        edges = new_edges(self.new.channels, bundles, bundles.keys() - self.old.bundles.keys())
+        for update in refused_edges(edges, self.read_bundles):
+            message = f"OLM refuses the upgrade from {update.installed}: {update.definition}: {update.reason}"
+            yield locate(CatalogFinding(message, hint=hint, rule="GATE-CRD"), bundles[update.next])
 
 
 def _updates(channel: ChannelBlob) -> ChannelUpdates:

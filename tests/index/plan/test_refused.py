@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.index.plan.definitions import RefusedUpdate, refused_updates
+from opmkit.index.fbc.definitions import RefusedUpdate
 from opmkit.index.plan.paths import plan_updates
+from opmkit.index.plan.refused import refused_updates
 from tests.kit.plans import catalog, chain, definition, embeds, package
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def reefs(**definitions: dict[str, Any] | None) -> Catalog:
 
 def refused(new: Catalog, published: Catalog) -> list[tuple[str, str, str]]:
     """Return both bundles and the reason of each refused update."""
-    found = refused_updates(plan_updates(new, published), new, published)
+    found = refused_updates(tuple(plan_updates(new, published)), new, published)
     assert all(update.package == "reef" and update.definition == "reefs.demo.com" for update in found)
     return [(update.installed, update.next, update.reason) for update in found]
 

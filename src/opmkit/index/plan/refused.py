@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions along update paths: the updates that OLM refuses because of one."""
+"""Updates on update paths that OLM refuses because of a CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -8,53 +8,32 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
-from opmkit.index.fbc.csv_metadata import bundle_definitions
+from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, read_missing_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.fbc.definitions import ReadBundles
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.plan.paths import UpdatePath
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedUpdate:
-    """An update that OLM refuses because of a CustomResourceDefinition.
-
-    Attributes:
-        package: Name of the package.
-        installed: Name of the installed bundle.
-        next: Name of the bundle that would be installed.
-        definition: Name of the CustomResourceDefinition.
-        reason: Its unsafe change.
-        olm: The OLM that refuses it.
-    """
-
-    package: str
-    installed: str
-    next: str
-    definition: str
-    reason: str
-    olm: OlmVersion = OlmVersion.V0
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the update in JSON types."""
-        return {
-            "package": self.package,
-            "installed": self.installed,
-            "next": self.next,
-            "definition": self.definition,
-            "reason": self.reason,
-            "olm": self.olm.value,
-        }
-
-
-def refused_updates(paths: Iterable[UpdatePath], catalog: Catalog, published: Catalog) -> tuple[RefusedUpdate, ...]:
-    """Return the updates of paths that OLM refuses, as far as the catalogs contain the definitions.
+def refused_updates(
+    paths: Sequence[UpdatePath], catalog: Catalog, published: Catalog, read: ReadBundles | None = None
+) -> tuple[RefusedUpdate, ...]:
+    """Return the updates of paths that OLM refuses, as far as the definitions are known.
 
     Each version that was marked for storage earlier on a path counts as stored.
+
+    Args:
+        paths: The update paths.
+        catalog: The new catalog.
+        published: The published catalog.
+        read: Reads the bundles that the catalogs contain without their objects; without it, these are ignored.
     """
-    before, after = _Definitions(published), _Definitions(catalog)
+    complete = read_missing_objects(_bundles_of(paths, catalog, published), read)
+    before, after = _Definitions(published, complete), _Definitions(catalog, complete)
     found: dict[RefusedUpdate, None] = {}
     for path in paths:
         current = before.of_bundle(path.package, path.installed) if path.hops else {}
@@ -70,6 +49,15 @@ def refused_updates(paths: Iterable[UpdatePath], catalog: Catalog, published: Ca
     return tuple(found)
 
 
+def _bundles_of(paths: Iterable[UpdatePath], catalog: Catalog, published: Catalog) -> Iterator[BundleBlob]:
+    """Yield the bundles of all paths with a hop."""
+    for path in paths:
+        if path.hops:
+            for source, names in ((published, [path.installed]), (catalog, path.hops)):
+                package = source.packages.get(path.package)
+                yield from (package.bundles[name] for name in names if package and name in package.bundles)
+
+
 def _refusals(
     old: Mapping[str, Any], new: Mapping[str, Any] | None, stored: tuple[str, ...], olm: OlmVersion
 ) -> Iterator[str]:
@@ -83,11 +71,13 @@ class _Definitions:
     """The definitions of the bundles of a catalog, each decoded once."""
 
     catalog: Catalog
+    complete: Mapping[str, BundleBlob]
     _known: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def of_bundle(self, package: str, name: str) -> dict[str, Mapping[str, Any]]:
-        """Return the definitions of a bundle by name, none if the catalog does not contain them."""
+        """Return the definitions of a bundle by name, none if they are unknown."""
         if (package, name) not in self._known:
             bundles = self.catalog.packages[package].bundles if package in self.catalog.packages else {}
-            self._known[package, name] = bundle_definitions(bundles[name]) if name in bundles else {}
+            bundle = bundles.get(name)
+            self._known[package, name] = bundle_definitions(self.complete.get(bundle.image, bundle)) if bundle else {}
         return self._known[package, name]
