@@ -22,7 +22,7 @@ test *arguments:
 
 # Run the unit tests
 unit *arguments:
-    {{bin}}/pytest -q -n auto -m unit tests/api tests/author tests/bundle tests/cli tests/client tests/core tests/documents tests/imagetools tests/index tests/kube tests/server tests/supply {{arguments}}
+    {{bin}}/pytest -q -n auto -m unit --hypothesis-profile quick tests/api tests/author tests/bundle tests/cli tests/client tests/core tests/documents tests/imagetools tests/index tests/kube tests/server tests/supply {{arguments}}
 
 # Run the unit tests with the lowest versions of the dependencies
 lowest *arguments:

@@ -29,6 +29,7 @@ sys.dont_write_bytecode = False  # rewriting the assertions of all modules takes
 gc.disable()  # until all tests are collected, because what is collected stays
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=20)  # for the tests of `just unit`
 settings.load_profile("untimed")  # durations depend on the machine
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

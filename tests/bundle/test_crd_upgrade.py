@@ -239,6 +239,7 @@ def test_conversion_webhooks_are_found() -> None:
     assert not has_conversion_webhook({"spec": 1})
 
 
+@pytest.mark.slow
 def test_too_large_definitions_are_reported() -> None:
     deep: Definition = {"type": "object"}
     for _ in range(150):
@@ -255,6 +256,7 @@ def test_many_served_versions_are_compared_in_part() -> None:
     assert 0 < len(changes) <= 500
 
 
+@pytest.mark.slow
 def test_large_keywords_count_as_schemas() -> None:
     def nested(kind: str) -> Definition:
         fields: Definition = {str(number): {"type": kind, "format": kind} for number in range(3_000)}

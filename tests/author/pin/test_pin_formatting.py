@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -141,6 +142,7 @@ def test_nothing_but_images_changes(manifest: tuple[str, dict[str, Any]], newlin
 
 @given(manifests())
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 def test_related_images_are_inserted_between_the_lines(manifest: tuple[str, dict[str, Any]]) -> None:
     template, _ = manifest
     old, new = fill(template, pinned=False), fill(template, pinned=True)

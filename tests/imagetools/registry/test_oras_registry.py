@@ -118,6 +118,7 @@ def test_certificates_are_verified(tls_registry: Registry, artifact: str) -> Non
         assert OrasRegistry(tls_verify=verify).push(target, files=[artifact]).status_code == 201
 
 
+@pytest.mark.slow
 def test_unreachable_registries_are_reported_soon() -> None:
     started = time.monotonic()
     with pytest.raises(requests.exceptions.ConnectionError, match="connection refused"):

@@ -84,6 +84,7 @@ def test_endless_file_is_read_up_to_the_limit() -> None:
         fetch(endless(bytes(65536), b"HTTP/1.1 200 OK\r\n\r\n"), limit=1 << 20)
 
 
+@pytest.mark.slow
 def test_slow_file_ends_at_the_deadline() -> None:
     with pytest.raises(RegistryUnavailable, match="too slow"):
         fetch(endless(b"x", head(10000), 0.2), limit=1 << 20, options=replace(OPTIONS, deadline=1))

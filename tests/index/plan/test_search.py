@@ -83,6 +83,7 @@ def is_model(problem: ChoiceProblem[str], selected: set[str]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_search_that_would_take_years_fails() -> None:
     """Twelve pigeons do not fit into eleven holes, which only a try of all ways shows."""
     holes = [[f"{pigeon} in {hole}" for hole in range(11)] for pigeon in range(12)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from semver import Version
 
+    from opmkit.index.diff.model import IndexDiff
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
     from opmkit.index.operations.filter.result import UnmetRequirement
 
@@ -441,6 +442,10 @@ class FilterPackages(CatalogChange):
 
         parsed = list(map(PackageFilter.parse, filters))
         return cls(parsed, default_channels or {}, with_dependencies, permissive)
+
+    def review(self, diff: IndexDiff) -> tuple[str, ...]:
+        """Return nothing: the report names what is left out, and the entries that update graphs need remain."""
+        return ()
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Filter a file-based catalog."""
