@@ -278,6 +278,24 @@ def test_versions_of_openshift(site: Opm) -> None:
     assert "not found in the catalog of OpenShift 4.18" in unknown.stderr
 
 
+def test_labels_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
+    name = f"{registry.host}/plan/labelled:1"
+    manifests = shutil.copytree(FIXTURES / "lagoon-operator" / "0.1.0", opm_http.directory / "bundle")
+    (manifests / "bundle.Dockerfile").write_text(
+        "FROM scratch\nLABEL com.redhat.openshift.versions=v4.12-v4.18\nCOPY manifests /manifests/\n"
+    )
+    opm_http("bundle", "build", "-f", "bundle/bundle.Dockerfile", "bundle", "-t", name, "--push")
+    documents = package("acme", {"stable": chain("acme.v1.0.0")})
+    documents[-1]["image"] = name
+    write(opm_http.directory / "catalog", documents)
+    platforms = ("index", "plan", "v4.18=catalog", "v4.19=catalog", "--installed", "acme.v1.0.0")
+    assert "excludes" not in opm_http(*platforms)
+    done = opm_http.attempt(*platforms, "--pull-bundles", "--fail-on", "unsupported")
+    assert done.returncode == 1
+    reason = "its label com.redhat.openshift.versions (v4.12-v4.18) excludes OpenShift 4.19"
+    assert [reason in line for line in done.stdout.splitlines()] == [False, False, True]
+
+
 def test_junit(site: Opm) -> None:
     arguments = ("index", "plan", "new", "--from", "old", "--output", "junit")
     suites = ElementTree.fromstring(site(*arguments))
@@ -300,6 +318,7 @@ def test_junit(site: Opm) -> None:
         (("new",), "nothing to plan is given"),
         (("new", "--from", "old", "--subscribe", "acme"), "--from and --subscribe"),
         (("new", "--subscribe", "acme", "--olm", "v1"), "--subscribe and --olm"),
+        (("new", "--subscribe", "acme", "--pull-bundles"), "--pull-bundles requires --from"),
         (("new", "--extension", "acme", "--package", "acme"), "--extension and --package"),
         (("new", "--extension", "acme@one"), "invalid version range 'one'"),
         (("new", "--extension", "acme", "--installed", "acme.v9"), "version of installed bundle 'acme.v9' is unknown"),

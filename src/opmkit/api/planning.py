@@ -123,7 +123,12 @@ class PlanOperations(Session):
         return plan_extension(request.with_installed_version(opened), opened)
 
     def plan_platforms(
-        self, catalogs: Mapping[str, str], installed: Sequence[str], *, channels: Mapping[str, str] | None = None
+        self,
+        catalogs: Mapping[str, str],
+        installed: Sequence[str],
+        *,
+        channels: Mapping[str, str] | None = None,
+        pull_bundles: bool = False,
     ) -> PlatformPlan:
         """Plan what operators need while a cluster is updated through versions of OpenShift.
 
@@ -132,6 +137,7 @@ class PlanOperations(Session):
             installed: Names of bundles that are installed on the first version.
             channels: Channels that Subscriptions follow, by package; by default the default channel, if it has the
                 bundle.
+            pull_bundles: Read the label ``com.redhat.openshift.versions`` of the bundle images.
 
         Raises:
             CatalogError: A version is invalid or duplicate, or a bundle is not in the first index or in its channel.
@@ -143,7 +149,14 @@ class PlanOperations(Session):
         for version, index in parse_platforms(catalogs):
             source = self._source(index)
             platforms.append(PlatformCatalog(version, source.catalog(), source.blobs().others))
-        return plan_platforms(platforms, installed, channels)
+        return plan_platforms(platforms, installed, channels, self._openshift_versions if pull_bundles else None)
+
+    def _openshift_versions(self, image: str) -> str:
+        """Return the versions of OpenShift that the label of a bundle image names, or ""."""
+        from opmkit.bundle.validation.openshift import VERSIONS
+        from opmkit.imagetools.reference import parse_image_reference
+
+        return self._registry_tool.inspect(parse_image_reference(image)).labels.get(VERSIONS, "")
 
     def read_cluster(self, source: ClusterAccess | Path) -> ClusterState:
         """Read the state of OLM v0 in a cluster: operators, Subscriptions, CatalogSources and OperatorGroups.

@@ -97,3 +97,21 @@ def test_platforms_are_sorted_versions() -> None:
         parse_platforms({"v4.18": "a", "4.18": "b"})
     with pytest.raises(CatalogError, match="catalog next"):
         parse_platforms({"next": "a"})
+
+
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        ("", ""),
+        ("v4.12", ""),
+        ("v4.12-v4.19", ""),
+        ("v4.12-v4.18", "its label com.redhat.openshift.versions (v4.12-v4.18) excludes OpenShift 4.19"),
+        ("=v4.20", "its label com.redhat.openshift.versions (=v4.20) excludes OpenShift 4.19"),
+        ("v5.0", "its label com.redhat.openshift.versions (v5.0) excludes OpenShift 4.19"),
+        ("new", "its label com.redhat.openshift.versions is invalid: 'new' is not a version of the form v4.12"),
+    ],
+)
+def test_labels_of_bundle_images_exclude_versions_of_openshift(label: str, problem: str) -> None:
+    labels = {"quay.io/me/acme.v1.2.0": label}
+    _, last = steps(("4.18", BOTH), ("4.19", NEXT), read_label=lambda image: labels.get(image, ""))
+    assert (last.kind, last.problem) == ("unsupported" if problem else "", problem)

@@ -85,6 +85,9 @@ class OpenShiftRange:
         """Return whether the range contains this version or a later one."""
         return self.last is None or self.last >= version
 
+    def __contains__(self, version: OpenShiftVersion) -> bool:
+        return self.first <= version and self.reaches(version)
+
     def __str__(self) -> str:
         if self.last is None:
             return f"{self.first} and later"

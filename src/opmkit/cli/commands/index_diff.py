@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.index import INDEX_HELP, PULL_BUNDLES_HELP, check_kinds
+from opmkit.cli.flags.index import INDEX_HELP, check_kinds
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.output.errors import print_to_stderr
@@ -42,7 +42,7 @@ def diff(
         "such as removed-bundle; stranded for installed versions that lose their updates",
         metavar="KIND,...",
     ),
-    pull_bundles: bool = flag(False, PULL_BUNDLES_HELP),
+    pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images"),
     container_tool: PullTool = "none",
 ) -> None:
     """Show the differences between two indexes: packages, channels, heads, default channels and bundles

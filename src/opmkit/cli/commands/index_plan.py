@@ -13,7 +13,6 @@ import typer
 from opmkit import OlmVersion
 from opmkit.cli.flags.cluster import ConnectionFlags
 from opmkit.cli.flags.container_tools import PullTool
-from opmkit.cli.flags.index import PULL_BUNDLES_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.errors import UsageError, conflicting_flags
@@ -79,7 +78,11 @@ def plan(
         "refused for a CRD), blocked or unsupported",
         metavar="KIND,...",
     ),
-    pull_bundles: bool = flag(False, PULL_BUNDLES_HELP, panel=ADVANCED_PANEL),
+    pull_bundles: bool = flag(
+        False,
+        "Read missing CRDs, and with OpenShift versions the label com.redhat.openshift.versions, from bundle images",
+        panel=ADVANCED_PANEL,
+    ),
     container_tool: PullTool = "none",
 ) -> None:
     """Say what clusters will do with an index, without a cluster
@@ -130,8 +133,12 @@ def plan(
         elif len(catalogs) > 1 and all(map(_PLATFORM.match, catalogs)):
             channels = _parse_channels(subscribe or (), command)
             bundles = list(filter(None, installed or ()))
-            found = opm.plan_platforms(_parse_catalogs(catalogs, command), bundles, channels=channels)
+            found = opm.plan_platforms(
+                _parse_catalogs(catalogs, command), bundles, channels=channels, pull_bundles=pull_bundles
+            )
         else:
+            if pull_bundles:
+                raise UsageError("--pull-bundles requires --from or indexes of several OpenShift versions", command)
             namespace = _parse_namespace(subscribe, installed, _parse_priorities(priority, command))
             found = opm.plan_namespace(_parse_catalogs(catalogs, command), namespace)
     print_plan(found, output, kinds)
@@ -143,7 +150,7 @@ _FLAGS = {
     "from": ("package", "olm", "pull-bundles"),
     "cluster": ("kubeconfig", "context"),
     "extension": ("installed", "priority", "self-certified"),
-    "subscribe": ("installed", "priority"),
+    "subscribe": ("installed", "priority", "pull-bundles"),
 }
 """Flags that say what to plan, one of which is given, and the further flags of each."""
 

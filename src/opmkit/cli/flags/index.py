@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from opmkit import AddOptions, MigrationLevel, Placement
 
-PULL_BUNDLES_HELP = "Read missing CRDs from the bundle images"
 INDEX_HELP = "Index image, database file or catalog directory"
 
 Permissive = Annotated[

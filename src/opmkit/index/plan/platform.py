@@ -6,11 +6,12 @@ property ``olm.maxOpenShiftVersion`` names its present version.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opmkit.bundle.validation.openshift import MAX_VERSION, OpenShiftVersion
+from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftRange, OpenShiftVersion
 from opmkit.core.json_types import JsonResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.lifecycle import read_lifecycles
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import OtherBlob
     from opmkit.index.fbc.model import Catalog
 
+ReadLabel: TypeAlias = Callable[[str], str]
 _KEY = CatalogKey("catalog", "operators")
 
 
@@ -126,7 +128,10 @@ def parse_platforms(catalogs: Mapping[str, str]) -> list[tuple[OpenShiftVersion,
 
 
 def plan_platforms(
-    platforms: Sequence[PlatformCatalog], installed: Sequence[str], channels: Mapping[str, str] | None = None
+    platforms: Sequence[PlatformCatalog],
+    installed: Sequence[str],
+    channels: Mapping[str, str] | None = None,
+    read_label: ReadLabel | None = None,
 ) -> PlatformPlan:
     """Plan the updates of operators on each of several versions of OpenShift.
 
@@ -135,11 +140,12 @@ def plan_platforms(
         installed: Names of bundles that are installed on the first version.
         channels: Channels that Subscriptions follow, by package; by default the default channel if it has the bundle,
             otherwise the first one by name that has it.
+        read_label: Returns the label `VERSIONS` of a bundle image; without it, labels do not count.
 
     Raises:
         CatalogError: The first catalogs do not have an installed bundle, or it is not in its channel.
     """
-    planners = [_PlatformPlanner(platform) for platform in platforms]
+    planners = [_PlatformPlanner(platform, read_label) for platform in platforms]
     steps: list[PlatformStep] = []
     for name in installed:
         entry: CatalogEntry | None = planners[0].find(name, channels or {})
@@ -154,8 +160,9 @@ def plan_platforms(
 class _PlatformPlanner:
     """Plans the updates of operators on one version of OpenShift."""
 
-    def __init__(self, platform: PlatformCatalog) -> None:
+    def __init__(self, platform: PlatformCatalog, read_label: ReadLabel | None) -> None:
         self._platform = platform
+        self._read_label = read_label
         self._entries = list_candidates(platform.catalog, _KEY)
         self._planner = UpdatePlanner(ResolvableCatalog(_KEY, self._entries))
 
@@ -209,11 +216,19 @@ class _PlatformPlanner:
         return lifecycle.ends if lifecycle else None
 
     def _unsupported(self, entry: CatalogEntry) -> str:
-        """Return why the lifecycle of a bundle excludes the version of OpenShift, or ""."""
+        """Return why the lifecycle or the image of a bundle excludes the version of OpenShift, or ""."""
+        version = self._platform.version
         lifecycle = read_lifecycles(self._platform.others, entry.package).get(_minor(entry))
-        if lifecycle is None or lifecycle.platforms is None or self._platform.version in lifecycle.platforms:
-            return ""
-        return f"its lifecycle does not name OpenShift {self._platform.version}"
+        if lifecycle and lifecycle.platforms is not None and version not in lifecycle.platforms:
+            return f"its lifecycle does not name OpenShift {version}"
+        image = self._platform.catalog.packages[entry.package].bundles[entry.name].image
+        released = self._read_label(image) if self._read_label and image else ""
+        try:
+            if released and version not in OpenShiftRange.parse(released):
+                return f"its label {VERSIONS} ({released}) excludes OpenShift {version}"
+        except ValueError as error:
+            return f"its label {VERSIONS} is invalid: {error}"
+        return ""
 
 
 def _minor(entry: CatalogEntry) -> str:
