@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.kit.apiserver import ApiServer
+from tests.kit.command_lines import ROOT
 from tests.kit.opm import FIXTURES
 from tests.kit.plans import (
     catalog_source,
@@ -28,6 +29,8 @@ from tests.kit.plans import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -294,6 +297,35 @@ def test_labels_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
     assert done.returncode == 1
     reason = "its label com.redhat.openshift.versions (v4.12-v4.18) excludes OpenShift 4.19"
     assert [reason in line for line in done.stdout.splitlines()] == [False, False, True]
+
+
+def test_fields_in_json_are_documented(site: Opm) -> None:
+    write(
+        site.directory / "reef",
+        package("reef", {"stable": chain("reef.v1.0.0")}, {"reef.v1.0.0": [requires_package("x")]}),
+    )
+    text = (ROOT / "docs" / "plan.md").read_text()
+    rows = text[text.index("## Output for programs") : text.index("## How long it takes")]
+    for arguments in (
+        ("new", "--from", "old"),
+        ("new", "--subscribe", "acme"),
+        ("reef", "--subscribe", "reef"),
+        ("new", "--extension", "acme"),
+        ("v4.18=old", "v4.19=new", "--installed", "acme.v1.1.0"),
+    ):
+        found = json.loads(site("index", "plan", *arguments, "--output", "json"))
+        assert [name for name in _fields(found) if f"`{name}`" not in rows] == []
+
+
+def _fields(value: object) -> Iterator[str]:
+    """Yield the names of all fields, but the outcomes in ``counts``."""
+    if isinstance(value, dict):
+        for name, field in value.items():
+            yield name
+            yield from _fields(field) if name != "counts" else ()
+    elif isinstance(value, list):
+        for item in value:
+            yield from _fields(item)
 
 
 def test_junit(site: Opm) -> None:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from opmkit.index.diff.fbc import diff_blobs
+from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.plan.paths import Outcome, UpdatePath, plan_updates
-from tests.kit.plans import catalog, chain, package, requires_package
+from tests.kit.plans import catalog, chain, encode, package, requires_package
 
 OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0")})
 
@@ -71,3 +75,31 @@ def test_a_channel_without_an_order() -> None:
     (path, *_) = plan_updates(catalog(OLD), catalog(OLD), ["acme"])
     assert path.to_dict()["outcome"] == "head"
     assert list(plan_updates(catalog(OLD), catalog(OLD), ["other"])) == []
+
+
+def random_entries(rng: random.Random) -> list[dict[str, object]]:
+    """Return a valid channel of some of nine versions, with edges to versions that it may lack."""
+    numbers = sorted(rng.sample(range(9), rng.randint(1, 6)))
+    entries: list[dict[str, object]] = []
+    for position, number in enumerate(numbers):
+        entry: dict[str, object] = {"name": f"acme.v1.{number}.0"}
+        older = numbers[position - 1] if position else rng.randrange(number) if number else None
+        if older is not None:
+            entry["replaces"] = f"acme.v1.{older}.0"
+        if number and rng.random() < 0.3:
+            entry["skips"] = [f"acme.v1.{other}.0" for other in rng.sample(range(number), 1) if other not in numbers]
+        if rng.random() < 0.2:
+            entry["skipRange"] = f">=1.{rng.randint(0, number)}.0 <1.{number}.0"
+        entries.append(entry)
+    return entries
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_differences_name_the_versions_that_plans_find_stuck(seed: int) -> None:
+    """Changes warn about versions that they strand without planning updates, which must find the same."""
+    rng = random.Random(seed)
+    old, new = (package("acme", {"stable": random_entries(rng)}) for _ in range(2))
+    difference = diff_blobs(*(parse_blobs(encode(documents), "catalog.json") for documents in (old, new)))
+    stranded = {name for each in difference.packages for channel in each.channels for name in channel.stranded}
+    stuck = {name for name, path in paths(new, old).items() if path.outcome is not Outcome.HEAD}
+    assert stranded == stuck
