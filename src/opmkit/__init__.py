@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
+    from opmkit.bundle.rendering.certificates import CertificateProvider
+    from opmkit.bundle.rendering.config import InstallConfig
+    from opmkit.bundle.rendering.objects import RenderRequest, UnsupportedBundle
+    from opmkit.bundle.rendering.output import RenderedBundle
     from opmkit.bundle.validation.compat import Compat, OlmVersion
     from opmkit.bundle.validation.options import ValidationOptions
     from opmkit.bundle.validation.report import ValidationReport
@@ -138,6 +142,7 @@ __all__ = [
     "CatalogResult",
     "CatalogSourceOptions",
     "CertificateIdentity",
+    "CertificateProvider",
     "ChannelListing",
     "ChannelRequest",
     "CleanupOptions",
@@ -177,6 +182,7 @@ __all__ = [
     "IndexRequirements",
     "IndexSource",
     "IndexUpdate",
+    "InstallConfig",
     "Installation",
     "InstalledBundle",
     "InstalledOperator",
@@ -238,6 +244,8 @@ __all__ = [
     "RemovePackages",
     "RemovedOperator",
     "RenderOptions",
+    "RenderRequest",
+    "RenderedBundle",
     "RenderedCatalog",
     "RenderedTemplates",
     "RuleDescription",
@@ -257,6 +265,7 @@ __all__ = [
     "TlsFiles",
     "TruncateBundles",
     "UnpinnedUses",
+    "UnsupportedBundle",
     "UpdateMode",
     "UpdatePath",
     "UpdatePlan",
@@ -294,6 +303,10 @@ _MODULES = {
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.generate": ("GeneratedMetadata",),
     "opmkit.bundle.policy": ("Policy",),
+    "opmkit.bundle.rendering.certificates": ("CertificateProvider",),
+    "opmkit.bundle.rendering.config": ("InstallConfig",),
+    "opmkit.bundle.rendering.objects": ("RenderRequest", "UnsupportedBundle"),
+    "opmkit.bundle.rendering.output": ("RenderedBundle",),
     "opmkit.bundle.validation.compat": ("Compat", "OlmVersion"),
     "opmkit.bundle.validation.options": ("ValidationOptions",),
     "opmkit.bundle.validation.report": ("ValidationReport",),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import RuleDescription
     from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
+    from opmkit.bundle.rendering.objects import RenderRequest
+    from opmkit.bundle.rendering.output import RenderedBundle
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.options import ValidationOptions, ValidationPlan
     from opmkit.bundle.validation.platforms import ImagePlatforms
@@ -200,6 +202,34 @@ class BundleOperations(Session):
         from opmkit.bundle.unpack import unpack_bundle
 
         return unpack_bundle(self._tool, bundle, directory, validate=validate)
+
+    def render_bundle(self, bundle: str, request: RenderRequest) -> RenderedBundle:
+        """Return the objects that OLM v1 applies for a bundle of the format ``registry+v1``.
+
+        Args:
+            bundle: Bundle image, or bundle directory.
+            request: Where and how to install the bundle.
+
+        Raises:
+            UnsupportedBundle: OLM v1 does not install the bundle, or not in these namespaces.
+            BundleError: The bundle cannot be read.
+            ImageToolsError: The image cannot be read.
+        """
+        from opmkit.bundle.errors import InvalidBundle
+        from opmkit.bundle.load import fetch_bundle_files
+        from opmkit.bundle.rendering.objects import UnsupportedBundle, render_objects
+        from opmkit.bundle.rendering.output import RenderedBundle
+        from opmkit.bundle.rendering.registry_v1 import read_registry_v1
+        from opmkit.bundle.source import BundleSource
+
+        source = BundleSource.parse(bundle)
+        files = fetch_bundle_files(self._tool, source)
+        try:
+            parsed = read_registry_v1(files)
+            return RenderedBundle(parsed.name, tuple(render_objects(parsed, request)))
+        except (InvalidBundle, UnsupportedBundle) as error:
+            first, *details = error.lines
+            raise type(error)(f"{source.text}: {first}", details=details, hint=error.hint) from error
 
     def extract_bundle(self, bundle: str | Path, options: ExtractionOptions) -> ConfigMap:
         """Convert a bundle to a ConfigMap, the form in which OLM unpacks it; see `write_bundle`.

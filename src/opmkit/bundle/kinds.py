@@ -31,6 +31,23 @@ _IN_OPM_1_26 = frozenset(
 )
 _ADDED_LATER = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
 
+CLUSTER_KINDS = frozenset(
+    {
+        CRD_KIND,
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConsoleCLIDownload",
+        "ConsoleLink",
+        "ConsolePlugin",
+        "ConsoleQuickStart",
+        "ConsoleYAMLSample",
+        "PriorityClass",
+    }
+)
+"""Supported kinds of objects without a namespace."""
+NAMESPACED_KINDS = (_IN_OPM_1_26 | _ADDED_LATER) - CLUSTER_KINDS
+"""Supported kinds of objects in a namespace."""
+
 
 def supported_kinds(compat: Compat) -> frozenset[str]:
     """Return the supported kinds; groups and versions are not checked."""

@@ -24,7 +24,7 @@ from opmkit.bundle.api_types.decode import (
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opmkit.bundle.api_types.decode import TypeMismatch, UnknownField
     from opmkit.documents.json_value import JsonValue
@@ -59,14 +59,15 @@ def encode_struct(value: JsonValue, struct: str) -> Encoded:
     Unlike Go, this retains unknown fields.
     """
     decoded = decode_struct(value, struct, DecodeMode.YAML)
-    encoded = _encode_struct(decoded.value, struct)
+    encoded = encode_decoded(decoded.value, struct)
     unknown = tuple(field for field in decoded.unknown if not _differs_in_case(field))
     for field in unknown:
         _copy_field(cast("dict[str, JsonValue]", value), encoded, field.path)
     return Encoded(encoded, decoded.mismatches, unknown)
 
 
-def _encode_struct(members: Any, struct: str) -> dict[str, Any]:
+def encode_decoded(members: Mapping[str, Any], struct: str) -> dict[str, Any]:
+    """Encode the decoded fields of a struct of the newest field tables, in the order of its fields."""
     encoded: dict[str, Any] = {}
     always = load_always_written().get(struct, frozenset())
     for name, field_type in field_types(struct, Tables.NEWEST).items():
@@ -85,7 +86,7 @@ def _encode(value: Any, field_type: FieldType) -> Any:
     if field_type.kind == "scalar":
         return _encode_scalar(value, field_type.name)
     if field_type.kind == "struct":
-        return _encode_struct(value, field_type.name)
+        return encode_decoded(value, field_type.name)
     if field_type.kind == "|":
         return _encode_alternative(value, *field_type.name.split("|"))
     if value is None:
@@ -102,9 +103,9 @@ def _encode_item(value: Any, item_type: FieldType) -> Any:
 
 def _encode_alternative(value: Any, struct: str, other: str) -> Any:
     if isinstance(value, dict):
-        return _encode_struct(value, struct)
+        return encode_decoded(value, struct)
     if isinstance(value, list) and other == "list":
-        return [_encode_struct(item or {}, struct) for item in value]
+        return [encode_decoded(item or {}, struct) for item in value]
     return value
 
 
@@ -119,7 +120,7 @@ def _encode_scalar(value: Any, name: str) -> Any:
 def _zero(field_type: FieldType) -> Any:
     """Return the value that is written for an absent field."""
     if field_type.kind == "struct" and not field_type.keeps_zero:
-        return _encode_struct({}, field_type.name)
+        return encode_decoded({}, field_type.name)
     return None if field_type.keeps_zero else _ZERO.get(field_type.name)
 
 

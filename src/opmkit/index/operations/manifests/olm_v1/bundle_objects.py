@@ -10,6 +10,7 @@ import orjson
 
 from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.kinds import CRD_KIND
+from opmkit.bundle.rendering.certificates import CertificateProvider, WebhookService
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,6 @@ Rule = dict[str, Any]
 RBAC = "rbac.authorization.k8s.io"
 CERTIFICATES = "cert-manager.io"
 _WEBHOOKS = "admissionregistration.k8s.io"
-_MAX_NAME_LENGTH = 63
 _WEBHOOK_RESOURCES = {
     "ValidatingAdmissionWebhook": "validatingwebhookconfigurations",
     "MutatingAdmissionWebhook": "mutatingwebhookconfigurations",
@@ -154,11 +154,10 @@ def _webhook_objects(webhooks: list[Mapping[str, Any]]) -> Iterator[ManagedObjec
         if resource := _WEBHOOK_RESOURCES.get(webhook.get("type", "")):
             name = webhook.get("generateName", "").removesuffix("-")
             yield ManagedObject(_WEBHOOKS, resource, name, False)
-        service = _suffixed(webhook.get("deploymentName", "").replace(".", "-"), "service")
-        certificate = _suffixed(service, "cert")
-        yield ManagedObject("", "services", service, True)
-        yield ManagedObject(CERTIFICATES, "certificates", certificate, True)
-        yield ManagedObject(CERTIFICATES, "issuers", _suffixed(certificate, "selfsigned-issuer"), True)
+        service = WebhookService.of_deployment(webhook.get("deploymentName", ""), "", CertificateProvider.CERT_MANAGER)
+        yield ManagedObject("", "services", service.name, True)
+        yield ManagedObject(CERTIFICATES, "certificates", service.certificate, True)
+        yield ManagedObject(CERTIFICATES, "issuers", service.issuer, True)
 
 
 def _generated_roles(
@@ -191,13 +190,6 @@ def _name(manifest: Mapping[str, Any]) -> str:
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else ""
-
-
-def _suffixed(base: str, suffix: str) -> str:
-    """Return a name as OLM builds it: the base is truncated so that the name is a label."""
-    if len(base) + len(suffix) > _MAX_NAME_LENGTH:
-        base = base[: _MAX_NAME_LENGTH - len(suffix) - 1]
-    return f"{base}-{suffix}"
 
 
 def _unique(rules: list[Rule]) -> tuple[Rule, ...]:
