@@ -60,6 +60,7 @@ OTHER_FLAGS: dict[str, set[str]] = {
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
         ("docs/gate.md", "extra-v2.0.0-2"),
         ("docs/plan.md", "demo.v1.1.0"),
+        ("docs/installing.md", "kustomization.yaml"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
         ("docs/compat.md", "olm.csv.metadata"),
         ("docs/templates.md", "lagoon-operator.v0.3.0"),

@@ -156,11 +156,6 @@ class _Renderer:
             yield encode_decoded(self._with_conversion(definition, webhook) if webhook else definition, CRD_KIND)
 
     def _with_conversion(self, definition: Mapping[str, Any], webhook: Mapping[str, Any]) -> Mapping[str, Any]:
-        name = object_name(definition)
-        if definition["spec"].get("preserveUnknownFields"):
-            path = self.bundle.paths.get((CRD_KIND, name), self.bundle.csv_path)
-            hint = "set spec.preserveUnknownFields to false, which a conversion webhook requires"
-            raise UnsupportedBundle(f"{path}: CustomResourceDefinition {name!r} preserves unknown fields", hint=hint)
         service = self._service(webhook.get("deploymentName", ""))
         reference = self._reference(service, webhook.get("webhookPath", "/"), webhook)
         conversion = {
@@ -171,7 +166,7 @@ class _Renderer:
             },
         }
         metadata = _annotated(definition.get("metadata", {}), service.client_annotations)
-        return {**definition, "metadata": metadata, "spec": {**definition["spec"], "conversion": conversion}}
+        return {**definition, "metadata": metadata, "spec": {**definition.get("spec", {}), "conversion": conversion}}
 
     def _reference(self, service: WebhookService, path: str | None, webhook: Mapping[str, Any]) -> dict[str, Any]:
         given = {"path": path} if path is not None else {}

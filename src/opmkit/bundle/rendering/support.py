@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.bundle.kinds import supported_kinds
+from opmkit.bundle.kinds import CRD_KIND, supported_kinds
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.rendering.registry_v1 import (
     ALL_NAMESPACES,
@@ -74,7 +74,7 @@ def _deployment_names(bundle: RegistryV1) -> Iterator[Unsupported]:
 
 def _duplicate_definitions(bundle: RegistryV1) -> Iterator[Unsupported]:
     for name in _repeated(map(object_name, bundle.definitions)):
-        path = bundle.paths.get(("CustomResourceDefinition", name), "")
+        path = bundle.paths.get((CRD_KIND, name), "")
         yield Unsupported(f"the bundle has CustomResourceDefinition {name!r} twice", path, "remove one of them")
 
 
@@ -184,6 +184,16 @@ def _install_modes(bundle: RegistryV1) -> Iterator[Unsupported]:
         )
 
 
+def _preserved_fields(bundle: RegistryV1) -> Iterator[Unsupported]:
+    converted = {name for webhook in _of_type(bundle, CONVERSION) for name in webhook.get("conversionCRDs") or ()}
+    for definition in bundle.definitions:
+        name = object_name(definition)
+        if name in converted and definition.get("spec", {}).get("preserveUnknownFields"):
+            path = bundle.paths.get((CRD_KIND, name), "")
+            message = f"CustomResourceDefinition {name!r} with a conversion webhook preserves unknown fields"
+            yield Unsupported(message, path, "set spec.preserveUnknownFields to false")
+
+
 RENDER_CHECKS: tuple[Callable[[RegistryV1], Iterator[Unsupported]], ...] = (
     _duplicate_deployments,
     _deployment_names,
@@ -200,7 +210,7 @@ RENDER_CHECKS: tuple[Callable[[RegistryV1], Iterator[Unsupported]], ...] = (
     _kinds,
 )
 """The checks of the renderer, in its order."""
-_CHECKS = (*RENDER_CHECKS, _api_services, _install_modes)
+_CHECKS = (*RENDER_CHECKS, _preserved_fields, _api_services, _install_modes)
 
 
 def unsupported_namespaces(bundle: RegistryV1, namespace: str, targets: Collection[str]) -> str:

@@ -113,6 +113,7 @@ OPTIONAL: tuple[OptionalValidator, ...] = (
     OptionalValidator("openshift", "OpenShift versions of the bundle and its APIs", OPMKIT_ONLY, _NONE),
     OptionalValidator("pipeline", "requirements of Red Hat's pipelines for all catalogs", OPMKIT_ONLY, _NONE),
     OptionalValidator("community-pipeline", "requirements of community-operators-prod", OPMKIT_ONLY, _NONE),
+    OptionalValidator("olm-v1", "what OLM v1 does not support", OPMKIT_ONLY, _NONE),
 )
 """The optional validators of operator-sdk, and those of opmkit."""
 
@@ -130,7 +131,7 @@ _PIPELINE = Step(("openshift", "pipeline"), compat=OPMKIT_ONLY)
 _ON_REQUEST = frozenset(
     {
         *("operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "operator"),
-        *("pipeline", "community-pipeline"),
+        *("pipeline", "community-pipeline", "olm-v1"),
     }
 )
 """Validators that repeat others, send requests, validate other directories, or are specific to a catalog."""
@@ -176,6 +177,12 @@ PROFILES: Mapping[str, Profile] = {
             "redhat",
             "operator-sdk, and the requirements of the catalogs of certified operators",
             (*_SDK, Step(("alpha-deprecated-apis",)), _PIPELINE),
+            optional=_OPTIONAL_STEPS,
+        ),
+        Profile(
+            "olm-v1",
+            "operator-sdk, and what OLM v1 does not support",
+            (*_SDK, Step(("olm-v1",), compat=OPMKIT_ONLY)),
             optional=_OPTIONAL_STEPS,
         ),
         Profile(

@@ -40,6 +40,7 @@ _MODULES: tuple[str, ...] = (
     "rules.opmkit_apis",
     "rules.openshift",
     "rules.pipeline",
+    "rules.olm_v1",
     "rules.labels",
     "rules.operator_config",
     "rules.operator_graph",

@@ -44,8 +44,8 @@ def render(
 ) -> None:
     """Print the objects that OLM v1 applies for a bundle
 
-    They can be applied without OLM: 'opm bundle render ... | kubectl apply --server-side -f -'. The namespace must
-    exist. Names, order and content are those of OLM v1; bundles that it does not support are refused.
+    They can be applied without OLM, to a namespace that exists. Names, order and content are those of OLM v1; bundles
+    that it does not support are refused.
 
     [bold]Examples:[/]
       opm bundle render quay.io/me/lagoon:0.1.0 --namespace lagoon

@@ -1,0 +1,38 @@
+"""Rules of the validator ``olm-v1``, which runs on request and in the profile of this name: what OLM v1 refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.rendering.registry_v1 import read_registry_v1
+from opmkit.bundle.rendering.support import find_unsupported
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
+from opmkit.bundle.validation.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.bundle.validation.bundle_view import BundleView
+
+
+@rule(
+    "OLM-V1-UNSUPPORTED",
+    "olm-v1",
+    Severity.ERROR,
+    "OLM v1 does not install the bundle",
+    hint="Change what OLM v1 does not support, or install the bundle with OLM v0.",
+    bad="spec: {installModes: [{type: MultiNamespace, supported: true}]}  # and no other",
+    good="spec: {installModes: [{type: AllNamespaces, supported: true}]}",
+    compat=OPMKIT_ONLY,
+)
+def unsupported(bundle: BundleView) -> Iterator[Finding]:
+    """OLM v1 does not support all that OLM v0 does, and `opm bundle render` refuses the same bundles."""
+    try:
+        parsed = read_registry_v1(bundle.files)
+    except InvalidBundle as error:
+        yield Finding(error.message, hint=str(error.hint))
+        return
+    for problem in find_unsupported(parsed):
+        yield Finding(problem.message, problem.path or parsed.csv_path, hint=problem.hint, subject=problem.message)
