@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.rendering.registry_v1 import read_registry_v1
-from opmkit.bundle.rendering.support import find_unsupported
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.rule import rule
 
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 )
 def unsupported(bundle: BundleView) -> Iterator[Finding]:
     """OLM v1 does not support all that OLM v0 does, and `opm bundle render` refuses the same bundles."""
+    from opmkit.bundle.rendering.registry_v1 import read_registry_v1  # rarely needed
+    from opmkit.bundle.rendering.support import find_unsupported
+
     try:
         parsed = read_registry_v1(bundle.files)
     except InvalidBundle as error:
