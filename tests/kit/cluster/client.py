@@ -70,12 +70,12 @@ class KubeClient:
             if error.response is None or error.response.status_code != 404:
                 raise
 
-    def apply(self, *objects: Object) -> None:
+    def apply(self, *objects: Object, dry_run: bool = False) -> None:
         """Create or change objects by server-side apply, as ``kubectl apply --server-side`` does."""
         for each in objects:
             self.request(
                 "PATCH",
-                f"{self.path(each)}?fieldManager=tests&force=true",
+                f"{self.path(each)}?fieldManager=tests&force=true{'&dryRun=All' * dry_run}",
                 data=json.dumps(each),
                 headers={"Content-Type": "application/apply-patch+yaml"},
             )
