@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     compat=OPMKIT_ONLY,
 )
 def unsupported(bundle: BundleView) -> Iterator[Finding]:
-    """OLM v1 does not support all that OLM v0 does, and `opm bundle render` refuses the same bundles."""
+    """OLM v1 does not support all that OLM v0 does."""
     from opmkit.bundle.rendering.registry_v1 import read_registry_v1  # rarely needed
     from opmkit.bundle.rendering.support import find_unsupported
 
