@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.rendering.certificates import CertificateProvider
+    from opmkit.bundle.rendering.chart import ChartRequest, CrdLocation, HelmChart
     from opmkit.bundle.rendering.config import InstallConfig
     from opmkit.bundle.rendering.objects import RenderRequest, UnsupportedBundle
     from opmkit.bundle.rendering.output import RenderedBundle
@@ -145,6 +146,7 @@ __all__ = [
     "CertificateProvider",
     "ChannelListing",
     "ChannelRequest",
+    "ChartRequest",
     "CleanupOptions",
     "ClusterAccess",
     "ClusterCatalogOptions",
@@ -155,6 +157,7 @@ __all__ = [
     "Compat",
     "CompositeOptions",
     "ConfigMap",
+    "CrdLocation",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -171,6 +174,7 @@ __all__ = [
     "GeneratedKustomization",
     "GeneratedMetadata",
     "GenerationOptions",
+    "HelmChart",
     "HttpSettings",
     "ImageDescription",
     "ImageTemplate",
@@ -304,6 +308,7 @@ _MODULES = {
     "opmkit.bundle.generate": ("GeneratedMetadata",),
     "opmkit.bundle.policy": ("Policy",),
     "opmkit.bundle.rendering.certificates": ("CertificateProvider",),
+    "opmkit.bundle.rendering.chart": ("ChartRequest", "CrdLocation", "HelmChart"),
     "opmkit.bundle.rendering.config": ("InstallConfig",),
     "opmkit.bundle.rendering.objects": ("RenderRequest", "UnsupportedBundle"),
     "opmkit.bundle.rendering.output": ("RenderedBundle",),

@@ -48,6 +48,24 @@ def test_files_are_written_once(site: Opm) -> None:
     assert "new/base: already exists and is not an empty directory" in again.stderr
 
 
+def test_a_helm_chart_with_defaults(site: Opm) -> None:
+    site.directory.joinpath("config.yaml").write_text("watchNamespace: a\ndeploymentConfig: {nodeSelector: {x: z}}\n")
+    arguments = ("--config", "config.yaml", "--output-dir", "chart", "--helm", "--helm-crds", "templates")
+    done = site.attempt("bundle", "render", "./lagoon", *arguments)
+    chart = site.directory / "chart"
+    names = sorted(str(path.relative_to(chart)) for path in chart.rglob("*.*"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"{len(names)} files written to chart\n")
+    assert names[:3] == ["Chart.yaml", "templates/_helpers.tpl", "templates/clusterrole_" + names[2].split("_", 1)[1]]
+    assert not any(name.startswith("crds/") for name in names)
+    assert yaml.safe_load((chart / "values.yaml").read_text()) == {
+        "namespace": "",
+        "watchNamespaces": ["a"],
+        "deploymentConfig": {"nodeSelector": {"x": "z"}},
+    }
+    metadata = yaml.safe_load((chart / "Chart.yaml").read_text())
+    assert (metadata["name"], metadata["version"]) == ("lagoon-operator", "0.1.0")
+
+
 def test_configuration(site: Opm) -> None:
     config = site.directory / "config.yaml"
     config.write_text("watchNamespace: a\ndeploymentConfig: {nodeSelector: {x: z}}\n")
@@ -85,6 +103,10 @@ def test_a_bundle_that_olm_v1_does_not_support(site: Opm) -> None:
         (("./lagoon", "-n", "../x"), "invalid namespace '../x'"),
         (("./lagoon", "-n", "a", "--watch-namespace", "b,c"), "does not support install mode MultiNamespace"),
         (("./lagoon", "-n", "a", "--kustomize"), "--kustomize requires --output-dir"),
+        (("./lagoon", "--helm"), "--helm requires --output-dir"),
+        (("./lagoon", "--helm", "--kustomize", "--output-dir", "x"), "--kustomize and --helm exclude each other"),
+        (("./lagoon", "--helm", "--output-dir", "x", "-n", "A"), "invalid namespace 'A'"),
+        (("./lagoon", "--helm", "--output-dir", "lagoon"), "lagoon: already exists and is not an empty directory"),
         (("./lagoon", "-n", "a", "-o", "xml"), "invalid value of --output"),
         (("./lagoon", "-n", "a", "--config", "missing.yaml"), "missing.yaml"),
         (("./missing", "-n", "a"), "missing has no manifests directory"),

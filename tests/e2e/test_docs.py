@@ -32,6 +32,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9-]*")
 OTHER_FLAGS: dict[str, set[str]] = {
+    "installing.md": {"--include-crds"},  # of helm
     "bundles.md": {"--chmod", "--chown"},
     "commands.md": {"--flag", "--switch"},
     "development.md": {

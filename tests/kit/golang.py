@@ -15,6 +15,7 @@ from tests.kit.requirements import require
 
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
+HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
 GOPOLICY = Path(__file__).with_name("gopolicy")
@@ -53,6 +54,11 @@ def actionlint(cache: Path) -> Path:
 def grpcurl(cache: Path) -> Path:
     """Return grpcurl, built below ``cache``; skip the test if it cannot be built."""
     return _install(cache, "grpcurl", GRPCURL)
+
+
+def helm(cache: Path) -> Path:
+    """Return helm, built below ``cache``; skip the test if it cannot be built."""
+    return _install(cache, "helm", HELM)
 
 
 def _install(cache: Path, name: str, package: str) -> Path:

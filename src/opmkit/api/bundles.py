@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +12,16 @@ from opmkit.core.json_types import JsonResult
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.config_map import ConfigMap, ExtractionOptions
     from opmkit.bundle.finding import RuleDescription
     from opmkit.bundle.generate import GeneratedMetadata
     from opmkit.bundle.policy import Policy
+    from opmkit.bundle.rendering.chart import ChartRequest, HelmChart
     from opmkit.bundle.rendering.objects import RenderRequest
     from opmkit.bundle.rendering.output import RenderedBundle
+    from opmkit.bundle.rendering.registry_v1 import RegistryV1
     from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.options import ValidationOptions, ValidationPlan
     from opmkit.bundle.validation.platforms import ImagePlatforms
@@ -215,18 +218,42 @@ class BundleOperations(Session):
             BundleError: The bundle cannot be read.
             ImageToolsError: The image cannot be read.
         """
+        from opmkit.bundle.rendering.objects import render_objects
+        from opmkit.bundle.rendering.output import RenderedBundle
+
+        with self._registry_v1(bundle) as parsed:
+            return RenderedBundle(parsed.name, tuple(render_objects(parsed, request)))
+
+    def make_chart(self, bundle: str, request: ChartRequest) -> HelmChart:
+        """Return a Helm chart that renders to the objects of `render_bundle`.
+
+        Args:
+            bundle: Bundle image, or bundle directory.
+            request: Defaults of the chart's values.
+
+        Raises:
+            UnsupportedBundle: OLM v1 does not install the bundle, or not in the namespaces that are the defaults.
+            BundleError: The bundle cannot be read.
+            ImageToolsError: The image cannot be read.
+        """
+        from opmkit.bundle.rendering.chart import make_chart
+
+        with self._registry_v1(bundle) as parsed:
+            return make_chart(parsed, request)
+
+    @contextmanager
+    def _registry_v1(self, bundle: str) -> Iterator[RegistryV1]:
+        """Read a bundle for OLM v1, and name it in the errors about it."""
         from opmkit.bundle.errors import InvalidBundle
         from opmkit.bundle.load import fetch_bundle_files
-        from opmkit.bundle.rendering.objects import UnsupportedBundle, render_objects
-        from opmkit.bundle.rendering.output import RenderedBundle
+        from opmkit.bundle.rendering.objects import UnsupportedBundle
         from opmkit.bundle.rendering.registry_v1 import read_registry_v1
         from opmkit.bundle.source import BundleSource
 
         source = BundleSource.parse(bundle)
         files = fetch_bundle_files(self._tool, source)
         try:
-            parsed = read_registry_v1(files)
-            return RenderedBundle(parsed.name, tuple(render_objects(parsed, request)))
+            yield read_registry_v1(files)
         except (InvalidBundle, UnsupportedBundle) as error:
             first, *details = error.lines
             raise type(error)(f"{source.text}: {first}", details=details, hint=error.hint) from error

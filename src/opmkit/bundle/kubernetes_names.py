@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
-_DNS1123_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+DNS1123_LABEL_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""Regular expression of DNS labels, without their maximum length."""
+
+_DNS1123_LABEL = re.compile(DNS1123_LABEL_PATTERN)
 _DNS1123_SUBDOMAIN = re.compile(rf"{_DNS1123_LABEL.pattern}(\.{_DNS1123_LABEL.pattern})*")
 _DNS1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

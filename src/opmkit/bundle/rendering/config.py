@@ -10,16 +10,67 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
+from opmkit.bundle.api_types.decode import DecodeMode, Tables, decode_struct, field_types, parse_type
 from opmkit.bundle.errors import BundleError
 from opmkit.documents.document import read_document
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.documents.fields import FieldPath
 
 _FIELDS = ("watchNamespace", "deploymentConfig")
+CONFIG_STRUCT = "SubscriptionConfig"
+"""The struct of ``deploymentConfig``."""
+_REQUIRED = {
+    "AWSElasticBlockStoreVolumeSource": ("volumeID",),
+    "AzureDiskVolumeSource": ("diskName", "diskURI"),
+    "AzureFileVolumeSource": ("secretName", "shareName"),
+    "CSIVolumeSource": ("driver",),
+    "CephFSVolumeSource": ("monitors",),
+    "CinderVolumeSource": ("volumeID",),
+    "ClusterTrustBundleProjection": ("path",),
+    "ConfigMapKeySelector": ("key",),
+    "DownwardAPIVolumeFile": ("path",),
+    "EnvVar": ("name",),
+    "FileKeySelector": ("volumeName", "path", "key"),
+    "FlexVolumeSource": ("driver",),
+    "GCEPersistentDiskVolumeSource": ("pdName",),
+    "GitRepoVolumeSource": ("repository",),
+    "GlusterfsVolumeSource": ("endpoints", "path"),
+    "HostPathVolumeSource": ("path",),
+    "ISCSIVolumeSource": ("targetPortal", "iqn", "lun"),
+    "KeyToPath": ("key", "path"),
+    "LabelSelectorRequirement": ("key", "operator"),
+    "NFSVolumeSource": ("server", "path"),
+    "NodeSelector": ("nodeSelectorTerms",),
+    "NodeSelectorRequirement": ("key", "operator"),
+    "ObjectFieldSelector": ("fieldPath",),
+    "OwnerReference": ("apiVersion", "kind", "name", "uid"),
+    "PersistentVolumeClaimTemplate": ("spec",),
+    "PersistentVolumeClaimVolumeSource": ("claimName",),
+    "PhotonPersistentDiskVolumeSource": ("pdID",),
+    "PodAffinityTerm": ("topologyKey",),
+    "PodCertificateProjection": ("signerName", "keyType"),
+    "PortworxVolumeSource": ("volumeID",),
+    "PreferredSchedulingTerm": ("weight", "preference"),
+    "QuobyteVolumeSource": ("registry", "volume"),
+    "RBDVolumeSource": ("monitors", "image"),
+    "ResourceClaim": ("name",),
+    "ResourceFieldSelector": ("resource",),
+    "ScaleIOVolumeSource": ("gateway", "system", "secretRef"),
+    "SecretKeySelector": ("key",),
+    "ServiceAccountTokenProjection": ("path",),
+    "TypedLocalObjectReference": ("kind", "name"),
+    "TypedObjectReference": ("kind", "name"),
+    "Volume": ("name",),
+    "VolumeMount": ("name", "mountPath"),
+    "VsphereVirtualDiskVolumeSource": ("volumePath",),
+    "WeightedPodAffinityTerm": ("weight", "podAffinityTerm"),
+}
+"""Fields that must be present, by struct, as the API of Kubernetes documents them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +114,7 @@ class InstallConfig:
 def _parse_deployment(value: Any, name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
-    decoded = decode_struct(value, "SubscriptionConfig", DecodeMode.JSON)
+    decoded = decode_struct(value, CONFIG_STRUCT, DecodeMode.JSON)
     for mismatch in decoded.mismatches:
         where = format_path(("deploymentConfig", *mismatch.path))
         raise BundleError(f"{name}: {where} {mismatch.problem}", hint=mismatch.hint or "correct the value")
@@ -73,7 +124,23 @@ def _parse_deployment(value: Any, name: str) -> Mapping[str, Any]:
         raise BundleError(f"{name}: {where} is an unknown field", hint=hint)
     if "selector" in decoded.value:
         raise BundleError(f"{name}: deploymentConfig.selector has no effect", hint="remove it")
+    for missing in _missing_fields(value, CONFIG_STRUCT, ("deploymentConfig",)):
+        raise BundleError(f"{name}: {format_path(missing)} is missing", hint="add it")
     return decoded.value
+
+
+def _missing_fields(value: Mapping[str, Any], struct: str, path: FieldPath) -> Iterator[FieldPath]:
+    """Yield the paths of required fields that are missing in a value of the right type."""
+    for name in _REQUIRED.get(struct, ()):
+        if value.get(name) is None:
+            yield (*path, name)
+    for name, field_type in field_types(struct, Tables.NEWEST).items():
+        member = value.get(name)
+        if field_type.kind == "struct" and member is not None:
+            yield from _missing_fields(member, field_type.name, (*path, name))
+        elif field_type.kind == "[]" and parse_type(field_type.name).kind == "struct":
+            for number, item in enumerate(member or ()):
+                yield from _missing_fields(item or {}, field_type.name, (*path, name, number))
 
 
 def configure_deployment(deployment: dict[str, Any], config: Mapping[str, Any]) -> None:

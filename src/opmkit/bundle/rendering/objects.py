@@ -70,13 +70,36 @@ def render_objects(bundle: RegistryV1, request: RenderRequest) -> list[dict[str,
     Raises:
         UnsupportedBundle: OLM v1 does not install the bundle, or not in these namespaces.
     """
+    require_supported(bundle)
+    targets = request.watch_namespaces or (("",) if ALL_NAMESPACES in bundle.install_modes else ())
+    require_namespaces(bundle, request.namespace, targets)
+    return generate_objects(bundle, request, targets)
+
+
+def require_supported(bundle: RegistryV1) -> None:
+    """Check that OLM v1 installs a bundle in some namespaces.
+
+    Raises:
+        UnsupportedBundle: It does not.
+    """
     problems = list(find_unsupported(bundle))
     if problems:
         lines = [f"{problem.path or bundle.csv_path}: {problem.message}" for problem in problems]
         raise UnsupportedBundle(lines[0], details=lines[1:], hint=problems[0].hint)
-    targets = request.watch_namespaces or (("",) if ALL_NAMESPACES in bundle.install_modes else ())
-    if problem := unsupported_namespaces(bundle, request.namespace, targets):
+
+
+def require_namespaces(bundle: RegistryV1, namespace: str, targets: Sequence[str]) -> None:
+    """Check that an operator in a namespace can watch others; "" stands for all.
+
+    Raises:
+        UnsupportedBundle: It cannot.
+    """
+    if problem := unsupported_namespaces(bundle, namespace, targets):
         raise UnsupportedBundle(f"{bundle.csv_path}: {problem}", hint="pass namespaces that it can watch")
+
+
+def generate_objects(bundle: RegistryV1, request: RenderRequest, targets: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the objects of a supported bundle; ``targets`` are the namespaces to watch, "" for all."""
     return list(_Renderer(bundle, request, targets).objects())
 
 

@@ -52,9 +52,7 @@ class RenderedBundle:
         """
         digits = len(str(len(self.objects)))
         files = {
-            f"{number:0{digits}}_{_safe(str(value['kind']).lower())}_{_safe(object_name(value))}.yaml": dump_yaml(
-                dict(value)
-            )
+            f"{number:0{digits}}_{object_file_name(value)}": dump_yaml(dict(value))
             for number, value in enumerate(self.objects)
         }
         if kustomize:
@@ -69,19 +67,33 @@ class RenderedBundle:
             BundleError: The directory contains files, which could be objects of another version.
             DiskError: A file cannot be written.
         """
-        files = self.files(kustomize=kustomize)
-        with disk_errors(directory):
-            if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-                message = f"{directory}: already exists and is not an empty directory"
-                raise BundleError(message, hint="choose another directory, or remove this one")
-            directory.mkdir(parents=True, exist_ok=True)
-        try:
-            write_files(directory, files)
-        except DiskError:
-            with suppress(OSError):
-                directory.rmdir()
-            raise
-        return tuple(files)
+        return write_new_directory(directory, self.files(kustomize=kustomize))
+
+
+def write_new_directory(directory: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Write files to a directory that is empty or does not exist, all of them or none; return their names.
+
+    Raises:
+        BundleError: The directory contains files, which could be objects of another version.
+        DiskError: A file cannot be written.
+    """
+    with disk_errors(directory):
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            message = f"{directory}: already exists and is not an empty directory"
+            raise BundleError(message, hint="choose another directory, or remove this one")
+        directory.mkdir(parents=True, exist_ok=True)
+    try:
+        write_files(directory, files)
+    except DiskError:
+        with suppress(OSError):
+            directory.rmdir()
+        raise
+    return tuple(files)
+
+
+def object_file_name(value: Mapping[str, Any]) -> str:
+    """Return a file name of the kind and name of an object; unusual characters become underscores."""
+    return f"{_safe(str(value['kind']).lower())}_{_safe(object_name(value))}.yaml"
 
 
 def _safe(name: str) -> str:
