@@ -251,6 +251,8 @@ def test_configured_affinity(config: dict[str, Any], left: list[str] | None) -> 
         ("deploymentConfig: {envs: []}", "config: deploymentConfig.envs is an unknown field"),
         ("deploymentConfig: {env: [{nam: a}]}", "config: deploymentConfig.env[0].nam is an unknown field"),
         ("deploymentConfig: {selector: {}}", "config: deploymentConfig.selector has no effect"),
+        ("deploymentConfig: {env: [{value: a}]}", "config: deploymentConfig.env[0].name is missing"),
+        ("deploymentConfig: {volumes: [null]}", "config: deploymentConfig.volumes[0].name is missing"),
     ],
 )
 def test_invalid_configurations(content: str, message: str) -> None:
