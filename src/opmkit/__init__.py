@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.generate import GeneratedMetadata
+    from opmkit.bundle.permissions.danger import Danger, DangerKind
+    from opmkit.bundle.permissions.grant import Grant, Interception, Permissions, PermissionScope
+    from opmkit.bundle.permissions.report import PermissionDiff, PermissionReport
+    from opmkit.bundle.permissions.rule import PolicyRule
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.rendering.certificates import CertificateProvider
     from opmkit.bundle.rendering.chart import ChartRequest, CrdLocation, HelmChart
@@ -158,6 +162,8 @@ __all__ = [
     "CompositeOptions",
     "ConfigMap",
     "CrdLocation",
+    "Danger",
+    "DangerKind",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -174,6 +180,7 @@ __all__ = [
     "GeneratedKustomization",
     "GeneratedMetadata",
     "GenerationOptions",
+    "Grant",
     "HelmChart",
     "HttpSettings",
     "ImageDescription",
@@ -191,6 +198,7 @@ __all__ = [
     "InstalledBundle",
     "InstalledOperator",
     "InstallerPermissions",
+    "Interception",
     "KeyPair",
     "KeylessSigner",
     "KustomizeOptions",
@@ -217,6 +225,10 @@ __all__ = [
     "OrasRegistry",
     "Outcome",
     "PackageListing",
+    "PermissionDiff",
+    "PermissionReport",
+    "PermissionScope",
+    "Permissions",
     "PinDestination",
     "PinOptions",
     "PinTargets",
@@ -231,6 +243,7 @@ __all__ = [
     "PodConfig",
     "PodOptions",
     "Policy",
+    "PolicyRule",
     "Progress",
     "Project",
     "PromoteOptions",
@@ -306,6 +319,10 @@ _MODULES = {
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.generate": ("GeneratedMetadata",),
+    "opmkit.bundle.permissions.danger": ("Danger", "DangerKind"),
+    "opmkit.bundle.permissions.grant": ("Grant", "Interception", "Permissions", "PermissionScope"),
+    "opmkit.bundle.permissions.report": ("PermissionDiff", "PermissionReport"),
+    "opmkit.bundle.permissions.rule": ("PolicyRule",),
     "opmkit.bundle.policy": ("Policy",),
     "opmkit.bundle.rendering.certificates": ("CertificateProvider",),
     "opmkit.bundle.rendering.chart": ("ChartRequest", "CrdLocation", "HelmChart"),

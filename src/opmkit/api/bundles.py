@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.config_map import ConfigMap, ExtractionOptions
     from opmkit.bundle.finding import RuleDescription
     from opmkit.bundle.generate import GeneratedMetadata
+    from opmkit.bundle.permissions.grant import Permissions
+    from opmkit.bundle.permissions.report import PermissionDiff, PermissionReport
     from opmkit.bundle.policy import Policy
     from opmkit.bundle.rendering.chart import ChartRequest, HelmChart
     from opmkit.bundle.rendering.objects import RenderRequest
@@ -257,6 +259,49 @@ class BundleOperations(Session):
         except (InvalidBundle, UnsupportedBundle) as error:
             first, *details = error.lines
             raise type(error)(f"{source.text}: {first}", details=details, hint=error.hint) from error
+
+    def bundle_permissions(self, bundle: str) -> PermissionReport:
+        """Return what the operator of a bundle may do, and which permissions are dangerous.
+
+        Args:
+            bundle: Bundle image, or bundle directory.
+
+        Raises:
+            BundleError: The bundle cannot be read, or a permission has the wrong type.
+            ImageToolsError: The image cannot be read.
+        """
+        from opmkit.bundle.permissions.report import PermissionReport
+
+        return PermissionReport.of(self._permissions(bundle))
+
+    def compare_permissions(self, old: str, new: str) -> PermissionDiff:
+        """Return what the operator of a bundle may do that another version may not, and the other way round.
+
+        Args:
+            old: Bundle image, or bundle directory, of the version before.
+            new: Bundle image, or bundle directory, of the version after.
+
+        Raises:
+            BundleError: A bundle cannot be read, or has too many permissions.
+            ImageToolsError: An image cannot be read.
+        """
+        from opmkit.bundle.permissions.report import compare_permissions
+
+        return compare_permissions(self._permissions(old), self._permissions(new))
+
+    def _permissions(self, bundle: str) -> Permissions:
+        from opmkit.bundle.errors import InvalidBundle
+        from opmkit.bundle.load import fetch_bundle_files
+        from opmkit.bundle.permissions.grant import PlacedObject, read_permissions
+        from opmkit.bundle.rendering.registry_v1 import read_objects
+        from opmkit.bundle.source import BundleSource
+
+        source = BundleSource.parse(bundle)
+        files = fetch_bundle_files(self._tool, source)
+        try:
+            return read_permissions(PlacedObject(f"{path}:{line}", value) for path, line, value in read_objects(files))
+        except InvalidBundle as error:
+            raise InvalidBundle(f"{source.text}: {error.message}", hint=error.hint) from error
 
     def extract_bundle(self, bundle: str | Path, options: ExtractionOptions) -> ConfigMap:
         """Convert a bundle to a ConfigMap, the form in which OLM unpacks it; see `write_bundle`.

@@ -126,7 +126,7 @@ class GraphOperations(Session):
             before: Index image, catalog directory or database file.
             after: The index to compare with it.
             fail_on: Kinds of differences that fail the gate, as for `compare_indexes`.
-            pull_bundles: Read missing CustomResourceDefinitions from the bundle images, as for `compare_indexes`.
+            pull_bundles: Read missing objects from the bundle images, as for `compare_indexes`.
             progress: Receiver of progress reports.
 
         Raises:
@@ -137,7 +137,7 @@ class GraphOperations(Session):
         from opmkit.index.diff.differences import IndexComparison
         from opmkit.index.diff.fbc import diff_blobs
         from opmkit.index.image.source import INDEXES, IndexSource
-        from opmkit.index.operations.diff import with_refused_updates
+        from opmkit.index.operations.diff import with_reviewed_updates
         from opmkit.index.pictures.page.comparison import compare_catalogs
         from opmkit.index.pictures.page.page import render_comparison
         from opmkit.index.pictures.problems import package_problems
@@ -148,7 +148,7 @@ class GraphOperations(Session):
             source.require(INDEXES)
         old, new = (source.blobs() for source in sources)
         read = self._bundle_reader(progress) if pull_bundles else None
-        difference = with_refused_updates(diff_blobs(old, new), new, read)
+        difference = with_reviewed_updates(diff_blobs(old, new), new, read)
         packages = compare_catalogs(old, new, difference)
         names = {comparison.package.name for comparison in packages}
         views = package_views(new)

@@ -44,7 +44,7 @@ class InspectionOperations(Session):
         Raises:
             CatalogError: An index does not exist, or is not an index.
             BundleError, ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
-            ValueError: The requirements name a fragment or ask for bundles, but no published index.
+            ValueError: The requirements name a fragment, or ask for bundles or permissions, but no published index.
         """
         from opmkit.bundle.policy import Policy
         from opmkit.index.fbc.check.result import validate
@@ -57,10 +57,12 @@ class InspectionOperations(Session):
             raise ValueError("a fragment requires the published index")
         if required.pull_bundles and not required.against:
             raise ValueError("bundles are only compared with a published index")
+        if required.allowed_permissions is not None and not required.against:
+            raise ValueError("permissions are only compared with a published index")
         checked, notices = with_published(
             required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
-        if required.pull_bundles:
+        if required.pull_bundles or required.allowed_permissions is not None:
             checked = replace(checked, read_bundles=self._bundle_reader(progress))
         source = IndexSource.resolve(lambda: self._registry_tool, index)
         loaded = source.load()
@@ -87,8 +89,8 @@ class InspectionOperations(Session):
             after: The index to compare with it.
             fail_on: Kinds of differences that fail the gate: ``added``, ``removed``, ``changed``, or with an object,
                 such as ``removed-bundle``.
-            pull_bundles: Read the CustomResourceDefinitions of added bundles, and of those that they replace, from the
-                bundle images if the index does not contain them.
+            pull_bundles: Read the permissions and CustomResourceDefinitions of added bundles, and of the versions
+                before them, from the bundle images if the index does not contain them.
             progress: Receiver of progress reports.
 
         Raises:

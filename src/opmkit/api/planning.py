@@ -38,6 +38,7 @@ class PlanOperations(Session):
         packages: Sequence[str] = (),
         *,
         olm: Collection[OlmVersion] = (OlmVersion.V0,),
+        permissions: bool = False,
         pull_bundles: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> UpdatePlan:
@@ -48,21 +49,23 @@ class PlanOperations(Session):
             published: The published index.
             packages: Names of packages, by default all of the published index.
             olm: Versions of OLM whose updates to plan.
-            pull_bundles: Read the CustomResourceDefinitions that the indexes do not contain from the bundle images.
+            permissions: Whether to compare the permissions of operators before and after each update.
+            pull_bundles: Read the objects that the indexes do not contain from the bundle images.
             progress: Receiver of progress reports.
 
         Returns:
             For each version the versions that OLM installs in turn, and why it stops: with OLM v0 in each channel, with
             OLM v1 for an extension that follows all channels, and for one that follows each of them; and the
-            updates that OLM refuses because of a CustomResourceDefinition, as far as these are known.
+            updates that OLM refuses because of a CustomResourceDefinition, and those by which operators gain dangerous
+            permissions, as far as the bundles are known.
 
         Raises:
             UnknownPackage: The published index does not have a package.
             CatalogError, BundleError, ImageToolsError: An index or a bundle cannot be read, or is invalid.
         """
+        from opmkit.index.plan.edges import gained_permissions, refused_updates
         from opmkit.index.plan.extension_paths import plan_extension_updates
         from opmkit.index.plan.paths import plan_updates
-        from opmkit.index.plan.refused import refused_updates
         from opmkit.index.plan.result import UpdatePlan
         from opmkit.index.suggestions import unknown_packages
 
@@ -77,7 +80,8 @@ class PlanOperations(Session):
             new, old = (source.blobs() for source in sources)
             paths += plan_extension_updates(new, old, packages)
         read = self._bundle_reader(progress) if pull_bundles else None
-        return UpdatePlan(tuple(paths), refused_updates(paths, after, before, read))
+        gained = gained_permissions(paths, after, before, read) if permissions else ()
+        return UpdatePlan(tuple(paths), refused_updates(paths, after, before, read), gained)
 
     def plan_namespace(self, catalogs: Mapping[str, str], request: NamespaceRequest) -> NamespacePlan:
         """Plan what OLM v0 installs and updates in a namespace, resolution by resolution.

@@ -35,6 +35,7 @@ _CATALOG_KEYS = (
     "against",
     "fragment",
     "require-signature",
+    "allowed-permissions",
 )
 
 _Result = TypeVar("_Result", bound=TargetResult)
@@ -101,6 +102,7 @@ class CatalogSettings:
         against: The published index.
         fragment: Whether the catalog is a part of the published index.
         require_signature: Path of a public key, or of a policy with keys.
+        allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``.
     """
 
     openshift_version: str | None = None
@@ -110,6 +112,7 @@ class CatalogSettings:
     against: str | None = None
     fragment: bool | None = None
     require_signature: str | None = None
+    allowed_permissions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,18 +250,32 @@ class _Parser:
 
     def _catalog(self, value: Any) -> CatalogSettings:
         self._check_keys(value, _CATALOG_KEYS, ("catalog",))
-        registries = value.get("allowed-registries")
         return CatalogSettings(
             openshift_version=self._text(value, "openshift-version", ("catalog",)) or None,
             require_digests=self._flag(value, "require-digests"),
-            allowed_registries=None
-            if registries is None
-            else tuple(self._strings(registries, ("catalog", "allowed-registries"))),
+            allowed_registries=self._names(value, "allowed-registries"),
             related_images=self._flag(value, "related-images"),
             against=self._text(value, "against", ("catalog",)) or None,
             fragment=self._flag(value, "fragment"),
             require_signature=self._relative_path(value, "require-signature"),
+            allowed_permissions=self._permissions(value),
         )
+
+    def _names(self, value: Any, key: str) -> tuple[str, ...] | None:
+        names = value.get(key)
+        return None if names is None else tuple(self._strings(names, ("catalog", key)))
+
+    def _permissions(self, value: Any) -> tuple[str, ...] | None:
+        from opmkit.bundle.permissions.danger import DangerKind, find_unknown_kind
+
+        key = "allowed-permissions"
+        names = self._names(value, key)
+        if unknown := find_unknown_kind(names or ()):
+            path = ("catalog", key, (names or ()).index(unknown))
+            raise self._invalid(
+                path, f'has the unknown kind "{unknown}"', f"use {', '.join(DangerKind)}, or PACKAGE/KIND"
+            )
+        return names
 
     def _relative_path(self, value: Any, key: str) -> str | None:
         """Return a path that is relative to the policy file."""

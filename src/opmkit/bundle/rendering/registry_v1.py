@@ -109,7 +109,8 @@ def read_registry_v1(files: Mapping[str, bytes]) -> RegistryV1:
     definitions: list[Mapping[str, Any]] = []
     others: list[Mapping[str, Any]] = []
     paths: dict[tuple[str, str], str] = {}
-    for path, line, value in _objects(files):
+    _require_flat(files)
+    for path, line, value in read_objects(files):
         kind = str(value["kind"])
         if kind == CSV_KIND:
             csv, csv_path = _decode(value, CSV, path, line), path
@@ -127,6 +128,13 @@ def read_registry_v1(files: Mapping[str, bytes]) -> RegistryV1:
     )
 
 
+def _require_flat(files: Mapping[str, bytes]) -> None:
+    for path in sorted(files):
+        if path.startswith(_MANIFESTS) and "/" in path.removeprefix(_MANIFESTS):
+            hint = f"move its files to {_MANIFESTS}: OLM v1 reads no directories below it"
+            raise InvalidBundle(f"{path}: the file is in a subdirectory of {_MANIFESTS}", hint=hint)
+
+
 def object_name(value: Mapping[str, Any]) -> str:
     """Return the name of an object, or "" if it has none."""
     return lenient.text(lenient.mapping(value.get("metadata")).get("name"))
@@ -139,15 +147,14 @@ def _read(files: Mapping[str, bytes], path: str) -> JsonValue:
         raise InvalidBundle(error.located(path), hint="correct the file") from error
 
 
-def _objects(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield path, line and value of each object."""
+def read_objects(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield path, line and value of each object in the files of a bundle.
+
+    Raises:
+        InvalidBundle: A file contains no object.
+    """
     for path in sorted(files):
-        if not path.startswith(_MANIFESTS):
-            continue
-        if "/" in path.removeprefix(_MANIFESTS):
-            hint = f"move its files to {_MANIFESTS}: OLM v1 reads no directories below it"
-            raise InvalidBundle(f"{path}: the file is in a subdirectory of {_MANIFESTS}", hint=hint)
-        for document in read_documents(files[path]):
+        for document in read_documents(files[path]) if path.startswith(_MANIFESTS) else ():
             if isinstance(document, InvalidDocument):
                 raise InvalidBundle(document.located(path), hint="correct the file")
             for value in _flatten(path, document):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from opmkit import ExtensionRequest, NamespaceRequest
     from opmkit.cli.output.plan import AnyPlan
 
-_KINDS = ("stuck", "gone", "unresolvable", "circular", "crd", "blocked", "unsupported")
+_PERMISSIONS = "permissions"
+_KINDS = ("stuck", "gone", "unresolvable", "circular", "crd", _PERMISSIONS, "blocked", "unsupported")
 _PLATFORM = re.compile(r"v?[0-9]+\.[0-9]+=")
 
 
@@ -75,12 +76,16 @@ def plan(
     fail_on: list[str] | None = flag(
         None,
         "Exit with 1 for versions that are stuck, gone (their channel is), unresolvable or circular, crd (updates "
-        "refused for a CRD), blocked or unsupported",
+        "refused for a CRD), permissions (new dangerous ones), blocked or unsupported",
         metavar="KIND,...",
+    ),
+    permissions: bool = flag(
+        False, "With --from: list the dangerous permissions that operators gain by each update", panel=ADVANCED_PANEL
     ),
     pull_bundles: bool = flag(
         False,
-        "Read missing CRDs, and with OpenShift versions the label com.redhat.openshift.versions, from bundle images",
+        "Read missing CRDs and permissions, and with OpenShift versions the label com.redhat.openshift.versions, from "
+        "bundle images",
         panel=ADVANCED_PANEL,
     ),
     container_tool: PullTool = "none",
@@ -120,7 +125,13 @@ def plan(
                 raise UsageError("--from takes one index", command)
             versions = tuple(OlmVersion) if olm is PlannedOlm.BOTH else (OlmVersion(olm.value),)
             found = opm.plan_updates(
-                catalogs[0], from_, packages or (), olm=versions, pull_bundles=pull_bundles, progress=bars
+                catalogs[0],
+                from_,
+                packages or (),
+                olm=versions,
+                permissions=permissions or _PERMISSIONS in kinds,
+                pull_bundles=pull_bundles,
+                progress=bars,
             )
         elif cluster or connection_flags.is_given:
             replacements = _parse_replacements(catalogs, command)
@@ -147,7 +158,7 @@ def plan(
 
 
 _FLAGS = {
-    "from": ("package", "olm", "pull-bundles"),
+    "from": ("package", "olm", "permissions", "pull-bundles"),
     "cluster": ("kubeconfig", "context"),
     "extension": ("installed", "priority", "self-certified"),
     "subscribe": ("installed", "priority", "pull-bundles"),

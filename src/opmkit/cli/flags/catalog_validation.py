@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMAND = "opm validate"
 REQUIREMENTS_PANEL = "Requirements"
+_NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ class RequirementFlags:
     )
     fragment: bool = flag(False, "The catalog is a part of the published index: ignore its other packages")
     pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images")
+    allowed_permissions: list[str] | None = flag(
+        None,
+        "Dangerous permissions that new bundles may gain, such as workloads or PACKAGE/secrets; none allows none; "
+        "default: any",
+        metavar="KIND,...",
+    )
 
     require_signature: str = flag(
         "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
@@ -61,14 +68,29 @@ class RequirementFlags:
             self.fragment,
             self.require_signature,
             self.pull_bundles,
+            self._allowed(),
         ).with_defaults(policy.catalog)
         if required.fragment and not required.against:
             raise UsageError("--fragment requires --against", COMMAND)
         if required.pull_bundles and not required.against:
             raise UsageError("--pull-bundles requires --against", COMMAND)
+        if required.allowed_permissions is not None and not required.against:
+            raise UsageError("--allowed-permissions, and allowed-permissions in a policy, require --against", COMMAND)
         if required.openshift_version:
             parse_openshift_version(required.openshift_version, COMMAND)
         return required
+
+    def _allowed(self) -> tuple[str, ...] | None:
+        """Return the allowed permissions; raises UsageError for an unknown kind."""
+        from opmkit import DangerKind
+
+        names = [name for name in self.allowed_permissions or () if name]
+        if names == [_NONE]:
+            return ()
+        if unknown := next((name for name in names if name.rpartition("/")[2] not in tuple(DangerKind)), None):
+            hint = f"use {_NONE}, or some of {', '.join(DangerKind)}, also as PACKAGE/KIND"
+            raise UsageError(f"invalid value of --allowed-permissions: {unknown}", COMMAND, hint=hint)
+        return tuple(names) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,9 @@ def print_updates(plan: UpdatePlan) -> None:
         print_table(_HEADER, list(map(_row, plan.paths)))
     for update in plan.refused:
         print_line(f"Refused by OLM {update.olm}: {update}")
+    for change in plan.permissions:
+        for line in change.lines():
+            print_line(f"Permissions: {line}")
     print_to_stderr(f"{format_count(len(plan.paths), 'installed version')}: {_summary(plan)}")
 
 
@@ -110,6 +113,8 @@ def _summary(plan: UpdatePlan) -> str:
     parts = [f"{count} {names.get(outcome.value, outcome.value)}" for outcome, count in plan.counts.items()]
     if plan.refused:
         parts.append(f"{format_count(len(plan.refused), 'update')} refused because of a CRD")
+    if plan.permissions:
+        parts.append(f"{format_count(len(plan.permissions), 'update')} with dangerous permissions")
     return ", ".join(parts)
 
 
@@ -134,6 +139,10 @@ def updates_as_markdown(plan: UpdatePlan) -> str:
                 update.reason,
             )
             lines.append(f"| {' | '.join(map(_cell, named))} |")
+    if plan.permissions:
+        lines += ["", "| package | new permissions |", "|---|---|"]
+        rows = ((change.package, line) for change in plan.permissions for line in change.lines())
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(lines)
 
 

@@ -37,6 +37,7 @@ class DifferenceKind(StrEnum):
     STRANDED_VERSION = "stranded-version"
     REVERTED_HEAD = "reverted-head"
     REFUSED_UPDATE = "refused-update"
+    GAINED_PERMISSION = "gained-permission"
 
     def __str__(self) -> str:
         """Return the kind in words: ``removed bundle``."""
@@ -139,6 +140,9 @@ def list_differences(diff: IndexDiff) -> Iterator[Difference]:
     for update in diff.refused:
         details = f"from {update.installed}: {update.definition}: {update.reason}"
         yield Difference(DifferenceKind.REFUSED_UPDATE, update.package, bundle=update.next, details=details)
+    for change in diff.permissions:
+        for line in change.lines():
+            yield Difference(DifferenceKind.GAINED_PERMISSION, change.package, bundle=change.next, details=line)
 
 
 def _package_differences(package: PackageChange) -> Iterator[Difference]:

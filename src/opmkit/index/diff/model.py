@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.index.fbc.definitions import RefusedUpdate
+    from opmkit.index.fbc.permissions import PermissionChange
     from opmkit.index.sqlite import IndexDatabase
     from opmkit.index.sqlite.rows import BundleSummary
 
@@ -138,11 +139,15 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff(JsonResult):
-    """The changed packages, the changed bundles that are in no channel, and the new updates that OLM refuses."""
+    """The changed packages, the changed bundles that are in no channel, and what is to be known about new updates.
+
+    These are the updates that OLM refuses, and those by which operators gain dangerous permissions.
+    """
 
     packages: tuple[PackageChange, ...]
     stranded: tuple[BundleChange, ...] = ()
     refused: tuple[RefusedUpdate, ...] = ()
+    permissions: tuple[PermissionChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.stranded)

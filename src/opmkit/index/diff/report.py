@@ -27,6 +27,7 @@ def diff_as_text(diff: IndexDiff) -> str:
     lines = [line for package in diff.packages for line in _package_lines(package)]
     lines += [f"{_bundle_text(bundle)} (in no channel)" for bundle in diff.stranded]
     lines += [f"! OLM {update.olm} refuses the update from {update}" for update in diff.refused]
+    lines += [f"! {line}" for change in diff.permissions for line in change.lines()]
     return "\n".join(map(escape_controls, lines)) or NO_DIFFERENCE
 
 
@@ -133,6 +134,9 @@ def diff_as_markdown(diff: IndexDiff) -> str:
         header = ("Installed", "Next", "CRD", "Refused because")
         rows = (tuple(map(code, (each.installed, each.next, each.definition, each.reason))) for each in diff.refused)
         sections += ["### Updates that OLM refuses", table(header, rows)]
+    if diff.permissions:
+        gained = ((code(each.package), code(line)) for each in diff.permissions for line in each.lines())
+        sections += ["### Updates with dangerous permissions", table(("Package", "New permissions"), gained)]
     return "\n\n".join(sections)
 
 

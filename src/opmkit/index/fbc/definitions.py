@@ -81,19 +81,18 @@ def new_edges(
 
 
 def refused_edges(
-    edges: Sequence[tuple[BundleBlob, BundleBlob]], read: ReadBundles | None = None
+    edges: Sequence[tuple[BundleBlob, BundleBlob]], complete: Mapping[str, BundleBlob]
 ) -> Iterator[RefusedUpdate]:
     """Yield what OLM v0 refuses of updates between two bundles; definitions that cannot be decoded are ignored.
 
     Args:
         edges: The bundle before and after each update.
-        read: Reads the bundles that do not contain their objects; without it, these are ignored.
+        complete: Bundles with their objects by image, instead of those of the edges.
     """
     if not edges:
         return
     from opmkit.bundle.crd_upgrade import olm_v0_changes  # slow to import: API types, not needed without new bundles
 
-    complete = read_missing_objects((blob for edge in edges for blob in edge), read)
     for before, after in edges:
         try:
             old, new = (bundle_definitions(complete.get(blob.image, blob)) for blob in (before, after))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.diff.model import ChangeKind, diff_states, read_state
 from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
-from opmkit.index.fbc.definitions import has_objects, new_edges, refused_edges
+from opmkit.index.fbc.definitions import has_objects, new_edges, read_missing_objects, refused_edges
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBund
         tool: The tool that pulls index images.
         before: The first index.
         after: The second index.
-        read: Reads bundles that the second index contains without their objects; without it, their
+        read: Reads bundles that the second index contains without their objects; without it, their permissions and
             CustomResourceDefinitions are not compared, nor those of databases.
 
     Raises:
@@ -48,17 +48,19 @@ def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBund
     added = _added_bundles(diff)
     if not read and not complete & added:
         return diff
-    return with_refused_updates(diff, new.stream_blobs(), read)
+    return with_reviewed_updates(diff, new.stream_blobs(), read)
 
 
-def with_refused_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBundles | None = None) -> IndexDiff:
-    """Return a difference with the updates to added bundles that OLM refuses.
+def with_reviewed_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBundles | None = None) -> IndexDiff:
+    """Return a difference with the updates to added bundles that OLM refuses, or that gain dangerous permissions.
 
     Args:
         diff: The difference.
         blobs: The blobs of the second index, of which the changed packages are stored.
         read: Reads bundles without their objects; without it, these are ignored.
     """
+    from opmkit.index.fbc.permissions import permission_changes, previous_versions  # slow to import: API types
+
     added = _added_bundles(diff)
     packages: dict[str, tuple[list[ChannelBlob], dict[str, BundleBlob]]] = {name: ([], {}) for name, _ in sorted(added)}
     for blob in blobs if added else ():
@@ -67,12 +69,16 @@ def with_refused_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBundl
             channels.append(blob)
         elif isinstance(blob, BundleBlob):
             bundles.setdefault(blob.name, blob)
-    edges = [
-        edge
-        for package, (channels, bundles) in packages.items()
-        for edge in new_edges(channels, bundles, {name for owner, name in added if owner == package})
-    ]
-    return replace(diff, refused=tuple(refused_edges(edges, read)))
+    edges: list[tuple[BundleBlob, BundleBlob]] = []
+    updates: list[tuple[BundleBlob, BundleBlob]] = []
+    for package, (channels, bundles) in packages.items():
+        names = {name for owner, name in added if owner == package}
+        edges += new_edges(channels, bundles, names)
+        updates += [(old, new) for old, new in previous_versions(channels, bundles, names) if old]
+    complete = read_missing_objects((blob for edge in (*edges, *updates) for blob in edge), read)
+    known = [edge for edge in updates if all(has_objects(complete.get(blob.image, blob)) for blob in edge)]
+    changes = tuple(permission_changes(known, complete))
+    return replace(diff, refused=tuple(refused_edges(edges, complete)), permissions=changes)
 
 
 def _added_bundles(diff: IndexDiff) -> set[tuple[str, str]]:

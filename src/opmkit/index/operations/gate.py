@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.permissions.danger import DangerKind, find_unknown_kind
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.core.hints import Hint
 from opmkit.index.change import Change, ChangeResult, EditResult
@@ -43,6 +44,8 @@ class IndexRequirements:
         pull_bundles: Whether CustomResourceDefinitions of new bundles that the catalog does not contain are read from
             the bundle images, and compared with those of the bundles that they replace.
         require_signature: Public key that must have signed the bundle images, or a policy.json; None for none.
+        allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``, such as
+            ``secrets``; None for any. The images of new bundles are read.
     """
 
     openshift_version: str = ""
@@ -53,10 +56,12 @@ class IndexRequirements:
     fragment: bool = False
     require_signature: Path | str | None = None
     pull_bundles: bool = False
+    allowed_permissions: tuple[str, ...] | None = None
 
     def with_defaults(self, settings: CatalogSettings) -> IndexRequirements:
         """Return the requirements, with the settings of a policy file for those that are not set."""
         against = self.against or settings.against or ""
+        allowed = self.allowed_permissions
         return IndexRequirements(
             self.openshift_version or settings.openshift_version or "",
             self.require_digests or bool(settings.require_digests),
@@ -66,13 +71,14 @@ class IndexRequirements:
             self.fragment or bool(against and settings.fragment),
             self.require_signature or settings.require_signature,
             self.pull_bundles,
+            settings.allowed_permissions if allowed is None else allowed,
         )
 
     def policy(self) -> CatalogPolicy:
         """Return the requirements, without the published index and signatures.
 
         Raises:
-            CatalogError: The OpenShift version is invalid.
+            CatalogError: The OpenShift version, or a kind of permission, is invalid.
         """
         version = None
         if self.openshift_version:
@@ -80,7 +86,17 @@ class IndexRequirements:
                 version = OpenShiftVersion.parse(self.openshift_version)
             except ValueError as error:
                 raise CatalogError(f"invalid OpenShift version: {error}", hint="pass a version such as 4.17") from error
-        return CatalogPolicy(version, self.require_digests, self.allowed_registries, self.related_images)
+        if unknown := find_unknown_kind(self.allowed_permissions or ()):
+            raise CatalogError(
+                f'unknown kind of permission "{unknown}"', hint=f"use {', '.join(DangerKind)}, or PACKAGE/KIND"
+            )
+        return CatalogPolicy(
+            version,
+            self.require_digests,
+            self.allowed_registries,
+            self.related_images,
+            allowed_permissions=self.allowed_permissions,
+        )
 
 
 def with_published(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.fbc.model import Catalog
+from opmkit.index.plan.edges import refused_updates
 from opmkit.index.plan.paths import plan_updates
-from opmkit.index.plan.refused import refused_updates
 from opmkit.index.plan.result import UpdatePlan
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from opmkit.index.fbc.definitions import RefusedUpdate
+    from opmkit.index.fbc.permissions import PermissionChange
     from opmkit.index.plan.explain import Explanation
     from opmkit.index.plan.namespace import ResolvedStep
     from opmkit.index.plan.walk import Walk
@@ -74,10 +75,12 @@ class UpdatePlan(PlanReport):
     Attributes:
         paths: The update paths, by package and channel.
         refused: The updates of these paths that OLM refuses because of a CustomResourceDefinition.
+        permissions: The updates of these paths by which operators gain dangerous permissions.
     """
 
     paths: tuple[UpdatePath, ...]
     refused: tuple[RefusedUpdate, ...] = ()
+    permissions: tuple[PermissionChange, ...] = ()
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -87,16 +90,20 @@ class UpdatePlan(PlanReport):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The packages with their channels, and those with refused updates."""
-        return tuple(dict.fromkeys((*map(_target, self.paths), *map(_crd_target, self.refused))))
+        """The packages with their channels, and those with refused updates or new permissions."""
+        others = (*map(_crd_target, self.refused), *map(_permission_target, self.permissions))
+        return tuple(dict.fromkeys((*map(_target, self.paths), *others)))
 
     def problems(self) -> Iterator[PlanProblem]:
-        """Yield the paths that do not end at the head of their channel, and the refused updates."""
+        """Yield the paths that do not end at the head of their channel, refused updates, and new permissions."""
         for path in self.paths:
             if path.reason:
                 yield PlanProblem(_target(path), path.outcome.value, f"{path.installed}: {path.reason}", path.remedy)
         for update in self.refused:
             yield PlanProblem(_crd_target(update), "crd", str(update))
+        for change in self.permissions:
+            for line in change.lines():
+                yield PlanProblem(_permission_target(change), "permissions", line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""
@@ -104,6 +111,7 @@ class UpdatePlan(PlanReport):
             "counts": {outcome.value: count for outcome, count in self.counts.items()},
             "paths": [path.to_dict() for path in self.paths],
             "refused": [update.to_dict() for update in self.refused],
+            "permissions": [change.to_dict() for change in self.permissions],
         }
 
 
@@ -165,6 +173,10 @@ def _target(path: UpdatePath) -> str:
 
 def _crd_target(update: RefusedUpdate) -> str:
     return f"CRDs of {update.package} ({update.olm.value})"
+
+
+def _permission_target(change: PermissionChange) -> str:
+    return f"permissions of {change.package}"
 
 
 def _step_as_dict(step: ResolvedStep) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class CatalogPolicy:
         published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
         read_bundles: Reads new bundles that do not contain their CustomResourceDefinitions; None to ignore these.
+        allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``; None for
+            any.
     """
 
     openshift: OpenShiftVersion | None = None
@@ -56,6 +58,7 @@ class CatalogPolicy:
     fragment: bool = False
     unsigned: Mapping[str, str] | None = None
     read_bundles: ReadBundles | None = None
+    allowed_permissions: tuple[str, ...] | None = None
 
     @property
     def rules(self) -> frozenset[str]:
@@ -65,6 +68,7 @@ class CatalogPolicy:
             "GATE-REGISTRY": bool(self.registries),
             "GATE-SIGNATURE": self.unsigned is not None,
             "GATE-PACKAGE-REMOVED": self.published is not None and not self.fragment,
+            "GATE-PERMISSIONS": self.published is not None and self.allowed_permissions is not None,
         }
         groups = {REQUIREMENTS: self.openshift is not None, PUBLISHED: self.published is not None}
         return frozenset(
@@ -78,7 +82,13 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
         hint = "Add the documents of a package."
         yield CatalogFinding("the catalog has no olm.package document", hint=hint, rule="GATE-NO-PACKAGE")
     if policy.published is not None:
-        yield from check_published(blobs, policy.published, fragment=policy.fragment, read_bundles=policy.read_bundles)
+        yield from check_published(
+            blobs,
+            policy.published,
+            fragment=policy.fragment,
+            read_bundles=policy.read_bundles,
+            allowed_permissions=policy.allowed_permissions,
+        )
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
         for finding in _check_bundle(bundle, policy):
             yield locate(finding, bundle)
@@ -212,6 +222,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "GATE-DEFAULT-CHANNEL": "the default channel of a published package changed",
         "GATE-HEAD": "the head of a published channel is an older bundle",
         "GATE-PACKAGE-REMOVED": "a published package was removed",
+        "GATE-PERMISSIONS": "a new bundle has dangerous permissions that the version before it does not have",
         "GATE-UPGRADE-PATH": "no upgrade leads from a published bundle to the head of the channel",
     },
 }

@@ -20,13 +20,13 @@ from opmkit.index.fbc.blobs import (
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.definitions import new_edges, refused_edges
+from opmkit.index.fbc.definitions import new_edges, read_missing_objects, refused_edges
 from opmkit.index.fbc.digests import value_digest
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.graph.updates import ChannelUpdates, moved_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from semver import Version
 
@@ -102,6 +102,7 @@ def check_published(
     *,
     fragment: bool = False,
     read_bundles: ReadBundles | None = None,
+    allowed_permissions: Collection[str] | None = None,
 ) -> Iterator[CatalogFinding]:
     """Yield what a catalog no longer has, or has changed, of a published one, package by package.
 
@@ -110,16 +111,21 @@ def check_published(
         published: The packages of the published catalog.
         fragment: Whether the catalog is a part of the published one, so that packages may be missing.
         read_bundles: Reads new bundles that do not contain their objects, to compare CustomResourceDefinitions.
+        allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``; None for
+            any. Otherwise all new bundles with an image are read, because OLM installs what the image contains.
     """
     packages = {package.name: package for package in group_by_package(blobs)}
     for _, old in sorted(published.items()):
         if new := packages.get(old.name):
-            yield from _PackageComparison(old, new, read_bundles).check()
+            yield from _PackageComparison(old, new, read_bundles, allowed_permissions).check()
         elif not fragment:
             hint = "Add its documents again; clusters can have it installed."
             yield CatalogFinding(
                 "the published package was removed", hint=hint, package=old.name, rule="GATE-PACKAGE-REMOVED"
             )
+    for name in sorted(packages.keys() - published.keys()):
+        new_package = _PackageComparison(PublishedPackage(name), packages[name], read_bundles, allowed_permissions)
+        yield from new_package.check_permissions()
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,7 @@ class _PackageComparison:
     old: PublishedPackage
     new: PackageBlobs
     read_bundles: ReadBundles | None = None
+    allowed_permissions: Collection[str] | None = None
 
     @cached_property
     def versions(self) -> Mapping[str, Version]:
@@ -160,6 +167,7 @@ class _PackageComparison:
                 yield replace(finding, channel=old.name).at(self.location)
         yield from self._check_bundles({entry.name for channel in permanent for entry in channel.entries})
         yield from self._check_definitions()
+        yield from self.check_permissions()
 
     def _check_default_channel(self) -> Iterator[CatalogFinding]:
         default = self.old.default_channel
@@ -215,9 +223,27 @@ class _PackageComparison:
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
         hint = "Keep the scope and all versions in which objects may be stored."
         edges = new_edges(self.new.channels, bundles, bundles.keys() - self.old.bundles.keys())
-        for update in refused_edges(edges, self.read_bundles):
+        complete = read_missing_objects((blob for edge in edges for blob in edge), self.read_bundles)
+        for update in refused_edges(edges, complete):
             message = f"OLM refuses the upgrade from {update.installed}: {update.definition}: {update.reason}"
             yield locate(CatalogFinding(message, hint=hint, rule="GATE-CRD"), bundles[update.next])
+
+    def check_permissions(self) -> Iterator[CatalogFinding]:
+        """Check that new bundles gain no dangerous permissions but the allowed ones."""
+        if self.allowed_permissions is None:
+            return
+        from opmkit.index.fbc.permissions import permission_changes, previous_versions  # slow to import: API types
+
+        bundles = {bundle.name: bundle for bundle in self.new.bundles}
+        edges = previous_versions(self.new.channels, bundles, bundles.keys() - self.old.bundles.keys())
+        images = {blob.image: None for edge in edges for blob in edge if blob and blob.image}
+        complete = self.read_bundles(list(images)) if self.read_bundles and images else {}
+        hint = "Remove the permission from the bundle, or allow it if the operator needs it."
+        for change in permission_changes(edges, complete):
+            allowed = {name.removeprefix(f"{change.package}/") for name in self.allowed_permissions}
+            forbidden = replace(change, gained=tuple(each for each in change.gained if each.kind not in allowed))
+            for line in forbidden.lines():
+                yield locate(CatalogFinding(line, hint=hint, rule="GATE-PERMISSIONS"), bundles[change.next])
 
 
 def _updates(channel: ChannelBlob) -> ChannelUpdates:

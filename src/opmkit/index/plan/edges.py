@@ -1,4 +1,4 @@
-"""Updates on update paths that OLM refuses because of a CustomResourceDefinition."""
+"""Updates on update paths: which ones OLM refuses because of a CRD, and what operators may do after them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
-from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, read_missing_objects
+from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, has_objects, read_missing_objects
+from opmkit.index.fbc.permissions import permission_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.definitions import ReadBundles
     from opmkit.index.fbc.model import Catalog
+    from opmkit.index.fbc.permissions import PermissionChange
     from opmkit.index.plan.paths import UpdatePath
 
 
@@ -47,6 +49,35 @@ def refused_updates(
                     found[RefusedUpdate(path.package, installed, following, name, reason, path.olm)] = None
             current = {**current, **definitions}
     return tuple(found)
+
+
+def gained_permissions(
+    paths: Sequence[UpdatePath], catalog: Catalog, published: Catalog, read: ReadBundles | None = None
+) -> tuple[PermissionChange, ...]:
+    """Return the updates of paths by which operators gain dangerous permissions, or whose bundles cannot be read.
+
+    Args:
+        paths: The update paths.
+        catalog: The new catalog.
+        published: The published catalog.
+        read: Reads the bundles that the catalogs contain without their objects; without it, these are ignored.
+    """
+    complete = read_missing_objects(_bundles_of(paths, catalog, published), read)
+    edges: dict[tuple[str, str, str], tuple[BundleBlob, BundleBlob]] = {}
+    for path in paths:
+        current = _find(published, path.package, path.installed)
+        for name in path.hops:
+            following = _find(catalog, path.package, name)
+            if current and following:
+                edges.setdefault((path.package, current.name, name), (current, following))
+            current = following
+    known = (edge for edge in edges.values() if all(has_objects(complete.get(blob.image, blob)) for blob in edge))
+    return tuple(permission_changes(known, complete))
+
+
+def _find(catalog: Catalog, package: str, name: str) -> BundleBlob | None:
+    found = catalog.packages.get(package)
+    return found.bundles.get(name) if found else None
 
 
 def _bundles_of(paths: Iterable[UpdatePath], catalog: Catalog, published: Catalog) -> Iterator[BundleBlob]:

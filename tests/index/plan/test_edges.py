@@ -1,12 +1,12 @@
-"""Updates that OLM v0 refuses because of a CustomResourceDefinition."""
+"""Updates on paths: what OLM refuses because of a CRD, and what operators may do after them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.fbc.definitions import RefusedUpdate
+from opmkit.index.plan.edges import refused_updates
 from opmkit.index.plan.paths import plan_updates
-from opmkit.index.plan.refused import refused_updates
 from tests.kit.plans import catalog, chain, definition, embeds, package
 
 if TYPE_CHECKING:
