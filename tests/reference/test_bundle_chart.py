@@ -1,7 +1,7 @@
 """Helm renders the chart of a bundle to the objects that are rendered without it.
 
 ``OPMKIT_REFERENCE_HELM`` is the path of helm. The bundles are those of the corpus, or ``PACKAGE/VERSION`` directories
-below ``OPMKIT_BUNDLES``.
+below ``OPMKIT_BUNDLE_DIRECTORIES``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from opmkit.documents.yaml_writer import dump_yaml
 from tests.kit.corpus import SHARED_BUNDLES
 
 HELM = os.environ.get("OPMKIT_REFERENCE_HELM", "")
-BUNDLES = Path(os.environ.get("OPMKIT_BUNDLES", SHARED_BUNDLES))
+BUNDLES = Path(os.environ.get("OPMKIT_BUNDLE_DIRECTORIES", SHARED_BUNDLES))
 pytestmark = [
     pytest.mark.skipif(not HELM, reason="OPMKIT_REFERENCE_HELM is not set"),
     pytest.mark.skipif(not BUNDLES.is_dir(), reason="the bundles are absent"),

@@ -1,7 +1,7 @@
 """Objects that are rendered for bundles equal those of operator-controller 1.11, errors included.
 
 ``OPMKIT_REFERENCE_OLM_V1`` is the path of a program that runs its renderer, as described in docs/development.md. The
-bundles are those of the corpus, or ``PACKAGE/VERSION`` directories below ``OPMKIT_BUNDLES``.
+bundles are those of the corpus, or ``PACKAGE/VERSION`` directories below ``OPMKIT_BUNDLE_DIRECTORIES``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opmkit.bundle.rendering.support import RENDER_CHECKS
 from tests.kit.corpus import SHARED_BUNDLES
 
 OLM_V1 = os.environ.get("OPMKIT_REFERENCE_OLM_V1", "")
-BUNDLES = Path(os.environ.get("OPMKIT_BUNDLES", SHARED_BUNDLES))
+BUNDLES = Path(os.environ.get("OPMKIT_BUNDLE_DIRECTORIES", SHARED_BUNDLES))
 pytestmark = [
     pytest.mark.skipif(not OLM_V1, reason="OPMKIT_REFERENCE_OLM_V1 is not set"),
     pytest.mark.skipif(not BUNDLES.is_dir(), reason="the bundles are absent"),

@@ -59,7 +59,7 @@ def test_profile_all_runs_all_validators_except_those_on_request() -> None:
     steps = PROFILES["all"].select_steps(Compat.OPMKIT, known=[*validators(), "third-party"])
     names = {name for step in steps for name in step.validators}
     on_request = {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "pipeline"}
-    on_request |= {"community-pipeline", "operator", "olm-v1"}
+    on_request |= {"community-pipeline", "operator", "olm-v1", "preflight"}
     assert set(validators()) - names == on_request & set(validators())
     assert "third-party" in names
 

@@ -41,7 +41,7 @@ class ValidationOptions:
     Attributes:
         profile: Name of the profile, the validators to run; "" for that of the policy, of ``program``, or the default.
         program: Program whose rules and results are the default, as the name of a profile; "" for opmkit's own.
-        compat: Program whose results to give; by default opmkit, or the newest release of ``program``.
+        compat: Program whose results to give; by default opmkit, or the newest release of ``program`` or the profile.
         selectors: Label selectors of optional validators to run in addition.
         optional: Names of optional validators to run in addition.
         optional_values: Values for optional validators, as ``KEY=VALUE,...``.
@@ -78,6 +78,11 @@ class ValidationOptions:
     shard: Shard | None = None
     use_cache: bool = False
 
+    @property
+    def profile_name(self) -> str:
+        """The name of the profile that runs."""
+        return self.profile or self.policy.profile or self.program or DEFAULT
+
     def available_validators(self) -> tuple[OptionalValidator, ...]:
         """Return the optional validators that options with this ``compat`` can select."""
         return available_validators(self.compat or Compat.OPMKIT)
@@ -90,8 +95,9 @@ class ValidationOptions:
             InvalidPolicy, DiskError: The baseline is invalid or cannot be read.
         """
         policy = self.policy
-        profile = profile_named(self.profile or policy.profile or self.program or DEFAULT)
-        compat = self.compat or (Compat.NEWEST if profile.name == self.program else Compat.OPMKIT)
+        profile = profile_named(self.profile_name)
+        default = Compat.NEWEST if profile.name == self.program else Compat.OPMKIT
+        compat = self.compat or profile.compat or default
         chosen = [validator.name for text in self.selectors for validator in select_validators(text, compat)]
         values = [*(f"{key}={value}" for key, value in policy.optional_values), *self.optional_values]
         optional = tuple(dict.fromkeys([*policy.optional, *chosen, *self.optional]))

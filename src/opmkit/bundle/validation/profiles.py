@@ -10,13 +10,15 @@ from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import ALL, OPMKIT_ONLY, RECENT, Compat
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 
 DEFAULT = "default"
 HUB = "operatorhub"
+PREFLIGHT = "preflight"
 _REQUIREMENTS = ("HUB-", "COMM-")
 """Prefixes of rules with requirements for publishing; their validators also have others."""
 
@@ -46,6 +48,8 @@ class Profile:
         optional: Steps that run on request, by their names.
         all_validators: Whether all further validators run, except those that only run on request.
         advisory: Validators whose requirements are reported as warnings unless they are selected.
+        compat: Program whose results it gives by default, None for opmkit.
+        prepare: Returns the part of a bundle that its rules see.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Profile:
     optional: Mapping[str, Step] = field(default_factory=dict)
     all_validators: bool = False
     advisory: frozenset[str] = frozenset()
+    compat: Compat | None = None
+    prepare: Callable[[BundleView], BundleView] | None = None
 
     def grade(self, finding: Finding, selected: Collection[str]) -> Finding:
         """Return a finding with the severity of this profile; ``selected`` are the names of optional validators."""
@@ -131,7 +137,7 @@ _PIPELINE = Step(("openshift", "pipeline"), compat=OPMKIT_ONLY)
 _ON_REQUEST = frozenset(
     {
         *("operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "operator"),
-        *("pipeline", "community-pipeline", "olm-v1"),
+        *("pipeline", "community-pipeline", "olm-v1", PREFLIGHT),
     }
 )
 """Validators that repeat others, send requests, validate other directories, or are specific to a catalog."""
@@ -143,6 +149,13 @@ _ALL = (
 )
 _PUBLISHING = frozenset({"operatorhub", "operatorhubv2", "capabilities", "categories", "community"})
 """Validators with requirements for publishing, without which a bundle works."""
+
+
+def _as_extracted(bundle: BundleView) -> BundleView:
+    from opmkit.bundle.validation.preflight import as_extracted  # rarely needed
+
+    return as_extracted(bundle)
+
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
@@ -184,6 +197,17 @@ PROFILES: Mapping[str, Profile] = {
             "operator-sdk, and what OLM v1 does not support",
             (*_SDK, Step(("olm-v1",), compat=OPMKIT_ONLY)),
             optional=_OPTIONAL_STEPS,
+        ),
+        Profile(
+            PREFLIGHT,
+            "the checks of openshift-preflight for certification that need no cluster",
+            (
+                Step((PREFLIGHT,)),
+                Step(("load",), final=True),
+                Step(("bundle", "csv", "crd", "operatorhubv2", "capabilities", "categories")),
+            ),
+            compat=Compat.NEWEST,
+            prepare=_as_extracted,
         ),
         Profile(
             "all",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from opmkit._version import __version__
 from opmkit.bundle.hint_terms import BundleOperation, BundleSetting
 from opmkit.bundle.reports import json
 from opmkit.bundle.validation.compat import Compat
@@ -119,6 +120,12 @@ class ValidationReport(Sequence[ValidationResult]):
     def to_json_alpha1(self) -> dict[str, Any]:
         """Return the result of the first bundle in the format json-alpha1 of operator-sdk."""
         return json.json_alpha1(self[0])
+
+    def to_preflight(self) -> dict[str, Any]:
+        """Return the results of the first bundle in the format of openshift-preflight; the profile is ``preflight``."""
+        from opmkit.bundle.reports import preflight
+
+        return preflight.report(self[0], __version__)
 
     def to_sarif(self) -> dict[str, Any]:
         """Return the report as a SARIF log."""

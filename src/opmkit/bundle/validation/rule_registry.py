@@ -41,6 +41,7 @@ _MODULES: tuple[str, ...] = (
     "rules.openshift",
     "rules.pipeline",
     "rules.olm_v1",
+    "rules.preflight",
     "rules.labels",
     "rules.operator_config",
     "rules.operator_graph",

@@ -86,6 +86,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     known, optional = validators(), tuple(optional)
     if _is_package(bundle):
         return list(run_rules(bundle, known[PACKAGE]))
+    if profile.prepare and not bundle.operator:
+        bundle = profile.prepare(bundle)
     findings = list(run_rules(bundle, known[OPERATOR])) if bundle.operator else []
     steps = [] if bundle.operator else profile.select_steps(bundle.compat, optional, known)
     if bundle.options.replaced_crds and not profile.all_validators:

@@ -10,7 +10,15 @@ import typer
 from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
-from opmkit.cli.flags.validation import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags, validation_options
+from opmkit.cli.flags.validation import (
+    COMMAND,
+    OF_ONE_BUNDLE,
+    ReportFlags,
+    ReportFormat,
+    RuleFlags,
+    TagFlags,
+    validation_options,
+)
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import print_line, print_table
@@ -59,6 +67,7 @@ def validate(
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
       opm bundle validate ./bundle --profile operator-sdk --select-optional suite=operatorframework
       opm bundle validate operators/lagoon --profile community
+      opm bundle validate quay.io/me/lagoon:0.1.0 --profile preflight --output preflight > results.json
       opm bundle validate deploy/0.2.0 --from deploy/0.1.0 --olm v1
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
       opm bundle validate @references.txt --shard 2/10 --output json > shard-2.json
@@ -76,6 +85,8 @@ def validate(
     _check_shard(shard, report_format, tag=tag, writes_baseline=report_flags.write_baseline is not None)
     profile = OPERATOR_SDK if runs_as_operator_sdk(ctx) else ""
     options = validation_options(rule_flags, tag_flags, report_flags, "opm" if tag else profile, shard)
+    if report_format is ReportFormat.PREFLIGHT and options.profile_name != ReportFormat.PREFLIGHT:
+        raise UsageError("--output preflight requires --profile preflight", COMMAND)
     executor = executor_flags.parse(registry_flags)
     if executor and (options.external or image_builder != "none"):
         flag = "--alpha-select-external" if options.external else "--image-builder"
@@ -100,8 +111,8 @@ def validate(
 
 def _check_shard(shard: str, report_format: ReportFormat, *, tag: str, writes_baseline: bool) -> None:
     """Raise UsageError for flags that exclude --shard."""
-    if shard and report_format is ReportFormat.JSON_ALPHA1:
-        raise UsageError("json-alpha1: unsupported with --shard", COMMAND)
+    if shard and report_format in OF_ONE_BUNDLE:
+        raise UsageError(f"{report_format}: unsupported with --shard", COMMAND)
     if shard and (tag or writes_baseline):
         raise conflicting_flags("--shard", "--tag" if tag else "--write-baseline", COMMAND)
 
@@ -121,5 +132,5 @@ def _check_count(bundles: Sequence[object], report_format: ReportFormat) -> None
     """Raise UsageError if there is no bundle, or the format is for a single one."""
     if not bundles:
         raise UsageError("no bundle to validate", COMMAND)
-    if report_format is ReportFormat.JSON_ALPHA1 and len(bundles) > 1:
-        raise UsageError("json-alpha1: unsupported for several bundles", COMMAND)
+    if report_format in OF_ONE_BUNDLE and len(bundles) > 1:
+        raise UsageError(f"{report_format}: unsupported for several bundles", COMMAND)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.flags.policy import REPORT_PANEL
-from opmkit.cli.flags.validation import ReportFormat
+from opmkit.cli.flags.validation import OF_ONE_BUNDLE, ReportFormat
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import flag
 
@@ -39,7 +39,7 @@ def merge(
     from opmkit.api import Opm
     from opmkit.cli.output.validation import print_report
 
-    formats = [name for name in ReportFormat if name is not ReportFormat.JSON_ALPHA1]
+    formats = [name for name in ReportFormat if name not in OF_ONE_BUNDLE]
     if output and output not in formats:
         raise UsageError(f"unknown format {output!r} of --output: one of {', '.join(formats)}", COMMAND)
     report = Opm().merge_reports(reports)

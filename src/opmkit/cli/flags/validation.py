@@ -42,6 +42,11 @@ class ReportFormat(StrEnum):
     GITHUB = "github"
     MARKDOWN = "markdown"
     JSON_ALPHA1 = "json-alpha1"
+    PREFLIGHT = "preflight"
+
+
+OF_ONE_BUNDLE = (ReportFormat.JSON_ALPHA1, ReportFormat.PREFLIGHT)
+"""Formats of other programs, which have the result of a single bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class RuleFlags:
 
     profile: str = flag(
         "",
-        "Rules to run: opm, operator-sdk, operatorhub, community, redhat, all or default",
+        "Rules to run: opm, operator-sdk, operatorhub, community, redhat, preflight, olm-v1, all or default",
         panel=RULES_PANEL,
         metavar="NAME",
     )
@@ -135,7 +140,7 @@ class ReportFlags:
     )
     output: str = flag(
         "",
-        "Output format: text, json, sarif, junit, github, markdown or json-alpha1",
+        "Output format: text, json, sarif, junit, github, markdown, json-alpha1 or preflight",
         panel=REPORT_PANEL,
         metavar="FORM",
     )

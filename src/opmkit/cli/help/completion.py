@@ -24,7 +24,7 @@ CHOICES = {
     "TOOL": ("none", "docker", "podman", "buildah"),
     "MODE": ("replaces", "semver", "semver-skippatch"),
     "LEVEL": ("none", "bundle-object-to-csv-metadata", "all"),
-    "FORM": ("text", "json", "sarif", "junit", "github", "markdown", "json-alpha1"),
+    "FORM": ("text", "json", "sarif", "junit", "github", "markdown", "json-alpha1", "preflight"),
     "SEVERITY": ("error", "warning"),
     "[TYPE]": ("basic", "semver", "substitutes", "composite"),
     "SHELL": ("bash", "zsh", "fish", "powershell"),

@@ -56,8 +56,9 @@ def _print_results(report: ValidationReport, report_format: ReportFormat) -> Non
                 print_line(line)
         case ReportFormat.MARKDOWN:
             print_text(report.to_markdown())
-        case ReportFormat.JSON_ALPHA1:
-            print_json(report.to_json_alpha1())
+        case ReportFormat.JSON_ALPHA1 | ReportFormat.PREFLIGHT:
+            is_preflight = report_format is ReportFormat.PREFLIGHT
+            print_json(report.to_preflight() if is_preflight else report.to_json_alpha1())
 
 
 def print_go_result(result: ValidationResult, tool: str, fail_on: Severity) -> None:
