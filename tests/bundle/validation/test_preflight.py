@@ -44,13 +44,14 @@ def with_versions(value: object) -> dict[str, bytes]:
         ("v4.24", ""),
         ("=v3.11", ""),
         ("", ""),
+        (4.9, "1.35"),  # numbers are converted to strings
     ],
 )
-def test_the_kubernetes_version_of_the_last_openshift_version(versions: str, kubernetes: str) -> None:
+def test_the_kubernetes_version_of_the_last_openshift_version(versions: object, kubernetes: str) -> None:
     assert preflight.as_extracted(view(with_versions(versions))).options.k8s_version == kubernetes
 
 
-@pytest.mark.parametrize("versions", ["v4.14-", "v4.5,v4.6", "4", "x.y", "=x", 4.14, True])
+@pytest.mark.parametrize("versions", ["v4.14-", "v4.5,v4.6", "4", "x.y", "=x", True, ["v4.14"], {}])
 def test_invalid_versions_of_openshift(versions: object) -> None:
     bundle = preflight.as_extracted(view(with_versions(versions)))
     (problem,) = preflight.metadata_problems(bundle)
@@ -63,8 +64,6 @@ def test_invalid_versions_of_openshift(versions: object) -> None:
     [
         (None, "metadata/annotations.yaml does not exist"),
         (b"", "metadata/annotations.yaml is empty"),
-        (b"[]", "metadata/annotations.yaml is not a mapping in YAML"),
-        (b"{", "metadata/annotations.yaml is not a mapping in YAML"),
         (b"annotations: 1", "annotations is not a mapping"),
     ],
 )
@@ -72,6 +71,19 @@ def test_unreadable_annotations(content: bytes | None, message: str) -> None:
     files = {path: raw for path, raw in BASE.items() if path != preflight.ANNOTATIONS_FILE}
     bundle = view(files if content is None else {**files, preflight.ANNOTATIONS_FILE: content})
     assert [problem.message for problem in preflight.metadata_problems(bundle)] == [message]
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{", b"text"])
+def test_annotations_that_are_not_yaml(content: bytes) -> None:
+    bundle = view({**BASE, preflight.ANNOTATIONS_FILE: content})
+    assert [problem.file for problem in preflight.load_problems(bundle)] == [preflight.ANNOTATIONS_FILE]
+    checks = preflight.enforced_checks(run_profile(bundle, profile_named(PREFLIGHT)))
+    assert {check.outcome for check in checks} == {CheckOutcome.ERROR}
+
+
+def test_manifests_are_in_their_directory() -> None:
+    raw = BASE[preflight.ANNOTATIONS_FILE].replace(b"manifests/", b"other/")
+    assert preflight.as_extracted(view({**BASE, preflight.ANNOTATIONS_FILE: raw})).csv
 
 
 def test_only_extracted_files_are_read() -> None:
@@ -179,4 +191,5 @@ def test_results_of_findings() -> None:
     assert outcomes(Finding("a", rule="PREFLIGHT-ANNOTATIONS", validator="preflight")) == [passed, failed]
     assert outcomes(Finding("a", rule="PREFLIGHT-METADATA", validator="preflight")) == [error, passed]
     assert outcomes(Finding("a", rule="LOAD-NO-CSV", validator="load")) == [error, error]
+    assert outcomes(Finding("a", rule="PREFLIGHT-LOAD", validator="preflight")) == [error, error]
     assert [check.name for check in preflight.enforced_checks(())] == [CheckName.VALID, CheckName.ANNOTATIONS]

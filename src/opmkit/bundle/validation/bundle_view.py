@@ -94,6 +94,8 @@ class BundleView:
         contents: Cache of decoded files.
         inspect: Returns the platforms of images.
         csv_decode_mode: Mode in which the ClusterServiceVersion is decoded, None for that of the Go loader.
+        extracted: Whether these are the files that openshift-preflight extracts: those in ``manifests``, also if the
+            annotations name another directory, and the annotations.
         memo: Results of rules for this bundle, by keys of the rules.
     """
 
@@ -108,6 +110,7 @@ class BundleView:
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
     inspect: Inspect | None = field(default=None, compare=False, repr=False)
     csv_decode_mode: DecodeMode | None = None
+    extracted: bool = field(default=False, kw_only=True)
     memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def manifest(self, path: str) -> ManifestView:
@@ -148,7 +151,7 @@ class BundleView:
         if self.bare:
             return ""
         path = self.annotations.get(labels.MANIFESTS)
-        if path is None:
+        if path is None or self.extracted:
             return "manifests"
         return posixpath.normpath(f"/{path}").lstrip("/")
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kinds import CSV_KIND
+from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.openshift import VERSIONS
 from opmkit.bundle.versions import tolerant_version
 from opmkit.documents.fields import describe, format_path
-from opmkit.documents.lenient import items, mapping, text
+from opmkit.documents.lenient import items, mapping, scalar_text, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.documents.fields import FieldPath
 
-METADATA_RULE, ANNOTATIONS_RULE = "PREFLIGHT-METADATA", "PREFLIGHT-ANNOTATIONS"
+LOAD_RULE, METADATA_RULE, ANNOTATIONS_RULE = "PREFLIGHT-LOAD", "PREFLIGHT-METADATA", "PREFLIGHT-ANNOTATIONS"
 RELEASE = "1.21.0"
 """The release of openshift-preflight whose checks these are."""
 ANNOTATIONS_FILE = "metadata/annotations.yaml"
@@ -107,7 +108,7 @@ def enforced_checks(findings: Iterable[Finding]) -> tuple[CheckResult, CheckResu
     problems: dict[str, list[Problem]] = {"unreadable": [], "invalid": [], "annotations": []}
     for finding in findings:
         problem = Problem(finding.message, finding.file, finding.path, finding.hint)
-        if finding.validator == "load" or finding.rule == METADATA_RULE:
+        if finding.validator == "load" or finding.rule in (LOAD_RULE, METADATA_RULE):
             problems["unreadable"].append(problem)
             is_loaded = is_loaded and finding.rule == METADATA_RULE
         elif finding.rule == ANNOTATIONS_RULE:
@@ -144,7 +145,7 @@ def as_extracted(bundle: BundleView) -> BundleView:
     """
     files = {path: content for path, content in bundle.files.items() if _is_extracted(path)}
     directories = frozenset(name for name in bundle.directories if name in ("manifests", "metadata"))
-    view = replace(bundle, files=files, directories=directories)
+    view = replace(bundle, files=files, directories=directories, extracted=True)
     version, _ = _kubernetes_version(view)
     return replace(view, options=replace(view.options, k8s_version=version))
 
@@ -152,6 +153,14 @@ def as_extracted(bundle: BundleView) -> BundleView:
 def _is_extracted(path: str) -> bool:
     name = path.removeprefix(_MANIFESTS)
     return path == ANNOTATIONS_FILE or (name != path and "/" not in name)
+
+
+def load_problems(bundle: BundleView) -> Iterator[Problem]:
+    """Yield why none of the checks that load the bundle can be completed, except for its manifests."""
+    if bundle.files.get(ANNOTATIONS_FILE):
+        manifest = bundle.manifest(ANNOTATIONS_FILE)
+        if manifest.content.error is not None or not isinstance(manifest.content.value, dict | None):
+            yield Problem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
 
 
 def metadata_problems(bundle: BundleView) -> Iterator[Problem]:
@@ -162,8 +171,6 @@ def metadata_problems(bundle: BundleView) -> Iterator[Problem]:
     manifest = bundle.manifest(ANNOTATIONS_FILE)
     if not bundle.files[ANNOTATIONS_FILE]:
         yield Problem(f"{ANNOTATIONS_FILE} is empty", ANNOTATIONS_FILE)
-    elif manifest.content.error is not None or not isinstance(manifest.content.value, dict):
-        yield Problem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
     elif not isinstance(manifest.object.get("annotations"), dict | None):
         yield Problem("annotations is not a mapping", ANNOTATIONS_FILE, ("annotations",))
     else:
@@ -177,14 +184,15 @@ def _kubernetes_version(bundle: BundleView) -> tuple[str, str]:
     if ANNOTATIONS_FILE not in bundle.files:
         return "", ""
     value = mapping(bundle.manifest(ANNOTATIONS_FILE).object.get("annotations")).get(VERSIONS)
-    if not value and not isinstance(value, bool | int | float | list | dict):
-        return "", ""
-    if not isinstance(value, str):
+    versions = "" if value is None else scalar_text(value)
+    if versions is None:
         return "", f"{VERSIONS} is {describe(value)}, not a string"
+    if not versions:
+        return "", ""
     try:
-        major, minor = _target_version(value)
+        major, minor = _target_version(versions)
     except ValueError as error:
-        return "", f"{VERSIONS} is {value!r}: {error}"
+        return "", f"{VERSIONS} is {versions!r}: {error}"
     known = major == 4 and _FIRST_MINOR <= minor <= _LAST_MINOR
     return (f"1.{minor + 13}" if known else ""), ""
 
@@ -313,6 +321,9 @@ def check_related_images(bundle: BundleView) -> CheckResult:
     if isinstance(found, Problem):
         return CheckResult(name, CheckOutcome.ERROR, (found,))
     related = {text(mapping(entry).get("image")) for entry in items(found.spec.get("relatedImages"))}
+    if related and Csv.from_bundle(bundle) is None:
+        problem = Problem("a field of the ClusterServiceVersion has the wrong type", found.manifest.path)
+        return CheckResult(name, CheckOutcome.ERROR, (problem,))
     problems = [
         Problem(f"the image {image} is not in spec.relatedImages", found.manifest.path, path)
         for image, path in found.images.items()
@@ -365,6 +376,8 @@ class _ImageName(NamedTuple):
         return cls("/".join((*parents, last)), tag)
 
     def __str__(self) -> str:
+        if not self.repository or self.repository.endswith("/"):
+            return "<invalid>"
         separator = "@" if self.tag.startswith("sha256:") else ":"
         return f"{self.repository}{separator}{self.tag}" if self.tag else self.repository
 

@@ -316,7 +316,8 @@ def release_name(bundle: BundleView) -> Iterator[Finding]:
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None or not csv.spec.get("release"):
         return
-    package = bundle.annotations.get(labels.PACKAGE, "") if bundle.compat is Compat.OPMKIT else ""
+    is_known = bundle.compat is Compat.OPMKIT or bundle.extracted
+    package = bundle.annotations.get(labels.PACKAGE, "") if is_known else ""
     version = tolerant_version(csv.spec.get("version", "") or "0.0.0")
     wanted = f"{package}-v{version}-{csv.spec['release']}"
     if csv.name != wanted:

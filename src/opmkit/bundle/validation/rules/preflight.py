@@ -22,6 +22,22 @@ def _findings(problems: Iterable[Problem]) -> Iterator[Finding]:
 
 
 @rule(
+    "PREFLIGHT-LOAD",
+    VALIDATOR,
+    Severity.ERROR,
+    "the annotations of the bundle are not valid YAML",
+    hint="Correct metadata/annotations.yaml.",
+    bad="[annotations]",
+    good="annotations: {operators.operatorframework.io.bundle.package.v1: demo}",
+)
+def load(bundle: BundleView) -> Iterator[Finding]:
+    """All checks that load the bundle end with an error, which fails the certification."""
+    from opmkit.bundle.validation.preflight import load_problems
+
+    return _findings(load_problems(bundle))
+
+
+@rule(
     "PREFLIGHT-METADATA",
     VALIDATOR,
     Severity.ERROR,
