@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation import preflight
 from opmkit.bundle.validation.openshift import VERSIONS
 from opmkit.bundle.validation.preflight import CheckName, CheckOutcome
@@ -64,7 +65,6 @@ def test_invalid_versions_of_openshift(versions: object) -> None:
     [
         (None, "metadata/annotations.yaml does not exist"),
         (b"", "metadata/annotations.yaml is empty"),
-        (b"annotations: 1", "annotations is not a mapping"),
     ],
 )
 def test_unreadable_annotations(content: bytes | None, message: str) -> None:
@@ -73,7 +73,9 @@ def test_unreadable_annotations(content: bytes | None, message: str) -> None:
     assert [problem.message for problem in preflight.metadata_problems(bundle)] == [message]
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{", b"text"])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"{", b"text", b"annotations: 1", f"annotations: {{{PACKAGE}: []}}".encode()]
+)
 def test_annotations_that_are_not_yaml(content: bytes) -> None:
     bundle = view({**BASE, preflight.ANNOTATIONS_FILE: content})
     assert [problem.file for problem in preflight.load_problems(bundle)] == [preflight.ANNOTATIONS_FILE]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kinds import CSV_KIND
+from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.openshift import VERSIONS
 from opmkit.bundle.versions import tolerant_version
@@ -157,10 +158,17 @@ def _is_extracted(path: str) -> bool:
 
 def load_problems(bundle: BundleView) -> Iterator[Problem]:
     """Yield why none of the checks that load the bundle can be completed, except for its manifests."""
-    if bundle.files.get(ANNOTATIONS_FILE):
-        manifest = bundle.manifest(ANNOTATIONS_FILE)
-        if manifest.content.error is not None or not isinstance(manifest.content.value, dict | None):
-            yield Problem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
+    if not bundle.files.get(ANNOTATIONS_FILE):
+        return
+    content = bundle.manifest(ANNOTATIONS_FILE).content
+    values = mapping(content.value).get("annotations")
+    if content.error is not None or not isinstance(content.value, dict | None):
+        yield Problem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
+    elif not isinstance(values, dict | None):
+        yield Problem("annotations is not a mapping", ANNOTATIONS_FILE, ("annotations",))
+    for key in (PACKAGE, CHANNELS, DEFAULT_CHANNEL):
+        if isinstance(value := mapping(values).get(key), list | dict):
+            yield Problem(f"{key} is {describe(value)}, not a string", ANNOTATIONS_FILE, ("annotations", key))
 
 
 def metadata_problems(bundle: BundleView) -> Iterator[Problem]:
@@ -168,15 +176,11 @@ def metadata_problems(bundle: BundleView) -> Iterator[Problem]:
     if ANNOTATIONS_FILE not in bundle.files:
         yield Problem(f"{ANNOTATIONS_FILE} does not exist", hint="Add the file; other names are not read.")
         return
-    manifest = bundle.manifest(ANNOTATIONS_FILE)
     if not bundle.files[ANNOTATIONS_FILE]:
         yield Problem(f"{ANNOTATIONS_FILE} is empty", ANNOTATIONS_FILE)
-    elif not isinstance(manifest.object.get("annotations"), dict | None):
-        yield Problem("annotations is not a mapping", ANNOTATIONS_FILE, ("annotations",))
-    else:
-        _, problem = _kubernetes_version(bundle)
-        if problem:
-            yield Problem(problem, ANNOTATIONS_FILE, ("annotations", VERSIONS))
+    _, problem = _kubernetes_version(bundle)
+    if problem:
+        yield Problem(problem, ANNOTATIONS_FILE, ("annotations", VERSIONS))
 
 
 def _kubernetes_version(bundle: BundleView) -> tuple[str, str]:
