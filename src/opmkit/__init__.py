@@ -110,6 +110,13 @@ if TYPE_CHECKING:
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.outputs import RenderedCatalog, RenderedTemplates
+    from opmkit.index.templates.repository.promotion import (
+        PromotedOperator,
+        PromotedRepository,
+        PromotionRequest,
+        PromotionStatus,
+        PromotionStrategy,
+    )
     from opmkit.kube.access import ClusterAccess
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
@@ -247,6 +254,11 @@ __all__ = [
     "Progress",
     "Project",
     "PromoteOptions",
+    "PromotedOperator",
+    "PromotedRepository",
+    "PromotionRequest",
+    "PromotionStatus",
+    "PromotionStrategy",
     "ProvidedApi",
     "PrunePackages",
     "PruneStranded",
@@ -397,6 +409,13 @@ _MODULES = {
     "opmkit.index.templates.edit.write": ("EditedTemplate", "TemplateChange"),
     "opmkit.index.templates.render": ("TemplateType",),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
+    "opmkit.index.templates.repository.promotion": (
+        "PromotedOperator",
+        "PromotedRepository",
+        "PromotionRequest",
+        "PromotionStatus",
+        "PromotionStrategy",
+    ),
     "opmkit.index.templates.repository.outputs": ("RenderedCatalog", "RenderedTemplates"),
     "opmkit.kube.access": ("ClusterAccess",),
     "opmkit.server.settings": ("HttpSettings", "ServerSettings", "TlsFiles"),

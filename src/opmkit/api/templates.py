@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.outputs import RenderedTemplates
+    from opmkit.index.templates.repository.promotion import PromotedRepository, PromotionRequest
 
 
 class TemplateOperations(Session):
@@ -186,6 +187,22 @@ class TemplateOperations(Session):
             return _with_plan(edited, parsed, render, {added.image: added.blob}) if plan_updates else edited
 
         return edit_template(template, edit, dry_run=dry_run)
+
+    def promote_operators(self, path: Path, request: PromotionRequest) -> PromotedRepository:
+        """Promote operators of a repository to another version of OpenShift: their catalogs and ``ci.yaml``.
+
+        An operator that fails does not stop the others; its status says so.
+
+        Args:
+            path: The repository, or the directory of an operator in it.
+            request: The versions and the operators; see `PromotionRequest.parse`.
+
+        Raises:
+            CatalogError: The path has no catalogs of the first version, or an operator has none.
+        """
+        from opmkit.index.templates.repository.promotion import promote_operators
+
+        return promote_operators(path, request)
 
     def promote_in_template(
         self,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
+from opmkit.cli.help.panels import ADVANCED_PANEL
+from opmkit.cli.output.console import (
+    OutputFormat,
+    format_count,
+    print_json,
+    print_line,
+    print_table,
+    print_text,
+)
 from opmkit.cli.output.errors import (
     UsageError,
     conflicting_flags,
@@ -154,18 +162,36 @@ def add(
 def promote(
     ctx: typer.Context,
     *,
-    template: TemplateArgument,
+    template: Annotated[
+        Path,
+        typer.Argument(metavar="TEMPLATE|DIR", help="Template file, or repository or operator directory to promote"),
+    ],
     bundle: Annotated[
         str,
-        typer.Argument(
-            metavar="BUNDLE", help="Name or image of a bundle of the template; in a semver template also its version"
-        ),
-    ],
+        typer.Argument(metavar="[BUNDLE]", help="Name, image, or in a semver template version of a bundle"),
+    ] = "",
     to_channel: list[str] | None = flag(
-        None, "Channels to add the bundle to (required)", "--to-channel", "--to", metavar="NAME,..."
+        None,
+        "Channels, or version of OpenShift (required)",
+        "--to-channel",
+        "--to",
+        metavar="NAME,...",
     ),
     from_channel: str = flag(
-        "", "Channel that has the bundle; default: the only one", "--from-channel", "--from", metavar="NAME"
+        "",
+        "Channel with the bundle, or version of OpenShift",
+        "--from-channel",
+        "--from",
+        metavar="NAME",
+    ),
+    operator: list[str] | None = flag(
+        None, "Operators of a repository to promote; default: all", panel=ADVANCED_PANEL, metavar="NAME,..."
+    ),
+    strategy: list[str] | None = flag(
+        None,
+        "Strategies of the operators to promote: always, review-needed; default: both",
+        panel=ADVANCED_PANEL,
+        metavar="NAME,...",
     ),
     create_channel: CreateChannel = False,
     default_channel: DefaultChannel = "",
@@ -174,19 +200,25 @@ def promote(
     edit_flags: EditFlags,
     registry_flags: RegistryFlags,
 ) -> None:
-    """Add a bundle of one channel of a template to other channels
+    """Add a bundle of a template to other channels, or promote operators to an OpenShift version
 
-    There the bundle replaces the head, and skips what lies between both in the first channel. It keeps its range of
-    skipped versions. In a new channel it has the same edges.
+    The bundle replaces the head, and skips what lies between both in the first channel. In a repository, or for an
+    operator in it, catalogs of one version of OpenShift are copied to another, which ci.yaml then names.
 
     [bold]Examples:[/]
       opm template promote lagoon.yaml lagoon-operator.v0.3.0 --from-channel candidate --to-channel stable
       opm template promote semver.yaml quay.io/me/lagoon-bundle:0.3.0 --to stable
+      opm template promote . --from v4.20 --to v4.21 --strategy always
+      opm template promote operators/lagoon --from v4.20 --to v4.21
     """
     from opmkit import PromoteOptions
 
     if not to_channel:
         raise UsageError('required flag(s) "to-channel" not set', ctx.command_path)
+    if not bundle and template.is_dir():
+        _promote_operators(ctx, template, (from_channel, to_channel), operator or (), strategy or (), edit_flags)
+        return
+    _require_template(ctx, bundle)
     options = PromoteOptions(from_channel, tuple(to_channel), edge_flags.options(ctx), create_channel, default_channel)
     opm = registry_flags.opm()
     with progress() as bars:
@@ -200,6 +232,53 @@ def promote(
             progress=bars,
         )
     print_edited(edited, edit_flags)
+
+
+def _require_template(ctx: typer.Context, bundle: str) -> None:
+    """Raise UsageError if flags are for directories, or there is no bundle."""
+    if wrong := sorted({"operator", "strategy"} & given_flags(ctx)):
+        raise UsageError(f"--{wrong[0]} requires a directory without a bundle", ctx.command_path)
+    if not bundle:
+        raise UsageError("missing argument BUNDLE", ctx.command_path, hint="pass a directory to promote operators")
+
+
+_OF_DIRECTORIES = frozenset({"to-channel", "from-channel", "operator", "strategy", "dry-run", "check", "output"})
+
+
+def _promote_operators(
+    ctx: typer.Context,
+    path: Path,
+    versions: tuple[str, Sequence[str]],
+    operators: Sequence[str],
+    strategies: Sequence[str],
+    edit_flags: EditFlags,
+) -> None:
+    """Promote operators between two versions of OpenShift, and print what became of them."""
+    from opmkit import Opm, PromotionRequest, PromotionStatus, PromotionStrategy
+
+    source, targets = versions
+    if not source or len(targets) != 1:
+        raise UsageError("a directory requires --from and --to with a version each", ctx.command_path)
+    if wrong := sorted(given_flags(ctx) - _OF_DIRECTORIES - {"to", "from"}):
+        raise UsageError(f"--{wrong[0]} requires a template and a bundle", ctx.command_path)
+    request = replace(PromotionRequest.parse(source, targets[0]), dry_run=edit_flags.is_dry_run)
+    if unknown := next((name for name in strategies if name not in tuple(PromotionStrategy)), None):
+        raise UsageError(f"unknown strategy {unknown!r}", ctx.command_path, hint=f"use {', '.join(PromotionStrategy)}")
+    if strategies:
+        request = replace(request, strategies=tuple(map(PromotionStrategy, strategies)))
+    promoted = Opm().promote_operators(path, replace(request, operators=tuple(operators)))
+    if edit_flags.output is OutputFormat.JSON:
+        print_json(promoted.to_dict())
+    else:
+        rows = [(each.name, each.strategy, each.status, "; ".join(each.problems)) for each in promoted.operators]
+        print_table(("OPERATOR", "STRATEGY", "STATUS", "PROBLEMS"), rows)
+    changed = [each for each in promoted.operators if each.status is PromotionStatus.PROMOTED]
+    noun = format_count(len(changed), "operator")
+    print_to_stderr(f"{noun} {'would be ' * edit_flags.is_dry_run}promoted to {promoted.target}")
+    if promoted.failed:
+        print_error(OpmkitError(f"{format_count(len(promoted.failed), 'operator')} not promoted"))
+    if promoted.failed or (changed and edit_flags.fail_on_change):
+        ctx.exit(1)
 
 
 def deprecate(
