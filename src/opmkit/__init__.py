@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.generate import GeneratedMetadata
-    from opmkit.bundle.permissions.danger import Danger, DangerKind
+    from opmkit.bundle.permissions.danger import Danger
     from opmkit.bundle.permissions.grant import Grant, Interception, Permissions, PermissionScope
+    from opmkit.bundle.permissions.kinds import DangerKind
     from opmkit.bundle.permissions.report import PermissionDiff, PermissionReport
     from opmkit.bundle.permissions.rule import PolicyRule
     from opmkit.bundle.policy import Policy
@@ -331,8 +332,9 @@ _MODULES = {
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.generate": ("GeneratedMetadata",),
-    "opmkit.bundle.permissions.danger": ("Danger", "DangerKind"),
+    "opmkit.bundle.permissions.danger": ("Danger",),
     "opmkit.bundle.permissions.grant": ("Grant", "Interception", "Permissions", "PermissionScope"),
+    "opmkit.bundle.permissions.kinds": ("DangerKind",),
     "opmkit.bundle.permissions.report": ("PermissionDiff", "PermissionReport"),
     "opmkit.bundle.permissions.rule": ("PolicyRule",),
     "opmkit.bundle.policy": ("Policy",),

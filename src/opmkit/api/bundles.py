@@ -290,18 +290,10 @@ class BundleOperations(Session):
         return compare_permissions(self._permissions(old), self._permissions(new))
 
     def _permissions(self, bundle: str) -> Permissions:
-        from opmkit.bundle.errors import InvalidBundle
-        from opmkit.bundle.load import fetch_bundle_files
-        from opmkit.bundle.permissions.grant import PlacedObject, read_permissions
-        from opmkit.bundle.rendering.registry_v1 import read_objects
+        from opmkit.bundle.permissions.load import load_permissions
         from opmkit.bundle.source import BundleSource
 
-        source = BundleSource.parse(bundle)
-        files = fetch_bundle_files(self._tool, source)
-        try:
-            return read_permissions(PlacedObject(f"{path}:{line}", value) for path, line, value in read_objects(files))
-        except InvalidBundle as error:
-            raise InvalidBundle(f"{source.text}: {error.message}", hint=error.hint) from error
+        return load_permissions(self._tool, BundleSource.parse(bundle))
 
     def extract_bundle(self, bundle: str | Path, options: ExtractionOptions) -> ConfigMap:
         """Convert a bundle to a ConfigMap, the form in which OLM unpacks it; see `write_bundle`.

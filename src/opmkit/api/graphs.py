@@ -148,7 +148,8 @@ class GraphOperations(Session):
             source.require(INDEXES)
         old, new = (source.blobs() for source in sources)
         read = self._bundle_reader(progress) if pull_bundles else None
-        difference = with_reviewed_updates(diff_blobs(old, new), new, read)
+        read_permissions = self._permission_reader(progress) if pull_bundles else None
+        difference = with_reviewed_updates(diff_blobs(old, new), new, read, read_permissions)
         packages = compare_catalogs(old, new, difference)
         names = {comparison.package.name for comparison in packages}
         views = package_views(new)

@@ -62,8 +62,10 @@ class InspectionOperations(Session):
         checked, notices = with_published(
             required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
-        if required.pull_bundles or required.allowed_permissions is not None:
+        if required.pull_bundles:
             checked = replace(checked, read_bundles=self._bundle_reader(progress))
+        if required.allowed_permissions is not None:
+            checked = replace(checked, read_permissions=self._permission_reader(progress))
         source = IndexSource.resolve(lambda: self._registry_tool, index)
         loaded = source.load()
         if required.require_signature:
@@ -104,7 +106,9 @@ class InspectionOperations(Session):
         if unknown := find_unknown_kind(fail_on):
             raise ValueError(unknown)
         read = self._bundle_reader(progress) if pull_bundles else None
-        return IndexComparison.from_diff(compare_indexes(self._tool, before, after, read), fail_on)
+        read_permissions = self._permission_reader(progress) if pull_bundles else None
+        diff = compare_indexes(self._tool, before, after, read, read_permissions)
+        return IndexComparison.from_diff(diff, fail_on)
 
     def list_images(
         self,

@@ -80,7 +80,8 @@ class PlanOperations(Session):
             new, old = (source.blobs() for source in sources)
             paths += plan_extension_updates(new, old, packages)
         read = self._bundle_reader(progress) if pull_bundles else None
-        gained = gained_permissions(paths, after, before, read) if permissions else ()
+        read_permissions = self._permission_reader(progress) if pull_bundles else None
+        gained = gained_permissions(paths, after, before, read_permissions) if permissions else ()
         return UpdatePlan(tuple(paths), refused_updates(paths, after, before, read), gained)
 
     def plan_namespace(self, catalogs: Mapping[str, str], request: NamespaceRequest) -> NamespacePlan:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.definitions import ReadBundles
+    from opmkit.index.fbc.permissions import ReadPermissions
 
 T = TypeVar("T")
 _CREATION = threading.RLock()
@@ -81,6 +82,12 @@ class Session:
 
         options = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=self._render_cache)
         return bundle_renderer(lambda: self._registry_tool, options, progress=progress)
+
+    def _permission_reader(self, progress: Progress) -> ReadPermissions:
+        """Return a function that reads the permissions of bundle images in parallel."""
+        from opmkit.bundle.permissions.load import load_image_permissions
+
+        return lambda images: load_image_permissions(self._registry_tool, images, progress=progress)
 
     @property
     def _registry_tool(self) -> RegistryTool:

@@ -266,12 +266,15 @@ class _Parser:
         return None if names is None else tuple(self._strings(names, ("catalog", key)))
 
     def _permissions(self, value: Any) -> tuple[str, ...] | None:
-        from opmkit.bundle.permissions.danger import DangerKind, find_unknown_kind
-
         key = "allowed-permissions"
-        names = self._names(value, key)
-        if unknown := find_unknown_kind(names or ()):
-            path = ("catalog", key, (names or ()).index(unknown))
+        if key not in value:
+            return None
+        from opmkit.bundle.permissions.kinds import DangerKind, find_unknown_kind
+
+        names = tuple(self._strings(value[key], ("catalog", key)))  # null must not allow everything
+        unknown = find_unknown_kind(names)
+        if unknown is not None:
+            path = ("catalog", key, names.index(unknown))
             raise self._invalid(
                 path, f'has the unknown kind "{unknown}"', f"use {', '.join(DangerKind)}, or PACKAGE/KIND"
             )

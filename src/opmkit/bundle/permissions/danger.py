@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.bundle.permissions.grant import PermissionScope
+from opmkit.bundle.permissions.kinds import DangerKind
 from opmkit.bundle.permissions.rule import ANY, PolicyRule
 from opmkit.core.json_types import JsonResult
 
@@ -16,108 +16,104 @@ if TYPE_CHECKING:
     from opmkit.bundle.permissions.grant import Grant, Interception
 
 
-class DangerKind(StrEnum):
-    """Kinds of dangerous permissions, the most dangerous first."""
-
-    EVERYTHING = "everything"
-    """All verbs on all resources: the role cluster-admin."""
-    SECRETS = "secrets"
-    """Secrets are read or changed."""
-    WILDCARD = "wildcard"
-    """A wildcard for verbs, resources or API groups, except for all verbs on resources of the operator."""
-    ESCALATE = "escalate"
-    """Roles are given permissions that the operator does not have."""
-    BIND = "bind"
-    """Roles are bound that the operator does not have."""
-    IMPERSONATE = "impersonate"
-    """Requests are made as another user, group or service account."""
-    WEBHOOKS = "webhooks"
-    """Admission webhooks or policies are changed, or those of the operator see resources of others."""
-    NODES = "nodes"
-    """Nodes are changed, or their kubelets are called."""
-    EXEC = "exec"
-    """Commands run in the containers of others."""
-    TOKENS = "tokens"
-    """Tokens of service accounts are issued."""
-    ROLES = "roles"
-    """Roles and bindings are changed, within the permissions of the operator."""
-    SECURITY_CONTEXT = "security-context"
-    """Pods get privileges by security context constraints or pod security policies."""
-    CERTIFICATES = "certificates"
-    """Certificates, such as those of users, are approved or signed."""
-    APIS = "apis"
-    """CustomResourceDefinitions or API services are changed."""
-    WORKLOADS = "workloads"
-    """Pods run with any service account of their namespace."""
-    UNKNOWN_ROLE = "unknown-role"
-    """A role of the cluster is bound, whose rules the bundle does not contain."""
-
-
 class _Pattern(NamedTuple):
     """What a rule must permit, at least in part, to be dangerous."""
 
     kind: DangerKind
     phrase: str
-    group: str
+    groups: tuple[str, ...]
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
 
     def matches(self, rule: PolicyRule) -> bool:
-        verbs = ANY in rule.verbs or not set(self.verbs).isdisjoint(rule.verbs)
-        return verbs and (ANY in rule.groups or self.group in rule.groups) and any(map(self._matches, rule.resources))
+        return (
+            not {ANY, *self.verbs}.isdisjoint(rule.verbs)
+            and not {ANY, *self.groups}.isdisjoint(rule.groups)
+            and any(map(self._matches, rule.resources))
+        )
 
     def _matches(self, resource: str) -> bool:
-        if resource == ANY or resource in self.resources:
+        name, slash, subresource = resource.partition("/")
+        if slash and f"{name}/*" in self.resources:
             return True
         subresources = {each.partition("/")[2] for each in self.resources} - {""}
-        return resource.startswith("*/") and resource.removeprefix("*/") in subresources
+        return resource in (ANY, *self.resources) or (name == ANY and not subresources.isdisjoint((subresource, ANY)))
 
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")
 _SET = ("create", "update", "patch")
-_RBAC, _ADMISSION, _CERTIFICATES = "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "certificates.k8s.io"
+_CORE = ("",)
+_RBAC = ("rbac.authorization.k8s.io", "authorization.openshift.io")
+_ADMISSION, _CERTIFICATES = ("admissionregistration.k8s.io",), ("certificates.k8s.io",)
+_AUTHENTICATION = ("authentication.k8s.io",)
+_IMPERSONATE_LIMITED = (
+    "impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node", "impersonate:associated-node",
+)  # fmt: skip
 _WEBHOOKS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 _POLICIES = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
 _BINDINGS = ("validatingadmissionpolicybindings", "mutatingadmissionpolicybindings")
-_CONTROLLERS = ("deployments", "daemonsets", "statefulsets", "replicasets")
+_CONTROLLERS = ("deployments", "daemonsets", "statefulsets", "replicasets", "deploymentconfigs")
 _PATTERNS = (
-    _Pattern(DangerKind.SECRETS, "read {}secrets", "", ("secrets",), _READ),
-    _Pattern(DangerKind.SECRETS, "change {}secrets", "", ("secrets",), _WRITE),
+    _Pattern(DangerKind.SECRETS, "read {}secrets", _CORE, ("secrets",), _READ),
+    _Pattern(DangerKind.SECRETS, "change {}secrets", _CORE, ("secrets",), _WRITE),
     _Pattern(DangerKind.ESCALATE, "add any permission to {}roles", _RBAC, ("roles", "clusterroles"), ("escalate",)),
-    _Pattern(DangerKind.BIND, "bind {}roles to anyone", _RBAC, ("roles", "clusterroles"), ("bind",)),
     _Pattern(
-        DangerKind.IMPERSONATE, "act as {}users, groups or service accounts", "",
+        DangerKind.ESCALATE, "install operators with any permission", ("operators.coreos.com",),
+        ("subscriptions", "installplans"), _SET,
+    ),
+    _Pattern(
+        DangerKind.ESCALATE, "install operators with any permission", ("olm.operatorframework.io",),
+        ("clusterextensions",), _SET,
+    ),
+    _Pattern(DangerKind.BIND, "bind {}roles", _RBAC, ("roles", "clusterroles"), ("bind",)),
+    _Pattern(
+        DangerKind.IMPERSONATE, "act as {}users, groups or service accounts", _CORE,
         ("users", "groups", "serviceaccounts"), ("impersonate",),
+    ),
+    _Pattern(
+        DangerKind.IMPERSONATE, "act with {}user IDs or extra fields of users", _AUTHENTICATION,
+        ("uids", "userextras", "userextras/*"), ("impersonate",),
+    ),
+    _Pattern(
+        DangerKind.IMPERSONATE, "act within limits as {}users, groups, service accounts or nodes", _AUTHENTICATION,
+        ("users", "groups", "serviceaccounts", "nodes", "uids", "userextras", "userextras/*"), _IMPERSONATE_LIMITED,
     ),
     _Pattern(
         DangerKind.WEBHOOKS, "change {}admission webhooks and policies", _ADMISSION,
         (*_WEBHOOKS, *_POLICIES, *_BINDINGS), _WRITE,
     ),
-    _Pattern(DangerKind.NODES, "call the kubelets of {}nodes", "", ("nodes/proxy",), (*_READ, *_SET)),
-    _Pattern(DangerKind.NODES, "change {}nodes", "", ("nodes", "nodes/status"), _WRITE),
+    _Pattern(DangerKind.NODES, "call the kubelets of {}nodes", _CORE, ("nodes/proxy",), (*_READ, *_SET)),
+    _Pattern(DangerKind.NODES, "change {}nodes", _CORE, ("nodes", "nodes/status"), _WRITE),
     _Pattern(
-        DangerKind.EXEC, "run commands in the containers of {}pods", "",
+        DangerKind.NODES, "mount directories of nodes as persistent volumes", _CORE, ("persistentvolumes",), _SET,
+    ),
+    _Pattern(
+        DangerKind.EXEC, "run commands in the containers of {}pods", _CORE,
         ("pods/exec", "pods/attach", "pods/ephemeralcontainers"), ("get", *_SET),
     ),
     _Pattern(
-        DangerKind.EXEC, "connect to the ports of {}pods", "", ("pods/portforward", "pods/proxy"), ("get", *_SET),
+        DangerKind.EXEC, "connect to the ports of {}pods", _CORE, ("pods/portforward", "pods/proxy"), ("get", *_SET),
     ),
-    _Pattern(DangerKind.TOKENS, "issue tokens of {}service accounts", "", ("serviceaccounts/token",), ("create",)),
+    _Pattern(DangerKind.TOKENS, "issue tokens of {}service accounts", _CORE, ("serviceaccounts/token",), ("create",)),
     _Pattern(
         DangerKind.ROLES, "change {}roles and bindings", _RBAC,
         ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), _WRITE,
     ),
     _Pattern(
-        DangerKind.SECURITY_CONTEXT, "use {}security context constraints", "security.openshift.io",
+        DangerKind.SECURITY_CONTEXT, "use {}security context constraints", ("security.openshift.io",),
         ("securitycontextconstraints",), ("use",),
     ),
     _Pattern(
-        DangerKind.SECURITY_CONTEXT, "change {}security context constraints", "security.openshift.io",
+        DangerKind.SECURITY_CONTEXT, "change {}security context constraints", ("security.openshift.io",),
         ("securitycontextconstraints",), _WRITE,
     ),
     _Pattern(
-        DangerKind.SECURITY_CONTEXT, "use {}pod security policies", "policy", ("podsecuritypolicies",), ("use",),
+        DangerKind.SECURITY_CONTEXT, "use {}pod security policies", ("policy",), ("podsecuritypolicies",), ("use",),
+    ),
+    _Pattern(
+        DangerKind.SECURITY_CONTEXT, "change the pod security of {}namespaces", _CORE, ("namespaces",),
+        ("update", "patch"),
     ),
     _Pattern(
         DangerKind.CERTIFICATES, "approve {}certificate requests", _CERTIFICATES,
@@ -127,13 +123,13 @@ _PATTERNS = (
         DangerKind.CERTIFICATES, "approve and sign for {}signers", _CERTIFICATES, ("signers",), ("approve", "sign"),
     ),
     _Pattern(
-        DangerKind.APIS, "change {}CustomResourceDefinitions", "apiextensions.k8s.io",
+        DangerKind.APIS, "change {}CustomResourceDefinitions", ("apiextensions.k8s.io",),
         ("customresourcedefinitions",), _WRITE,
     ),
-    _Pattern(DangerKind.APIS, "change {}API services", "apiregistration.k8s.io", ("apiservices",), _WRITE),
-    _Pattern(DangerKind.WORKLOADS, "run pods", "", ("pods", "replicationcontrollers"), _SET),
-    _Pattern(DangerKind.WORKLOADS, "run pods", "apps", _CONTROLLERS, _SET),
-    _Pattern(DangerKind.WORKLOADS, "run pods", "batch", ("jobs", "cronjobs"), _SET),
+    _Pattern(DangerKind.APIS, "change {}API services", ("apiregistration.k8s.io",), ("apiservices",), _WRITE),
+    _Pattern(DangerKind.WORKLOADS, "run pods", _CORE, ("pods", "replicationcontrollers"), _SET),
+    _Pattern(DangerKind.WORKLOADS, "run pods", ("apps", "apps.openshift.io"), _CONTROLLERS, _SET),
+    _Pattern(DangerKind.WORKLOADS, "run pods", ("batch",), ("jobs", "cronjobs"), _SET),
 )  # fmt: skip
 _CLUSTER_ONLY = frozenset({DangerKind.WEBHOOKS, DangerKind.NODES, DangerKind.CERTIFICATES, DangerKind.APIS})
 """Kinds that are about objects of the cluster, which a role in a namespace does not reach."""
@@ -161,11 +157,6 @@ class Danger(JsonResult):
         return self.may if self.kind in _CLUSTER_ONLY else f"{self.may} {self.scope.phrase}"
 
 
-def find_unknown_kind(names: Iterable[str]) -> str:
-    """Return the first of some names that is neither a kind nor ``PACKAGE/KIND``, or ""."""
-    return next((name for name in names if name.rpartition("/")[2] not in tuple(DangerKind)), "")
-
-
 def find_dangers(grants: Iterable[Grant], own_groups: Collection[str]) -> tuple[Danger, ...]:
     """Return the dangerous permissions of grants, the most dangerous kinds and the widest scopes first.
 
@@ -185,7 +176,8 @@ def find_interceptions(interceptions: Iterable[Interception], own_groups: Collec
         if not set(each.groups) <= set(own_groups):
             what = "change" if each.changes else "reject"
             operations = ", ".join(operation.lower() for operation in each.operations)
-            may = f"{what} {_listed(each.resources, each.groups)} of others (webhook, on {operations})"
+            labels = f" with {each.selector}" if each.selector else ""
+            may = f"{what} {_listed(each.resources, each.groups)} of others{labels} (webhook, on {operations})"
             found[Danger(DangerKind.WEBHOOKS, may, PermissionScope.CLUSTER, each.webhook)] = None
     return tuple(found)
 
@@ -219,7 +211,7 @@ def _statements(rule: PolicyRule, own_groups: Collection[str]) -> Iterator[tuple
 
 
 def _listed(resources: Collection[str], groups: Collection[str]) -> str:
-    what = "all resources" if ANY in resources else ", ".join(resources)
+    what = "all resources" if not {ANY, "*/*"}.isdisjoint(resources) else ", ".join(resources)
     if ANY in groups:
         return f"{what} of all API groups"
     named = [group for group in groups if group]

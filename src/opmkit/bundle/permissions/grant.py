@@ -3,6 +3,9 @@
 The permissions of the ClusterServiceVersion belong to its service accounts. OLM binds ``clusterPermissions`` in the
 whole cluster, and ``permissions`` in the watched namespaces, which is the whole cluster for an operator that watches
 all namespaces. Bundles can also contain roles and bindings, which OLM applies to the namespace of the operator.
+
+Whatever OLM v0 or OLM v1 might read counts: OLM v1 reads all documents and lists, OLM v0 ignores the case of fields and
+the API groups of roles. What the two read differently is an error.
 """
 
 from __future__ import annotations
@@ -11,28 +14,40 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
+from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.permissions.rule import ANY, PolicyRule
+from opmkit.bundle.rendering.registry_v1 import ALL_NAMESPACES, read_objects
 from opmkit.core.json_types import JsonResult
-from opmkit.documents.fields import describe, format_path
-from opmkit.documents.lenient import mapping, members, text
+from opmkit.documents.fields import format_path
+from opmkit.documents.lenient import mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from opmkit.bundle.api_types.decode import UnknownField
     from opmkit.documents.fields import FieldPath
 
 RBAC_KINDS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
-ALL_NAMESPACES = "AllNamespaces"
-_STRATEGY = ("spec", "install", "spec")
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _CLUSTER_ADMIN = PolicyRule((ANY,), (ANY,), (ANY,))
-_FOREIGN_GROUPS = re.compile(r"[^.]*|(.*\.)?(k8s\.io|kubernetes\.io)|(security|config|operator)\.openshift\.io")
-"""API groups of Kubernetes and OpenShift; an operator that ships a definition for one does not own them."""
+_FOREIGN_GROUPS = re.compile(
+    r"[^.]*|(.*\.)?(k8s\.io|kubernetes\.io)|operators\.coreos\.com|olm\.operatorframework\.io|"
+    r"(apps|authorization|build|config|image|machine|machineconfiguration|oauth|operator|project|quota|route|security|"
+    r"template|user)\.openshift\.io"
+)
+"""API groups of Kubernetes, OLM and OpenShift; an operator that ships a definition for one does not own them."""
+_DEFAULT_ROLES = re.compile(r"cluster-admin|admin|edit|view|system:.*", re.DOTALL)
+"""ClusterRoles of every cluster; the bundle's rules of such a role are not all that it permits."""
+MAX_COMBINATIONS = 100_000
+"""Maximum number of combinations of subjects, verbs, groups, resources and names in the permissions of a bundle."""
+MAX_WEBHOOK_RULES = 1000
+"""Maximum number of rules of a bundle's webhooks."""
 _KNOWN_ROLES: Mapping[str, tuple[PolicyRule, ...]] = {
     "cluster-admin": (_CLUSTER_ADMIN, PolicyRule((ANY,), urls=(ANY,))),
     "system:auth-delegator": (
@@ -74,7 +89,7 @@ class Grant(JsonResult):
         scope: Where the rules apply.
         source: ``clusterPermissions``, ``permissions``, or kind and name of a binding or role.
         rules: The rules.
-        unknown_role: The role of the cluster whose rules are granted, if they are not known.
+        unknown_role: The role whose rules are granted but not known, or not all of them.
     """
 
     subject: str
@@ -95,6 +110,7 @@ class Interception(JsonResult):
         groups: API groups.
         resources: Resources.
         operations: Operations, such as ``CREATE``.
+        selector: The labels of the objects, such as ``app=lagoon``; "" for all objects.
     """
 
     webhook: str
@@ -102,6 +118,23 @@ class Interception(JsonResult):
     groups: tuple[str, ...]
     resources: tuple[str, ...]
     operations: tuple[str, ...]
+    selector: str = ""
+
+    def covers(self, other: Interception) -> bool:
+        """Whether the webhook sees all requests of another one, and can do the same to them."""
+        return (
+            (self.changes or not other.changes)
+            and self.selector in ("", other.selector)
+            and (ANY in self.groups or set(other.groups) <= set(self.groups))
+            and (ANY in self.operations or set(other.operations) <= set(self.operations))
+            and all(map(self._sees, other.resources))
+        )
+
+    def _sees(self, resource: str) -> bool:
+        """Whether a resource is among those of the webhook, of which ``*`` is all without subresources."""
+        name, slash, subresource = resource.partition("/")
+        wider = {"*/*", f"{name}/*", f"*/{subresource}"} if slash else {ANY, "*/*"}
+        return not wider.isdisjoint(self.resources) or resource in self.resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,61 +168,72 @@ class PlacedObject(NamedTuple):
     value: Mapping[str, Any]
 
 
+def read_file_permissions(files: Mapping[str, bytes]) -> Permissions:
+    """Return the permissions in the files of a bundle, given by their paths.
+
+    Raises:
+        InvalidBundle: A file contains something else than objects, or see `read_permissions`.
+    """
+    return read_permissions(PlacedObject(f"{path}:{line}", value) for path, line, value in read_objects(files))
+
+
 def read_permissions(objects: Iterable[PlacedObject]) -> Permissions:
     """Return the permissions in the objects of a bundle.
 
     Raises:
-        InvalidBundle: There is no ClusterServiceVersion, or a permission has the wrong type.
+        InvalidBundle: There is not exactly one ClusterServiceVersion, a field of it or of a role or binding has the
+            wrong type or a misspelt name, or the permissions are too many.
     """
     by_kind: dict[str, list[PlacedObject]] = defaultdict(list)
     for each in objects:
         by_kind[text(each.value.get("kind"))].append(each)
-    if not by_kind[CSV_KIND]:
-        raise InvalidBundle(f"no {CSV_KIND} found", hint=f"add a {CSV_KIND} to the manifests directory")
-    csv = by_kind[CSV_KIND][-1]
-    spec = _member(csv, csv.value, ("spec",))
-    strategy = _member(csv, _member(csv, spec, ("spec", "install")), _STRATEGY)
-    modes = (mode for _, mode in members(spec.get("installModes"), ()) if mode.get("supported") is True)
-    granted = list(_csv_grants(csv, strategy))
+    csv = _decode(_only_csv(by_kind[CSV_KIND]), CSV)
+    spec = csv.get("spec", {})
+    strategy = spec.get("install", {}).get("spec", {})
+    modes = (mode for mode in spec.get("installModes") or () if mode.get("supported"))
+    granted = list(_csv_grants(strategy))
     accounts = {grant.subject for grant in granted} | set(_accounts_of_deployments(strategy))
     return Permissions(
-        text(mapping(csv.value.get("metadata")).get("name")),
-        tuple(sorted({text(mode.get("type")) for mode in modes})),
+        str(csv.get("metadata", {}).get("name", "")),
+        tuple(sorted({str(mode.get("type", "")) for mode in modes})),
         frozenset(_own_groups(each.value for each in by_kind[CRD_KIND])),
-        (*granted, *_Roles(by_kind, accounts).grants()),
-        tuple(_interceptions(csv, spec)),
+        tuple(_limit(chain(granted, _Roles(by_kind, accounts).grants()))),
+        _interceptions(spec),
     )
 
 
-def _member(csv: PlacedObject, owner: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any]:
-    """Return a mapping, which may be absent, of the mapping that contains it."""
-    value = owner.get(str(path[-1]))
-    if not isinstance(value, dict | None):
-        raise _wrong_type(csv, path, f"is {describe(value)}, not a mapping", "write a mapping")
-    return value or {}
+def _only_csv(found: Sequence[PlacedObject]) -> PlacedObject:
+    if not found:
+        raise InvalidBundle(f"no {CSV_KIND} found", hint=f"add a {CSV_KIND} to the manifests directory")
+    if len(found) > 1:
+        where = f"{found[1].place}: " if found[1].place else ""
+        raise InvalidBundle(f"{where}more than one {CSV_KIND} found", hint=f"keep one {CSV_KIND}")
+    return found[0]
 
 
-def _csv_grants(csv: PlacedObject, strategy: Mapping[str, Any]) -> Iterator[Grant]:
+def _limit(grants: Iterable[Grant]) -> Iterator[Grant]:
+    """Yield the grants; raise InvalidBundle for too many."""
+    left = MAX_COMBINATIONS
+    for grant in grants:
+        left -= 1
+        for rule in grant.rules:
+            left -= max(rule.size, 1)
+            if left < 0:
+                message = f"the permissions have more than {MAX_COMBINATIONS:,} combinations of verbs and resources"
+                raise InvalidBundle(message, hint="use fewer rules, subjects or names")
+        yield grant
+
+
+def _csv_grants(strategy: Mapping[str, Any]) -> Iterator[Grant]:
     for key, scope in (("clusterPermissions", PermissionScope.CLUSTER), ("permissions", PermissionScope.WATCHED)):
-        for path, value in _items(csv, strategy, key, _STRATEGY):
-            decoded = _decode(csv, value, "StrategyDeploymentPermissions", path)
-            account = decoded.get("serviceAccountName") or "default"
-            yield Grant(account, True, scope, key, _rules(decoded))
-
-
-def _items(csv: PlacedObject, owner: Mapping[str, Any], key: str, base: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
-    """Yield the items of a list, which may be absent, with their paths."""
-    value = owner.get(key)
-    if not isinstance(value, list | None):
-        raise _wrong_type(csv, (*base, key), f"is {describe(value)}, not a list", "write a list")
-    for number, item in enumerate(value or ()):
-        yield (*base, key, number), item
+        for granted in strategy.get(key) or ():
+            yield Grant(granted.get("serviceAccountName") or "default", True, scope, key, _rules(granted))
 
 
 def _accounts_of_deployments(strategy: Mapping[str, Any]) -> Iterator[str]:
-    for _, deployment in members(strategy.get("deployments"), ()):
-        template = mapping(mapping(deployment.get("spec")).get("template"))
-        yield text(mapping(template.get("spec")).get("serviceAccountName")) or "default"
+    for deployment in strategy.get("deployments") or ():
+        pod = deployment.get("spec", {}).get("template", {}).get("spec", {})
+        yield pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
 
 
 def _own_groups(definitions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -199,31 +243,63 @@ def _own_groups(definitions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield group
 
 
-def _interceptions(csv: PlacedObject, spec: Mapping[str, Any]) -> Iterator[Interception]:
-    for path, value in _items(csv, spec, "webhookdefinitions", ("spec",)):
-        webhook = _decode(csv, value, "WebhookDescription", path)
-        if webhook.get("type") == "ConversionWebhook":
-            continue
-        for rule in webhook.get("rules") or ():
-            yield Interception(
-                str(webhook.get("generateName", "")),
-                webhook.get("type") == "MutatingAdmissionWebhook",
-                *(tuple(sorted(set(rule.get(key) or ()))) for key in ("apiGroups", "resources", "operations")),
-            )
+def _interceptions(spec: Mapping[str, Any]) -> tuple[Interception, ...]:
+    webhooks = spec.get("webhookdefinitions") or ()
+    # OLM requires that conversion webhooks convert resources of the operator
+    found = [each for each in webhooks if each.get("type") != "ConversionWebhook"]
+    if sum(len(webhook.get("rules") or ()) for webhook in found) > MAX_WEBHOOK_RULES:
+        raise InvalidBundle(f"the webhooks have more than {MAX_WEBHOOK_RULES:,} rules", hint="use fewer rules")
+    return tuple(
+        Interception(
+            str(webhook.get("generateName", "")),
+            webhook.get("type") == "MutatingAdmissionWebhook",
+            _sorted(rule.get("apiGroups")),
+            _sorted(rule.get("resources")),
+            _sorted(rule.get("operations")),
+            _selector_text(webhook.get("objectSelector") or {}),
+        )
+        for webhook in found
+        for rule in webhook.get("rules") or ()
+    )
 
 
-def _decode(owner: PlacedObject, value: Any, struct: str, path: FieldPath = ()) -> Mapping[str, Any]:
-    """Decode a value at a path in an object."""
-    decoded = decode_struct(value, struct, DecodeMode.OBJECT)
+def _sorted(values: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(sorted(set(values or ())))
+
+
+def _selector_text(selector: Mapping[str, Any]) -> str:
+    labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for each in selector.get("matchExpressions") or ():
+        words = (each.get("key", ""), each.get("operator", ""), *each.get("values", ()))
+        labels.append(" ".join(map(str, words)))
+    return ", ".join(labels)
+
+
+def _decode(owner: PlacedObject, struct: str) -> Mapping[str, Any]:
+    """Decode an object.
+
+    Raises:
+        InvalidBundle: A value has the wrong type, or the name of a field the wrong case.
+    """
+    decoded = decode_struct(dict(owner.value), struct, DecodeMode.OBJECT)
     for mismatch in decoded.mismatches:
-        raise _wrong_type(owner, (*path, *mismatch.path), mismatch.problem, mismatch.hint or "correct the value")
+        raise _invalid(owner, mismatch.path, mismatch.problem, mismatch.hint or "correct the value")
+    for unknown in decoded.unknown:
+        if meant := _meant(unknown):
+            problem = f"is not a field: OLM v0 reads it as {meant}, and OLM v1 ignores it"
+            raise _invalid(owner, unknown.path, problem, f"write {meant}")
     return decoded.value
 
 
-def _wrong_type(owner: PlacedObject, path: FieldPath, problem: str, hint: str) -> InvalidBundle:
+def _meant(unknown: UnknownField) -> str:
+    """Return the field that decoders of Go read for an unknown one, or ""."""
+    folded = str(unknown.path[-1]).casefold()
+    return next((known for known in unknown.known if known.casefold() == folded), "")
+
+
+def _invalid(owner: PlacedObject, path: FieldPath, problem: str, hint: str) -> InvalidBundle:
     where = f"{owner.place}: " if owner.place else ""
-    kind = text(owner.value.get("kind"))
-    return InvalidBundle(f"{where}{kind}: {format_path(path)} {problem}", hint=hint)
+    return InvalidBundle(f"{where}{text(owner.value.get('kind'))}: {format_path(path)} {problem}", hint=hint)
 
 
 def _rules(decoded: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
@@ -234,13 +310,13 @@ class _Roles:
     """The roles and bindings among the objects of a bundle."""
 
     def __init__(self, by_kind: Mapping[str, Sequence[PlacedObject]], accounts: set[str]) -> None:
-        self._objects = {
-            kind: [_decode(each, each.value, kind) for each in by_kind.get(kind, ())] for kind in RBAC_KINDS
-        }
+        self._objects = {kind: [_decode(each, kind) for each in by_kind.get(kind, ())] for kind in RBAC_KINDS}
         self._accounts = accounts
-        self._rules = {
-            (kind, _name(role)): _rules(role) for kind in ("Role", "ClusterRole") for role in self._objects[kind]
-        }
+        self._content = cache(self._read_content)
+        self._roles: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+        for kind in ("Role", "ClusterRole"):
+            for role in self._objects[kind]:
+                self._roles[kind, _name(role)].append(role)
 
     def grants(self) -> Iterator[Grant]:
         """Yield what bindings grant, and what is added to the roles of users."""
@@ -248,31 +324,59 @@ class _Roles:
             for binding in self._objects[kind]:
                 yield from self._grants_of(binding, kind, scope)
         for role in self._objects["ClusterRole"]:
-            labels = role.get("metadata", {}).get("labels") or {}
-            for label, value in sorted(labels.items()):
+            for label, value in sorted(_labels(role).items()):
                 if label.startswith(_AGGREGATE) and value == "true":
                     subject = f"Users with ClusterRole {label.removeprefix(_AGGREGATE)}"
-                    yield Grant(subject, False, PermissionScope.CLUSTER, f"ClusterRole {_name(role)}", _rules(role))
+                    content = self._content("ClusterRole", _name(role))
+                    yield Grant(subject, False, PermissionScope.CLUSTER, f"ClusterRole {_name(role)}", *content)
 
     def _grants_of(self, binding: Mapping[str, Any], kind: str, scope: PermissionScope) -> Iterator[Grant]:
         reference = binding.get("roleRef", {})
-        role = (str(reference.get("kind", "")), str(reference.get("name", "")))
-        rules = self._rules.get(role)
-        if rules is None and role[0] == "ClusterRole":
-            rules = _KNOWN_ROLES.get(role[1])
-        unknown = "" if rules is not None else " ".join(role)
+        rules, unknown = self._content(str(reference.get("kind", "")), str(reference.get("name", "")))
         for subject in binding.get("subjects") or ():
             name, is_operator = self._subject(subject)
-            yield Grant(name, is_operator, scope, f"{kind} {_name(binding)}", rules or (), unknown)
+            yield Grant(name, is_operator, scope, f"{kind} {_name(binding)}", rules, unknown)
+
+    def _read_content(self, kind: str, name: str) -> tuple[tuple[PolicyRule, ...], str]:
+        """Return the rules of a role, and its name if these are not known, or not all of them."""
+        roles = self._roles.get((kind, name), [])
+        known = _KNOWN_ROLES.get(name) if kind == "ClusterRole" else None
+        is_default = kind == "ClusterRole" and bool(_DEFAULT_ROLES.fullmatch(name))
+        selectors = [each for role in roles for each in _selectors(role)]
+        aggregated = [each for each in self._objects["ClusterRole"] if _matches_any(each, selectors)]
+        rules = (*(known or ()), *(rule for role in (*roles, *aggregated) for rule in _rules(role)))
+        unknown = ""
+        if selectors:
+            labels = " or ".join(_selector_text(each) or "any labels" for each in selectors)
+            unknown = f"{kind} {name}, which aggregates ClusterRoles with {labels},"
+        elif known is None and (is_default or not roles):
+            unknown = f"{kind} {name}"
+        return tuple(dict.fromkeys(rules)), unknown
 
     def _subject(self, subject: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the name of a subject, and whether it is a service account of the operator.
+
+        A bundle does not determine the namespace of the operator, so an account of the same name counts in each.
+        """
         kind, name = str(subject.get("kind", "")), str(subject.get("name", ""))
         if kind != "ServiceAccount":
             return f"{kind} {name}", False
-        if name in self._accounts:  # the namespace of the operator is not known when a bundle is written
-            return name, True
         namespace = subject.get("namespace")
-        return (f"{namespace}/{name}" if namespace else name), False
+        return (f"{namespace}/{name}" if namespace else name), name in self._accounts
+
+
+def _labels(value: Mapping[str, Any]) -> Mapping[str, str]:
+    return value.get("metadata", {}).get("labels") or {}
+
+
+def _selectors(role: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list((role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ())
+
+
+def _matches_any(role: Mapping[str, Any], selectors: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a role has the labels of a selector; expressions count as if they matched."""
+    labels = _labels(role).items()
+    return any((each.get("matchLabels") or {}).items() <= labels for each in selectors)
 
 
 def _name(value: Mapping[str, Any]) -> str:

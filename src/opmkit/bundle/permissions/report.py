@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.permissions.danger import Danger, find_dangers, find_interceptions
-from opmkit.bundle.permissions.grant import ALL_NAMESPACES, Grant, Permissions, PermissionScope
-from opmkit.bundle.permissions.rule import PolicyRule, uncovered
+from opmkit.bundle.permissions.grant import Grant, Permissions, PermissionScope
+from opmkit.bundle.permissions.rule import OwnedRules, PolicyRule
+from opmkit.bundle.rendering.registry_v1 import ALL_NAMESPACES
 from opmkit.core.json_types import JsonResult, to_json_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_OPERATOR = "/"
+"""Owner of the permissions of all service accounts of the operator; no subject has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,7 @@ class PermissionDiff(JsonResult):
 
 
 def compare_permissions(old: Permissions, new: Permissions) -> PermissionDiff:
-    """Return the difference between the permissions of two versions.
-
-    Raises:
-        InvalidBundle: The permissions are too many.
-    """
+    """Return the difference between the permissions of two versions."""
     gained, lost = tuple(_gained(old, new)), tuple(_gained(new, old))
     return PermissionDiff(
         old.bundle,
@@ -89,9 +92,8 @@ def _dangers(permissions: Permissions) -> tuple[Danger, ...]:
 
 
 def _gained_dangers(gained: Sequence[Grant], old: Permissions, new: Permissions) -> tuple[Danger, ...]:
-    known = set(find_interceptions(old.interceptions, old.own_groups))
-    webhooks = find_interceptions(new.interceptions, new.own_groups)
-    return (*find_dangers(gained, new.own_groups), *(each for each in webhooks if each not in known))
+    seen = [each for each in new.interceptions if not any(before.covers(each) for before in old.interceptions)]
+    return (*find_dangers(gained, new.own_groups), *find_interceptions(seen, new.own_groups))
 
 
 def _widest(permissions: Permissions) -> tuple[Grant, ...]:
@@ -102,36 +104,69 @@ def _widest(permissions: Permissions) -> tuple[Grant, ...]:
 
 def _gained(old: Permissions, new: Permissions) -> Iterator[Grant]:
     """Yield what is permitted now and was not before, in either way to install the operator."""
-    found: set[tuple[str, PolicyRule]] = set()
+    found: set[tuple[str, PermissionScope, PolicyRule | str]] = set()
     for watches_all in _ways(new):
-        before, after = ((_widest(each) if watches_all else each.grants) for each in (old, new))
-        for grant in after:
-            rules = uncovered(grant.rules, _covering(grant, before))
-            rules = tuple(rule for rule in rules if (grant.subject, rule) not in found)
-            found |= {(grant.subject, rule) for rule in rules}
-            is_new_role = grant.unknown_role and not any(_is_same_role(grant, each) for each in before)
-            if rules or is_new_role:
-                yield replace(grant, rules=rules)
+        before = _Before(_widest(old) if _is_wide(old, watches_all) else old.grants)
+        for grant in _widest(new) if watches_all else new.grants:
+            gained: list[PolicyRule | str] = [*before.uncovered(grant)]
+            if grant.unknown_role and not before.has_unknown_role(grant):
+                gained.append(grant.unknown_role)
+            scopes = _at_least(grant.scope)
+            added = [each for each in gained if found.isdisjoint((grant.subject, scope, each) for scope in scopes)]
+            found |= {(grant.subject, grant.scope, each) for each in added}
+            if added:
+                rules = tuple(each for each in added if isinstance(each, PolicyRule))
+                unknown_role = grant.unknown_role if grant.unknown_role in added else ""
+                yield replace(grant, rules=rules, unknown_role=unknown_role)
 
 
 def _ways(permissions: Permissions) -> Iterator[bool]:
     """Yield True if the operator can watch all namespaces, and False if it can be limited to some."""
     if permissions.watches_all:
         yield True
-    if not permissions.watches_all or set(permissions.install_modes) - {ALL_NAMESPACES}:
+    if _can_be_limited(permissions):
         yield False
 
 
-def _covering(grant: Grant, before: Sequence[Grant]) -> list[PolicyRule]:
-    """Return the rules that the subject of a grant had before, wherever the grant applies."""
-    return [rule for each in before if _is_at_least(each, grant) for rule in each.rules]
+def _is_wide(old: Permissions, watches_all: bool) -> bool:
+    """Whether an old version watched all namespaces where the new one does, or does not."""
+    return old.watches_all if watches_all else not _can_be_limited(old)
 
 
-def _is_at_least(old: Grant, new: Grant) -> bool:
-    """Whether an old grant is for the same subject and applies wherever a new one does."""
-    same = old.is_operator and new.is_operator if new.is_operator else old.subject == new.subject
-    return same and (old.scope is PermissionScope.CLUSTER or old.scope is new.scope)
+def _can_be_limited(permissions: Permissions) -> bool:
+    return not permissions.watches_all or bool(set(permissions.install_modes) - {ALL_NAMESPACES})
 
 
-def _is_same_role(new: Grant, old: Grant) -> bool:
-    return _is_at_least(old, new) and old.unknown_role == new.unknown_role
+def _at_least(scope: PermissionScope) -> tuple[PermissionScope, ...]:
+    """Return the scopes that contain a scope."""
+    return tuple(dict.fromkeys((PermissionScope.CLUSTER, scope)))
+
+
+class _Before:
+    """The grants of the old version, by subject and scope."""
+
+    def __init__(self, grants: Sequence[Grant]) -> None:
+        self._rules: dict[tuple[str, PermissionScope], list[PolicyRule]] = defaultdict(list)
+        self._unknown_roles: set[tuple[str, PermissionScope, str]] = set()
+        for grant in grants:
+            for owner in _owners(grant):
+                self._rules[owner, grant.scope] += grant.rules
+                self._unknown_roles.add((owner, grant.scope, grant.unknown_role))
+        self._owned = cache(lambda owner, scope: OwnedRules(self._rules.get((owner, scope), ())))
+
+    def uncovered(self, grant: Grant) -> tuple[PolicyRule, ...]:
+        """Return what a grant permits that its subject was not permitted before, wherever the grant applies."""
+        rules = grant.rules
+        for owner, scope in product(_owners(grant), _at_least(grant.scope)):
+            rules = self._owned(owner, scope).uncovered(rules)
+        return rules
+
+    def has_unknown_role(self, grant: Grant) -> bool:
+        """Whether the subject of a grant had its unknown role before, wherever the grant applies."""
+        places = product(_owners(grant), _at_least(grant.scope))
+        return any((owner, scope, grant.unknown_role) in self._unknown_roles for owner, scope in places)
+
+
+def _owners(grant: Grant) -> tuple[str, ...]:
+    """Return the subject of a grant, and a name for all service accounts that are certainly the operator's."""
+    return (grant.subject, _OPERATOR) if grant.is_operator and "/" not in grant.subject else (grant.subject,)

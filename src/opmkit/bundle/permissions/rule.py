@@ -1,25 +1,24 @@
-"""Policy rules of RBAC, and which rules cover others.
+"""Policy rules of RBAC, and what rules permit beyond others.
 
-A rule covers another as in Kubernetes (k8s.io/component-helpers, auth/rbac/validation), which decides so whether a user
-may grant a permission: a wildcard covers everything, ``*/log`` the subresource ``log`` of all resources, and a rule
-without resource names those with names.
+A rule permits a request as in Kubernetes (``k8s.io/component-helpers``, ``auth/rbac/validation``): a wildcard matches
+everything, ``*/log`` the subresource ``log`` of all resources, and a rule without resource names matches all names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.errors import InvalidBundle
 from opmkit.core.json_types import JsonResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    Place: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    """API groups, names and URLs of a rule, each of one value or empty."""
+
 ANY = "*"
-MAX_SINGLE_RULES = 100_000
-"""Maximum number of combinations of verbs, groups, resources and names in the rules of a bundle that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class PolicyRule(JsonResult):
     """A rule of a role.
 
     Attributes:
-        verbs: What may be done.
+        verbs: Verbs, such as ``get``.
         groups: API groups, "" for that of pods and secrets.
         resources: Resources, such as ``pods`` or ``pods/log``.
         names: Names of objects; none for all.
@@ -46,70 +45,72 @@ class PolicyRule(JsonResult):
         keys = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
         return cls(*(tuple(sorted(set(value.get(key) or ()))) for key in keys))
 
-    def covers(self, other: PolicyRule) -> bool:
-        """Whether this rule alone permits everything that another one does."""
-        return (
-            _contains(self.verbs, other.verbs)
-            and _contains(self.groups, other.groups)
-            and all(self._covers_resource(resource) for resource in other.resources)
-            and all(self._covers_url(url) for url in other.urls)
-            and (not self.names or (bool(other.names) and set(other.names) <= set(self.names)))
-        )
-
-    def _covers_resource(self, resource: str) -> bool:
-        if ANY in self.resources or resource in self.resources:
-            return True
-        _, slash, subresource = resource.partition("/")
-        return bool(slash) and f"*/{subresource}" in self.resources
-
-    def _covers_url(self, url: str) -> bool:
-        return any(each == url or (each.endswith(ANY) and url.startswith(each.rstrip(ANY))) for each in self.urls)
-
-    def singles(self) -> Iterator[PolicyRule]:
-        """Yield the rules with one verb, group, resource and name that together equal this rule."""
-        for group, resource, verb in product(self.groups, self.resources, self.verbs):
-            for name in self.names or (None,):
-                yield PolicyRule((verb,), (group,), (resource,), () if name is None else (name,))
-        for url, verb in product(self.urls, self.verbs):
-            yield PolicyRule((verb,), urls=(url,))
-
     @property
     def size(self) -> int:
-        """The number of `singles`."""
+        """The number of combinations of one verb, group, resource and name, or of one verb and URL."""
         resources = len(self.groups) * len(self.resources) * max(len(self.names), 1)
         return len(self.verbs) * (resources + len(self.urls))
 
 
-def _contains(values: Sequence[str], others: Sequence[str]) -> bool:
-    return ANY in values or set(others) <= set(values)
+class OwnedRules:
+    """Rules of a subject, in which the time to look up a request does not depend on their number."""
+
+    def __init__(self, rules: Iterable[PolicyRule]) -> None:
+        """Index the rules."""
+        self._resources: set[tuple[str, str, str, str | None]] = set()
+        self._urls: dict[str, _UrlPatterns] = {}
+        for rule in dict.fromkeys(rules):
+            self._resources.update(product(rule.verbs, rule.groups, rule.resources, rule.names or (None,)))
+            for verb in rule.verbs if rule.urls else ():
+                self._urls.setdefault(verb, _UrlPatterns()).add(rule.urls)
+
+    def uncovered(self, rules: Iterable[PolicyRule]) -> tuple[PolicyRule, ...]:
+        """Return what other rules permit beyond these, in as few rules as their verbs allow."""
+        left: dict[Place, dict[str, dict[str, None]]] = {}
+        for rule in dict.fromkeys(rules):
+            for verb, group, resource, name in product(rule.verbs, rule.groups, rule.resources, rule.names or (None,)):
+                if not self._covers(verb, group, resource, name):
+                    place = ((group,), () if name is None else (name,), ())
+                    left.setdefault(place, {}).setdefault(resource, {})[verb] = None
+            for verb, url in product(rule.verbs, rule.urls):
+                if not self._covers_url(verb, url):
+                    left.setdefault(((), (), (url,)), {}).setdefault("", {})[verb] = None
+        return tuple(_joined(left))
+
+    def _covers(self, verb: str, group: str, resource: str, name: str | None) -> bool:
+        _, slash, subresource = resource.partition("/")
+        resources = {resource, ANY, f"*/{subresource}"} if slash else {resource, ANY}
+        candidates = product({verb, ANY}, {group, ANY}, resources, {name, None})
+        return any(candidate in self._resources for candidate in candidates)
+
+    def _covers_url(self, verb: str, url: str) -> bool:
+        return any(each in self._urls and self._urls[each].match(url) for each in (verb, ANY))
 
 
-def uncovered(rules: Iterable[PolicyRule], owned: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
-    """Return what rules permit beyond owned ones, in as few rules as their verbs allow.
+class _UrlPatterns:
+    """Paths, and prefixes of paths that end with ``*``."""
 
-    Raises:
-        InvalidBundle: The rules have too many combinations.
-    """
-    left: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], dict[str, dict[str, None]]] = {}
-    remaining = MAX_SINGLE_RULES
-    for rule in dict.fromkeys(rules):
-        if any(each.covers(rule) for each in owned):
-            continue
-        remaining -= rule.size
-        if remaining < 0:
-            message = f"the permissions have more than {MAX_SINGLE_RULES:,} combinations of verbs, groups and resources"
-            raise InvalidBundle(message, hint="use wildcards, or fewer rules")
-        for single in rule.singles():
-            if not any(each.covers(single) for each in owned):
-                key = (single.groups, single.names, single.urls)
-                resource = single.resources[0] if single.resources else ""
-                left.setdefault(key, {}).setdefault(resource, {})[single.verbs[0]] = None
-    return tuple(_joined(left))
+    def __init__(self) -> None:
+        self._exact: set[str] = set()
+        self._prefixes: dict[int, set[str]] = {}
+
+    def add(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            self._exact.add(url)
+            if url.endswith(ANY):
+                prefix = url.rstrip(ANY)
+                self._prefixes.setdefault(len(prefix), set()).add(prefix)
+
+    def match(self, url: str) -> bool:
+        return url in self._exact or any(url[:length] in found for length, found in self._prefixes.items())
 
 
-def _joined(
-    left: Mapping[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], Mapping[str, Mapping[str, None]]],
-) -> Iterator[PolicyRule]:
+def uncovered(rules: Iterable[PolicyRule], owned: Iterable[PolicyRule]) -> tuple[PolicyRule, ...]:
+    """Return what rules permit beyond owned ones, in as few rules as their verbs allow."""
+    return OwnedRules(owned).uncovered(rules)
+
+
+def _joined(left: Mapping[Place, Mapping[str, Mapping[str, None]]]) -> Iterator[PolicyRule]:
     """Yield rules for verbs by resource; resources with the same verbs share a rule."""
     for (groups, names, urls), verbs_by_resource in left.items():
         resources_by_verbs: dict[tuple[str, ...], list[str]] = {}

@@ -16,7 +16,7 @@ from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.properties import ANNOTATION as PROPERTIES
 from opmkit.documents import lenient
 from opmkit.documents.document import read_document
-from opmkit.documents.document_stream import Document, read_documents
+from opmkit.documents.document_stream import read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import format_path
 from opmkit.documents.json_value import UINT64, encode, escape_html
@@ -157,23 +157,26 @@ def read_objects(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, dict[st
         for document in read_documents(files[path]) if path.startswith(_MANIFESTS) else ():
             if isinstance(document, InvalidDocument):
                 raise InvalidBundle(document.located(path), hint="correct the file")
-            for value in _flatten(path, document):
+            for value in flatten(document.value, f"{path}:{document.line}: "):
                 yield path, document.line, value
 
 
-def _flatten(path: str, document: Document) -> Iterator[dict[str, Any]]:
-    """Yield the object of a document, or those of a list."""
-    value = document.value
+def flatten(value: JsonValue, place: str = "") -> Iterator[dict[str, Any]]:
+    """Yield an object, or the objects of a list; nothing for None.
+
+    Raises:
+        InvalidBundle: The value is not an object; the error begins with ``place``.
+    """
     if value is None:
         return
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(kind, str) or not kind:
-        raise InvalidBundle(f"{path}:{document.line}: not a Kubernetes object: it has no kind", hint="remove it")
+        raise InvalidBundle(f"{place}not a Kubernetes object: it has no kind", hint="remove it")
     if not _is_finite(value):
-        raise InvalidBundle(f"{path}:{document.line}: contains an infinite number", hint="correct the number")
+        raise InvalidBundle(f"{place}contains an infinite number", hint="correct the number")
     if kind.endswith("List") and isinstance(items := value.get("items"), list):
         for item in items:
-            yield from _flatten(path, Document(document.line, item))
+            yield from flatten(item, place)
     else:
         yield value
 

@@ -14,6 +14,7 @@ from opmkit.cli.flags.policy import (
     load_policy,
     parse_fail_on,
 )
+from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.output.catalog_report import CatalogReportFormat
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import parse_openshift_version
@@ -49,8 +50,8 @@ class RequirementFlags:
         "Dangerous permissions that new bundles may gain, such as workloads or PACKAGE/secrets; none allows none; "
         "default: any",
         metavar="KIND,...",
+        panel=ADVANCED_PANEL,
     )
-
     require_signature: str = flag(
         "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
     )
@@ -81,16 +82,22 @@ class RequirementFlags:
         return required
 
     def _allowed(self) -> tuple[str, ...] | None:
-        """Return the allowed permissions; raises UsageError for an unknown kind."""
+        """Return the allowed permissions, None without the flag; an empty value allows none.
+
+        Raises:
+            UsageError: A kind is unknown.
+        """
+        if self.allowed_permissions is None:
+            return None
+        names = tuple(name for name in self.allowed_permissions if name)
+        if names in ((), (_NONE,)):
+            return ()
         from opmkit import DangerKind
 
-        names = [name for name in self.allowed_permissions or () if name]
-        if names == [_NONE]:
-            return ()
-        if unknown := next((name for name in names if name.rpartition("/")[2] not in tuple(DangerKind)), None):
+        if unknown := next((name for name in names if name.rpartition("/")[2] not in tuple(DangerKind)), ""):
             hint = f"use {_NONE}, or some of {', '.join(DangerKind)}, also as PACKAGE/KIND"
             raise UsageError(f"invalid value of --allowed-permissions: {unknown}", COMMAND, hint=hint)
-        return tuple(names) or None
+        return names
 
 
 @dataclass(frozen=True, slots=True)

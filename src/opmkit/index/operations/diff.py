@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     from opmkit.index.diff.model import IndexDiff, IndexState
     from opmkit.index.fbc.blobs import Blob
     from opmkit.index.fbc.definitions import ReadBundles
+    from opmkit.index.fbc.permissions import ReadPermissions
 
 
-def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBundles | None = None) -> IndexDiff:
+def compare_indexes(
+    tool: ContainerTool,
+    before: str,
+    after: str,
+    read: ReadBundles | None = None,
+    read_permissions: ReadPermissions | None = None,
+) -> IndexDiff:
     """Return the differences between two indexes: images, catalog directories or database files.
 
     They need not be valid. To compare a database with a file-based catalog, the database is converted.
@@ -28,8 +35,10 @@ def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBund
         tool: The tool that pulls index images.
         before: The first index.
         after: The second index.
-        read: Reads bundles that the second index contains without their objects; without it, their permissions and
+        read: Reads bundles that the second index contains without their objects; without it, their
             CustomResourceDefinitions are not compared, nor those of databases.
+        read_permissions: Reads the permissions of bundle images; without it, those of bundles without objects are not
+            compared.
 
     Raises:
         CatalogError: An index does not exist, or cannot be read.
@@ -46,20 +55,31 @@ def compare_indexes(tool: ContainerTool, before: str, after: str, read: ReadBund
 
         diff = diff_blobs(old.stream_blobs(), _note_objects(new.stream_blobs(), complete))
     added = _added_bundles(diff)
-    if not read and not complete & added:
+    if not read and not read_permissions and not complete & added:
         return diff
-    return with_reviewed_updates(diff, new.stream_blobs(), read)
+    return with_reviewed_updates(diff, new.stream_blobs(), read, read_permissions)
 
 
-def with_reviewed_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBundles | None = None) -> IndexDiff:
+def with_reviewed_updates(
+    diff: IndexDiff,
+    blobs: Iterable[Blob],
+    read: ReadBundles | None = None,
+    read_permissions: ReadPermissions | None = None,
+) -> IndexDiff:
     """Return a difference with the updates to added bundles that OLM refuses, or that gain dangerous permissions.
 
     Args:
         diff: The difference.
         blobs: The blobs of the second index, of which the changed packages are stored.
-        read: Reads bundles without their objects; without it, these are ignored.
+        read: Reads bundles without their objects; without it, their CustomResourceDefinitions are ignored.
+        read_permissions: Reads the permissions of bundle images; without it, those of bundles without objects are
+            ignored.
     """
-    from opmkit.index.fbc.permissions import permission_changes, previous_versions  # slow to import: API types
+    from opmkit.index.fbc.permissions import (  # slow to import: API types
+        permission_changes,
+        previous_versions,
+        read_images,
+    )
 
     added = _added_bundles(diff)
     packages: dict[str, tuple[list[ChannelBlob], dict[str, BundleBlob]]] = {name: ([], {}) for name, _ in sorted(added)}
@@ -75,9 +95,10 @@ def with_reviewed_updates(diff: IndexDiff, blobs: Iterable[Blob], read: ReadBund
         names = {name for owner, name in added if owner == package}
         edges += new_edges(channels, bundles, names)
         updates += [(old, new) for old, new in previous_versions(channels, bundles, names) if old]
-    complete = read_missing_objects((blob for edge in (*edges, *updates) for blob in edge), read)
-    known = [edge for edge in updates if all(has_objects(complete.get(blob.image, blob)) for blob in edge)]
-    changes = tuple(permission_changes(known, complete))
+    complete = read_missing_objects((blob for edge in edges for blob in edge), read)
+    images = read_images((blob for edge in updates for blob in edge), read_permissions)
+    known = [edge for edge in updates if all(blob.image in images or has_objects(blob) for blob in edge)]
+    changes = tuple(permission_changes(known, images))
     return replace(diff, refused=tuple(refused_edges(edges, complete)), permissions=changes)
 
 

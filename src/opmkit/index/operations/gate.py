@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.permissions.danger import DangerKind, find_unknown_kind
+from opmkit.bundle.permissions.kinds import DangerKind, find_unknown_kind
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.core.hints import Hint
 from opmkit.index.change import Change, ChangeResult, EditResult
@@ -86,7 +86,8 @@ class IndexRequirements:
                 version = OpenShiftVersion.parse(self.openshift_version)
             except ValueError as error:
                 raise CatalogError(f"invalid OpenShift version: {error}", hint="pass a version such as 4.17") from error
-        if unknown := find_unknown_kind(self.allowed_permissions or ()):
+        unknown = find_unknown_kind(self.allowed_permissions or ())
+        if unknown is not None:
             raise CatalogError(
                 f'unknown kind of permission "{unknown}"', hint=f"use {', '.join(DangerKind)}, or PACKAGE/KIND"
             )

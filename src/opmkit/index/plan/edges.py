@@ -9,7 +9,7 @@ from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_ver
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, has_objects, read_missing_objects
-from opmkit.index.fbc.permissions import permission_changes
+from opmkit.index.fbc.permissions import permission_changes, read_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.definitions import ReadBundles
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.fbc.permissions import PermissionChange
+    from opmkit.index.fbc.permissions import PermissionChange, ReadPermissions
     from opmkit.index.plan.paths import UpdatePath
 
 
@@ -52,7 +52,7 @@ def refused_updates(
 
 
 def gained_permissions(
-    paths: Sequence[UpdatePath], catalog: Catalog, published: Catalog, read: ReadBundles | None = None
+    paths: Sequence[UpdatePath], catalog: Catalog, published: Catalog, read: ReadPermissions | None = None
 ) -> tuple[PermissionChange, ...]:
     """Return the updates of paths by which operators gain dangerous permissions, or whose bundles cannot be read.
 
@@ -60,9 +60,8 @@ def gained_permissions(
         paths: The update paths.
         catalog: The new catalog.
         published: The published catalog.
-        read: Reads the bundles that the catalogs contain without their objects; without it, these are ignored.
+        read: Reads the permissions of bundle images; without it, bundles without objects in the catalogs are ignored.
     """
-    complete = read_missing_objects(_bundles_of(paths, catalog, published), read)
     edges: dict[tuple[str, str, str], tuple[BundleBlob, BundleBlob]] = {}
     for path in paths:
         current = _find(published, path.package, path.installed)
@@ -71,8 +70,9 @@ def gained_permissions(
             if current and following:
                 edges.setdefault((path.package, current.name, name), (current, following))
             current = following
-    known = (edge for edge in edges.values() if all(has_objects(complete.get(blob.image, blob)) for blob in edge))
-    return tuple(permission_changes(known, complete))
+    images = read_images((blob for edge in edges.values() for blob in edge), read)
+    known = (edge for edge in edges.values() if all(blob.image in images or has_objects(blob) for blob in edge))
+    return tuple(permission_changes(known, images))
 
 
 def _find(catalog: Catalog, package: str, name: str) -> BundleBlob | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.check.published import PublishedPackage
     from opmkit.index.fbc.definitions import ReadBundles
+    from opmkit.index.fbc.permissions import ReadPermissions
 
 
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
@@ -48,6 +49,8 @@ class CatalogPolicy:
         read_bundles: Reads new bundles that do not contain their CustomResourceDefinitions; None to ignore these.
         allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``; None for
             any.
+        read_permissions: Reads the images of new bundles, and of the versions before them, for ``allowed_permissions``;
+            None if bundles with an image are findings.
     """
 
     openshift: OpenShiftVersion | None = None
@@ -59,6 +62,7 @@ class CatalogPolicy:
     unsigned: Mapping[str, str] | None = None
     read_bundles: ReadBundles | None = None
     allowed_permissions: tuple[str, ...] | None = None
+    read_permissions: ReadPermissions | None = None
 
     @property
     def rules(self) -> frozenset[str]:
@@ -88,6 +92,7 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
             fragment=policy.fragment,
             read_bundles=policy.read_bundles,
             allowed_permissions=policy.allowed_permissions,
+            read_permissions=policy.read_permissions,
         )
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
         for finding in _check_bundle(bundle, policy):

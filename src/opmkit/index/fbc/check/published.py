@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blob, Blobs, SourceLocation
     from opmkit.index.fbc.check.catalog import PackageBlobs
     from opmkit.index.fbc.definitions import ReadBundles
+    from opmkit.index.fbc.permissions import ReadPermissions
 
 _PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
 """Names of channels that Konflux allows to shrink."""
@@ -103,6 +104,7 @@ def check_published(
     fragment: bool = False,
     read_bundles: ReadBundles | None = None,
     allowed_permissions: Collection[str] | None = None,
+    read_permissions: ReadPermissions | None = None,
 ) -> Iterator[CatalogFinding]:
     """Yield what a catalog no longer has, or has changed, of a published one, package by package.
 
@@ -112,20 +114,22 @@ def check_published(
         fragment: Whether the catalog is a part of the published one, so that packages may be missing.
         read_bundles: Reads new bundles that do not contain their objects, to compare CustomResourceDefinitions.
         allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``; None for
-            any. Otherwise all new bundles with an image are read, because OLM installs what the image contains.
+            any.
+        read_permissions: Reads the images of new bundles for ``allowed_permissions``, because OLM installs what these
+            contain; without it, bundles with an image are findings.
     """
+    requirements = (read_bundles, allowed_permissions, read_permissions)
     packages = {package.name: package for package in group_by_package(blobs)}
     for _, old in sorted(published.items()):
         if new := packages.get(old.name):
-            yield from _PackageComparison(old, new, read_bundles, allowed_permissions).check()
+            yield from _PackageComparison(old, new, *requirements).check()
         elif not fragment:
             hint = "Add its documents again; clusters can have it installed."
             yield CatalogFinding(
                 "the published package was removed", hint=hint, package=old.name, rule="GATE-PACKAGE-REMOVED"
             )
     for name in sorted(packages.keys() - published.keys()):
-        new_package = _PackageComparison(PublishedPackage(name), packages[name], read_bundles, allowed_permissions)
-        yield from new_package.check_permissions()
+        yield from _PackageComparison(PublishedPackage(name), packages[name], *requirements).check_permissions()
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ class _PackageComparison:
     new: PackageBlobs
     read_bundles: ReadBundles | None = None
     allowed_permissions: Collection[str] | None = None
+    read_permissions: ReadPermissions | None = None
 
     @cached_property
     def versions(self) -> Mapping[str, Version]:
@@ -232,18 +237,25 @@ class _PackageComparison:
         """Check that new bundles gain no dangerous permissions but the allowed ones."""
         if self.allowed_permissions is None:
             return
-        from opmkit.index.fbc.permissions import permission_changes, previous_versions  # slow to import: API types
+        # slow to import: API types
+        from opmkit.bundle.permissions.kinds import allowed_kinds
+        from opmkit.index.fbc.permissions import permission_changes, previous_versions, read_images
 
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
-        edges = previous_versions(self.new.channels, bundles, bundles.keys() - self.old.bundles.keys())
-        images = {blob.image: None for edge in edges for blob in edge if blob and blob.image}
-        complete = self.read_bundles(list(images)) if self.read_bundles and images else {}
+        added = [name for name, bundle in bundles.items() if self._is_new(bundle)]
+        edges = previous_versions(self.new.channels, bundles, added)
+        permissions = read_images((blob for edge in edges for blob in edge), self.read_permissions)
         hint = "Remove the permission from the bundle, or allow it if the operator needs it."
-        for change in permission_changes(edges, complete):
-            allowed = {name.removeprefix(f"{change.package}/") for name in self.allowed_permissions}
+        allowed = allowed_kinds(self.allowed_permissions, self.new.name)
+        for change in permission_changes(edges, permissions, trust_catalog=False):
             forbidden = replace(change, gained=tuple(each for each in change.gained if each.kind not in allowed))
             for line in forbidden.lines():
                 yield locate(CatalogFinding(line, hint=hint, rule="GATE-PERMISSIONS"), bundles[change.next])
+
+    def _is_new(self, bundle: BundleBlob) -> bool:
+        """Whether a bundle was not published, or with other content."""
+        old = self.old.bundles.get(bundle.name)
+        return old is None or any(_changes(old, PublishedBundle.from_blob(bundle)))
 
 
 def _updates(channel: ChannelBlob) -> ChannelUpdates:
