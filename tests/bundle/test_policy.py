@@ -89,6 +89,11 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("catalog:\n  openshift-version: 4.17", ":2:3", "string"),
         ("catalog:\n  allowed-registries: quay.io", ":2:3", "list"),
         ("catalog: {against: [a]}", ":1:11", "string"),
+        ("catalog:\n  allowed-permissions: secrets", ":2:3", "list of strings"),
+        ("catalog:\n  allowed-permissions:", ":2:3", "list of strings"),
+        ("catalog:\n  allowed-permissions: [1]", ":2:3", "list of strings"),
+        ("catalog:\n  allowed-permissions:\n  - secrets\n  - demo/secret", ":4:5", 'unknown kind "demo/secret"'),
+        ("catalog:\n  allowed-permissions: ['']", ":2:25", 'unknown kind ""'),
         ("ignore: {}\nfail-on: never", ":2:1", "error or warning"),
         ("ignore: CSV-A", ":1:1", "list"),
         ("optional: good-practices", ":1:1", "list"),
@@ -119,10 +124,18 @@ catalog:
   against: quay.io/me/catalog:1
   fragment: false
   require-signature: cosign.pub
+  allowed-permissions: [workloads, demo/secrets]
 """
     settings = read_policy(write(tmp_path, text), RULES).catalog
     assert settings == CatalogSettings(
-        "4.17", True, ("quay.io/me/",), True, "quay.io/me/catalog:1", False, str(tmp_path / "cosign.pub")
+        "4.17",
+        True,
+        ("quay.io/me/",),
+        True,
+        "quay.io/me/catalog:1",
+        False,
+        str(tmp_path / "cosign.pub"),
+        ("workloads", "demo/secrets"),
     )
     assert read_policy(write(tmp_path, "profile: all"), RULES).catalog == CatalogSettings()
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.fbc.definitions import RefusedUpdate
-from opmkit.index.plan.edges import refused_updates
+from opmkit.index.plan.edges import gained_permissions, refused_updates
 from opmkit.index.plan.paths import plan_updates
+from tests.kit.permissions import PODS, SECRETS, csv, read
 from tests.kit.plans import catalog, chain, definition, embeds, package
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit.index.fbc.model import Catalog
 
 DROPPED = "version {} is removed, but objects may be stored in it"
@@ -63,3 +66,31 @@ def test_json() -> None:
         "reason": "scope changes",
         "olm": "v0",
     }
+
+
+def operators(**rules: Sequence[dict[str, Any]] | None) -> Catalog:
+    """Return a catalog with a channel of versions v1, v2, ..., each with cluster permissions."""
+    names = {f"reef.v{name[1:]}.0.0": value for name, value in rules.items()}
+    properties = {name: [embeds(csv(cluster=value))] for name, value in names.items() if value is not None}
+    return catalog(package("reef", {"stable": chain(*names)}, properties))
+
+
+def test_permissions_that_operators_gain_on_their_paths() -> None:
+    published, new = operators(v1=[]), operators(v1=[SECRETS], v2=[PODS], v3=[PODS, SECRETS])
+    paths = tuple(plan_updates(new, published))
+    lines = [line for change in gained_permissions(paths, new, published) for line in change.lines()]
+    assert lines == [
+        "reef.v1.0.0 to reef.v2.0.0: demo may now run pods in every namespace (workloads)",
+        "reef.v2.0.0 to reef.v3.0.0: demo may now read all secrets in every namespace (secrets)",
+    ]
+
+
+def test_bundles_without_objects_are_read_or_ignored() -> None:
+    published, new = operators(v1=[]), operators(v1=[], v2=None)
+    paths = tuple(plan_updates(new, published))
+    assert gained_permissions(paths, new, published) == ()
+    images = {"quay.io/me/reef.v1.0.0": read(csv()), "quay.io/me/reef.v2.0.0": read(csv(cluster=[PODS]))}
+    (change,) = gained_permissions(paths, new, published, lambda names: {name: images[name] for name in names})
+    assert [each.kind.value for each in change.gained] == ["workloads"]
+    (change,) = gained_permissions(paths, new, published, lambda names: dict.fromkeys(names, "broken"))
+    assert change.problem == "the permissions of reef.v1.0.0 cannot be read: broken"

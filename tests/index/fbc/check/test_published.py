@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from opmkit.bundle.permissions.kinds import DangerKind
 from opmkit.index.fbc.blobs import (
     BlobProperty,
     Blobs,
@@ -17,6 +19,7 @@ from opmkit.index.fbc.blobs import (
     SourceLocation,
 )
 from opmkit.index.fbc.check.published import check_published, summarize_published
+from tests.kit.permissions import PODS, SECRETS, csv, read
 from tests.kit.plans import definition, embeds
 
 V1, V2, V3, V4 = (f"demo.v{number}" for number in range(1, 5))
@@ -156,3 +159,68 @@ def test_invalid_graphs_are_accepted() -> None:
     cycle = catalog(EntryBlob(V1, V2), EntryBlob(V2, V1), EntryBlob(V3, V3), EntryBlob(V3, V3))
     assert findings(cycle) == []
     assert findings(PUBLISHED, cycle) == []
+
+
+def with_permissions(*rules: dict[str, Any]) -> Blobs:
+    """Return the published catalog with another bundle, all without images; the other one has cluster permissions."""
+    added = catalog(*ENTRIES, EntryBlob(V4, V3))
+    objects = {V4: csv(cluster=rules)}
+    bundles = (bundle(each.name, "", BlobProperty(**embeds(objects.get(each.name, csv())))) for each in added.bundles)
+    return replace(added, bundles=tuple(replace(each, image="") for each in bundles))
+
+
+def gained(new: Blobs, *allowed: str, published: Blobs, images: Any = None) -> list[str]:
+    """Return the findings about permissions."""
+    read = None if images is None else lambda names: {name: images[name] for name in names}
+    found = check_published(
+        new, summarize_published(published), allowed_permissions=allowed, read_permissions=read, fragment=True
+    )
+    return [each.message for each in found if each.rule == "GATE-PERMISSIONS"]
+
+
+def test_permissions_of_new_bundles() -> None:
+    published = with_permissions()
+    published = replace(published, bundles=published.bundles[:3])
+    new = with_permissions(SECRETS, PODS)
+    secrets = f"{V3} to {V4}: demo may now read all secrets in every namespace (secrets)"
+    pods = f"{V3} to {V4}: demo may now run pods in every namespace (workloads)"
+    assert gained(new, published=published) == [secrets, pods]
+    assert gained(new, "secrets", published=published) == [pods]
+    assert gained(new, "demo/secrets", "workloads", published=published) == []
+    assert gained(new, "other/secrets", "demo/roles", published=published) == [secrets, pods]
+    assert gained(new, published=new) == []
+    summary = summarize_published(published)
+    assert not [each for each in check_published(new, summary) if each.rule == "GATE-PERMISSIONS"]
+
+
+def test_permissions_of_new_packages() -> None:
+    new = with_permissions(SECRETS)
+    new = replace(new, bundles=new.bundles[3:], channels=())
+    assert gained(new, published=Blobs()) == [f"{V4}: demo may read all secrets in every namespace (secrets)"]
+
+
+def test_the_image_counts_and_not_the_objects_in_the_catalog() -> None:
+    new = with_permissions()
+    new = replace(new, bundles=(*new.bundles[:3], replace(new.bundles[3], image="quay.io/me/new")))
+    published = replace(new, bundles=new.bundles[:3])
+    lying = {"quay.io/me/new": read(csv(cluster=[SECRETS]))}
+    assert gained(new, published=published, images=lying) == [
+        f"{V3} to {V4}: demo may now read all secrets in every namespace (secrets)"
+    ]
+    unread = f"{V3} to {V4}: the permissions of {V4} are unknown: quay.io/me/new was not read"
+    assert gained(new, *DangerKind, published=published) == [unread]
+    broken = {"quay.io/me/new": "manifests/a.yaml:1: broken"}
+    assert gained(new, *DangerKind, published=published, images=broken) == [
+        f"{V3} to {V4}: the permissions of {V4} cannot be read: manifests/a.yaml:1: broken"
+    ]
+
+
+def test_changed_bundles_are_new_ones() -> None:
+    published = with_permissions(PODS)
+    candidate = replace(published.channels[0], name="candidate")
+    published = replace(published, channels=(candidate,))
+    new = with_permissions(SECRETS)
+    new = replace(new, channels=(candidate,))
+    assert gained(new, published=published) == [
+        f"{V3} to {V4}: demo may now read all secrets in every namespace (secrets)"
+    ]

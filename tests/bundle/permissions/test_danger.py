@@ -1,0 +1,145 @@
+"""Dangerous permissions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from opmkit.bundle.permissions.danger import Danger, find_dangers, find_interceptions
+from opmkit.bundle.permissions.grant import Grant, Interception, PermissionScope
+from opmkit.bundle.permissions.kinds import DangerKind, allowed_kinds, find_unknown_kind
+from opmkit.bundle.permissions.rule import PolicyRule
+from tests.kit.permissions import rule
+
+CLUSTER, WATCHED, OWN = PermissionScope
+RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+
+
+def dangers(value: dict[str, Any], scope: PermissionScope = CLUSTER) -> list[str]:
+    """Return kind and text of the dangers of a rule, for an operator with resources in ``reef.io``."""
+    grants = [Grant("demo", True, scope, "test", (PolicyRule.from_decoded(value),))]
+    return [f"{each.kind}: {each.may}" for each in find_dangers(grants, {"reef.io"})]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (rule("*", "*", "*"), ["everything: do everything"]),
+        (rule("get", "secrets"), ["secrets: read all secrets"]),
+        (rule("patch", "secrets"), ["secrets: change all secrets"]),
+        (rule("get", "secrets", resourceNames=["a", "b"]), ["secrets: read secrets named a, b"]),
+        (rule("escalate", "clusterroles", RBAC), ["escalate: add any permission to all roles"]),
+        (rule("create", "subscriptions", "operators.coreos.com"), ["escalate: install operators with any permission"]),
+        (rule("bind", "roles", RBAC, resourceNames=["x"]), ["bind: bind roles named x"]),
+        (rule("impersonate", "groups"), ["impersonate: act as all users, groups or service accounts"]),
+        (
+            rule("impersonate", "userextras/scopes", "authentication.k8s.io"),
+            ["impersonate: act with all user IDs or extra fields of users"],
+        ),
+        (
+            rule("impersonate:user-info", "users", "authentication.k8s.io"),
+            ["impersonate: act within limits as all users, groups, service accounts or nodes"],
+        ),
+        (
+            rule("update", "mutatingwebhookconfigurations", ADMISSION),
+            ["webhooks: change all admission webhooks and policies"],
+        ),
+        (rule("get", "nodes/proxy"), ["nodes: call the kubelets of all nodes"]),
+        (rule("patch", "nodes"), ["nodes: change all nodes"]),
+        (rule("create", "persistentvolumes"), ["nodes: mount directories of nodes as persistent volumes"]),
+        (rule("get", "pods/exec"), ["exec: run commands in the containers of all pods"]),
+        (rule("create", "pods/portforward"), ["exec: connect to the ports of all pods"]),
+        (rule("create", "serviceaccounts/token"), ["tokens: issue tokens of all service accounts"]),
+        (rule("delete", "rolebindings", RBAC), ["roles: change all roles and bindings"]),
+        (
+            rule("use", "securitycontextconstraints", "security.openshift.io", resourceNames=["privileged"]),
+            ["security-context: use security context constraints named privileged"],
+        ),
+        (rule("patch", "namespaces"), ["security-context: change the pod security of all namespaces"]),
+        (
+            rule("approve", "signers", "certificates.k8s.io"),
+            ["certificates: approve and sign for all signers"],
+        ),
+        (
+            rule("create", "customresourcedefinitions", "apiextensions.k8s.io"),
+            ["apis: change all CustomResourceDefinitions"],
+        ),
+        (rule("create", "pods"), ["workloads: run pods"]),
+        (rule("update", "deployments", "apps"), ["workloads: run pods"]),
+        (rule("get", "*", "batch"), ["wildcard: get all resources of batch"]),
+        (rule("*", "events"), ["wildcard: do everything with events"]),
+        (rule("create", "*/exec"), ["exec: run commands in the containers of all pods"]),
+    ],
+)
+def test_dangerous(value: dict[str, Any], expected: list[str]) -> None:
+    assert dangers(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        rule("get list watch", "pods configmaps"),
+        rule("*", "*", "reef.io"),
+        rule("get", "nodes"),
+        rule("use", "pods"),
+        rule("create", "subjectaccessreviews", "authorization.k8s.io"),
+        rule("escalate", "roles", "reef.io"),
+        rule("", "secrets"),
+        rule("get", nonResourceURLs=["*"]),
+        rule("get", "*/log"),
+        rule("get", "secrets", apiGroups=[]),
+    ],
+)
+def test_harmless(value: dict[str, Any]) -> None:
+    assert dangers(value) == []
+
+
+def test_a_rule_with_a_wildcard_has_all_its_dangers() -> None:
+    kinds = {DangerKind(each.partition(":")[0]) for each in dangers(rule("*", "*", ""))}
+    assert kinds >= {DangerKind.SECRETS, DangerKind.WILDCARD, DangerKind.NODES, DangerKind.EXEC, DangerKind.TOKENS}
+    assert [each.kind for each in find_dangers([], ())] == []
+
+
+def test_scopes() -> None:
+    found = [dangers(rule("patch", "nodes"), scope) for scope in PermissionScope]
+    assert found == [["nodes: change all nodes"], [], []]
+    texts = [str(Danger(DangerKind.SECRETS, "read all secrets", scope, "demo")) for scope in PermissionScope]
+    assert texts == [
+        "read all secrets in every namespace",
+        "read all secrets in the watched namespaces",
+        "read all secrets in its own namespace",
+    ]
+    assert str(Danger(DangerKind.NODES, "change all nodes", CLUSTER, "demo")) == "change all nodes"
+
+
+def test_the_most_dangerous_kinds_and_widest_scopes_are_first() -> None:
+    rules = (PolicyRule(("create",), ("",), ("pods",)), PolicyRule(("get",), ("",), ("secrets",)))
+    grants = [Grant("a", True, OWN, "", rules), Grant("a", True, CLUSTER, "", (*rules, *rules))]
+    grants.append(Grant("b", False, OWN, "", (), "ClusterRole x"))
+    assert [(each.kind.value, each.scope) for each in find_dangers(grants, ())] == [
+        ("secrets", CLUSTER),
+        ("secrets", OWN),
+        ("workloads", CLUSTER),
+        ("workloads", OWN),
+        ("unknown-role", OWN),
+    ]
+
+
+def test_webhooks_that_see_resources_of_others() -> None:
+    seen = [
+        Interception("own", True, ("reef.io",), ("*",), ("CREATE",)),
+        Interception("pods", True, ("", "reef.io"), ("pods",), ("CREATE", "UPDATE"), "app=x"),
+        Interception("all", False, ("*",), ("*/*",), ("*",)),
+    ]
+    assert [(each.subject, each.may) for each in find_interceptions(seen, {"reef.io"})] == [
+        ("pods", "change pods of the core group, reef.io of others with app=x (webhook, on create, update)"),
+        ("all", "reject all resources of all API groups of others (webhook, on *)"),
+    ]
+
+
+def test_names_of_kinds() -> None:
+    assert find_unknown_kind(["secrets", "demo/secrets"]) is None
+    for name in ("", "any", "demo/any", "/secrets", "demo/", "Secrets"):
+        assert find_unknown_kind(["secrets", name]) == name
+    assert allowed_kinds(["secrets", "demo/bind", "other/roles"], "demo") == {"secrets", "bind"}

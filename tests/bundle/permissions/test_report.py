@@ -1,0 +1,160 @@
+"""Reports of permissions, and the difference between versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from opmkit.bundle.permissions.grant import Permissions, PermissionScope
+from opmkit.bundle.permissions.report import PermissionReport, compare_permissions
+from opmkit.bundle.permissions.rule import PolicyRule
+from tests.kit.permissions import EVERYTHING, PODS, SECRETS, binding, crd, csv, read, role, rule
+
+CLUSTER, WATCHED, OWN = PermissionScope
+READ_SECRETS = PolicyRule(("get",), ("",), ("secrets",))
+NODES = rule("patch", "nodes")
+DEMO, ROOT = "ServiceAccount/demo", "ClusterRole/cluster-admin"
+
+
+def gained(old: Permissions, new: Permissions) -> list[str]:
+    """Return subject, text and kind of the dangers that a version adds."""
+    return [f"{each.subject}: {each} ({each.kind})" for each in compare_permissions(old, new).gained_dangers]
+
+
+def test_reports() -> None:
+    report = PermissionReport.of(read(csv(watched=[SECRETS, EVERYTHING])))
+    assert [(each.kind.value, each.scope) for each in report.dangers] == [("everything", CLUSTER), ("secrets", CLUSTER)]
+    limited = PermissionReport.of(read(csv(watched=[SECRETS, NODES], modes=["OwnNamespace"])))
+    assert [(each.kind.value, each.scope) for each in limited.dangers] == [("secrets", WATCHED)]
+    result = report.to_dict()
+    assert list(result) == ["bundle", "install_modes", "own_groups", "grants", "interceptions", "dangers"]
+    assert result["grants"][1] == {
+        "subject": "demo",
+        "is_operator": True,
+        "scope": "watched-namespaces",
+        "source": "permissions",
+        "rules": [
+            {"verbs": ["get"], "groups": [""], "resources": ["secrets"], "names": [], "urls": []},
+            {"verbs": ["*"], "groups": ["*"], "resources": ["*"], "names": [], "urls": []},
+        ],
+        "unknown_role": "",
+    }
+
+
+def test_equal_permissions() -> None:
+    old, new = read(csv(cluster=[SECRETS, PODS])), read(csv(cluster=[PODS], watched=[SECRETS]))
+    assert not compare_permissions(old, old)
+    diff = compare_permissions(old, new)
+    assert (diff.gained, diff.gained_dangers) == ((), ())
+    assert not gained(read(csv(cluster=[EVERYTHING])), old)
+
+
+def test_the_difference_has_both_directions() -> None:
+    old = read(csv(cluster=[SECRETS]))
+    new = read(csv(cluster=[PODS, {**SECRETS, "verbs": ["get", "list"]}], name="demo.v2.0.0"))
+    diff = compare_permissions(old, new)
+    assert (diff.old, diff.new, diff.lost, diff.lost_dangers) == ("demo.v1.0.0", "demo.v2.0.0", (), ())
+    (grant,) = diff.gained
+    assert grant.rules == (PolicyRule(("create",), ("",), ("pods",)), PolicyRule(("list",), ("",), ("secrets",)))
+    assert gained(old, new) == [
+        "demo: read all secrets in every namespace (secrets)",
+        "demo: run pods in every namespace (workloads)",
+    ]
+    back = compare_permissions(new, old)
+    assert (back.gained, back.lost, back.lost_dangers) == ((), diff.gained, diff.gained_dangers)
+    assert diff.to_dict()["gained_dangers"][0]["kind"] == "secrets"
+
+
+def test_all_service_accounts_of_the_operator_count() -> None:
+    old = read(csv(cluster=[SECRETS]))
+    new = read(csv(cluster=[SECRETS], account="renamed"))
+    assert not gained(old, new)
+
+
+def test_a_wider_scope() -> None:
+    limited = ["OwnNamespace"]
+    watched, cluster = (csv(**{key: [SECRETS]}, modes=limited) for key in ("watched", "cluster"))
+    assert gained(read(watched), read(cluster)) == ["demo: read all secrets in every namespace (secrets)"]
+    assert gained(read(cluster), read(watched)) == []
+    every = csv(watched=[SECRETS])
+    assert gained(read(watched), read(every)) == ["demo: read all secrets in every namespace (secrets)"]
+    assert gained(read(every), read(watched)) == []
+    only_all = ["AllNamespaces"]
+    assert gained(read(csv(watched=[SECRETS], modes=only_all)), read(csv(cluster=[SECRETS], modes=limited))) == []
+    assert gained(read(every), read(csv(cluster=[SECRETS]))) == ["demo: read all secrets in every namespace (secrets)"]
+
+
+def test_the_same_rule_in_a_wider_scope_is_not_hidden_by_a_narrow_one() -> None:
+    old = csv(modes=["OwnNamespace"])
+    new = csv(watched=[NODES], modes=["OwnNamespace"])
+    bound = (role("ClusterRole", "r", NODES), binding("ClusterRoleBinding", "ClusterRole/r", DEMO))
+    assert gained(read(old), read(new)) == []
+    assert gained(read(old), read(new, *bound)) == ["demo: change all nodes (nodes)"]
+
+
+@pytest.mark.parametrize("subject", ["ServiceAccount/kube-system/demo", "Group/all", "ServiceAccount/agent"])
+def test_permissions_of_others_are_gained_by_the_operator(subject: str) -> None:
+    others = binding("ClusterRoleBinding", ROOT, subject)
+    assert gained(read(csv(), others), read(csv(cluster=[EVERYTHING]))) == [
+        "demo: do everything in every namespace (everything)"
+    ]
+    name = subject.partition("/")[2] if subject.startswith("Service") else subject.replace("/", " ")
+    assert gained(read(csv(cluster=[EVERYTHING])), read(csv(), others)) == [
+        f"{name}: do everything in every namespace (everything)"
+    ]
+    assert gained(read(csv(), others), read(csv(), others)) == []
+
+
+def test_unknown_roles() -> None:
+    own = binding("RoleBinding", "ClusterRole/x", DEMO)
+    wide = binding("ClusterRoleBinding", "ClusterRole/x", DEMO)
+    text = "demo: do what ClusterRole x permits {} (unknown-role)"
+    assert gained(read(csv()), read(csv(), own, own)) == [text.format("in its own namespace")]
+    assert gained(read(csv(), own), read(csv(), wide)) == [text.format("in every namespace")]
+    assert gained(read(csv(), wide), read(csv(), own)) == []
+    diff = compare_permissions(read(csv()), read(csv(), own))
+    assert [(each.rules, each.unknown_role) for each in diff.gained] == [((), "ClusterRole x")]
+
+
+def test_aggregated_roles_with_other_labels() -> None:
+    def aggregate(**labels: str) -> list[dict[str, Any]]:
+        selectors = {"clusterRoleSelectors": [{"matchLabels": labels}]}
+        return [
+            csv(),
+            role("ClusterRole", "r", aggregationRule=selectors),
+            binding("RoleBinding", "ClusterRole/r", DEMO),
+        ]
+
+    assert gained(read(*aggregate(team="a")), read(*aggregate(team="a"))) == []
+    assert gained(read(*aggregate(team="a")), read(*aggregate())) == [
+        "demo: do what ClusterRole r, which aggregates ClusterRoles with any labels, permits in its own namespace "
+        "(unknown-role)"
+    ]
+
+
+def test_webhooks() -> None:
+    def webhook(resources: list[str], kind: str = "Validating", **more: Any) -> Permissions:
+        rules = [{"apiGroups": [""], "resources": resources, "operations": ["CREATE"]}]
+        found = {"type": f"{kind}AdmissionWebhook", "generateName": "w", "rules": rules, **more}
+        return read(csv(webhookdefinitions=[found]))
+
+    old = webhook(["pods", "services"])
+    assert gained(old, webhook(["pods"])) == gained(old, old) == []
+    assert gained(old, webhook(["pods", "nodes"])) == [
+        "w: reject nodes, pods of the core group of others (webhook, on create) (webhooks)".replace(
+            "nodes, pods of the core group", "nodes, pods"
+        )
+    ]
+    assert len(gained(old, webhook(["pods"], "Mutating"))) == 1
+    selected = webhook(["pods"], objectSelector={"matchLabels": {"app": "x"}})
+    assert (gained(old, selected), len(gained(selected, old))) == ([], 1)
+    assert compare_permissions(selected, read(csv())).lost_dangers
+
+
+def test_own_groups_of_the_new_version_count() -> None:
+    reefs = rule("*", "*", "reef.io")
+    assert gained(read(csv()), read(csv(cluster=[reefs]), crd("reef.io"))) == []
+    assert len(gained(read(csv()), read(csv(cluster=[reefs])))) == 1
+    assert replace(read(csv()), own_groups=frozenset({"reef.io"})) == read(csv(), crd("reef.io"))

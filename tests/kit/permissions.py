@@ -1,0 +1,81 @@
+"""Objects of bundles with permissions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.permissions.grant import Permissions, PlacedObject, read_permissions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ALL_MODES = ("OwnNamespace", "AllNamespaces")
+SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
+EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+
+
+def rule(verbs: str, resources: str = "", group: str = "", **more: Any) -> dict[str, Any]:
+    """Return a rule; verbs and resources are separated by spaces."""
+    found: dict[str, Any] = {"verbs": verbs.split()}
+    return found | ({"apiGroups": [group], "resources": resources.split()} if resources else {}) | more
+
+
+def csv(
+    *,
+    cluster: Sequence[Mapping[str, Any]] = (),
+    watched: Sequence[Mapping[str, Any]] = (),
+    modes: Sequence[str] = ALL_MODES,
+    name: str = "demo.v1.0.0",
+    account: str | None = "demo",
+    **spec: Any,
+) -> dict[str, Any]:
+    """Return a ClusterServiceVersion with rules of one service account."""
+    owner = {} if account is None else {"serviceAccountName": account}
+    strategy: dict[str, Any] = {
+        "deployments": [{"name": "demo", "spec": {"template": {"spec": owner}}}],
+        "clusterPermissions": [{**owner, "rules": list(cluster)}],
+        "permissions": [{**owner, "rules": list(watched)}],
+    }
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": name},
+        "spec": {
+            "installModes": [{"type": mode, "supported": True} for mode in modes],
+            "install": {"strategy": "deployment", "spec": strategy},
+            **spec,
+        },
+    }
+
+
+def role(
+    kind: str, name: str, *rules: Mapping[str, Any], labels: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a Role or ClusterRole."""
+    return {"kind": kind, "metadata": {"name": name, "labels": dict(labels or {})}, "rules": list(rules), **more}
+
+
+def binding(kind: str, reference: str, *subjects: str) -> dict[str, Any]:
+    """Return a binding of a role, as ``KIND/NAME``, to subjects, as ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``."""
+    role_kind, _, name = reference.partition("/")
+    found = []
+    for subject in subjects:
+        subject_kind, *namespace, subject_name = subject.split("/")
+        found.append({"kind": subject_kind, "name": subject_name, **({"namespace": namespace[0]} if namespace else {})})
+    return {
+        "kind": kind,
+        "metadata": {"name": f"bind-{name}"},
+        "roleRef": {"kind": role_kind, "name": name},
+        "subjects": found,
+    }
+
+
+def crd(group: str) -> dict[str, Any]:
+    """Return the part of a CustomResourceDefinition that determines the API group."""
+    return {"kind": "CustomResourceDefinition", "metadata": {"name": f"x.{group}"}, "spec": {"group": group}}
+
+
+def read(*objects: Mapping[str, Any]) -> Permissions:
+    """Return the permissions of objects, each of which is in a file of its own."""
+    return read_permissions(PlacedObject(f"manifests/{number}.yaml:1", each) for number, each in enumerate(objects))
