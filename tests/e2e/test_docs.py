@@ -63,6 +63,7 @@ OTHER_FLAGS: dict[str, set[str]] = {
         ("docs/plan.md", "demo.v1.1.0"),
         ("docs/installing.md", "kustomization.yaml"),
         ("docs/certification.md", "PREFLIGHT-ANNOTATIONS"),
+        ("docs/permissions.md", "kelp-operator.v0.2.0"),
         ("docs/merging.md", "tide-operator.v0.5.0"),
         ("docs/compat.md", "olm.csv.metadata"),
         ("docs/templates.md", "lagoon-operator.v0.3.0"),

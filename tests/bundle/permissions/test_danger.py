@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,6 +138,12 @@ def test_webhooks_that_see_resources_of_others() -> None:
         ("pods", "change pods of the core group, reef.io of others with app=x (webhook, on create, update)"),
         ("all", "reject all resources of all API groups of others (webhook, on *)"),
     ]
+
+
+def test_the_documentation_lists_all_kinds() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text()
+    _, _, section = text.partition("## Dangerous permissions")
+    assert re.findall(r"^\| `(.*?)`", section.partition("## Limits")[0], re.MULTILINE) == list(DangerKind)
 
 
 def test_names_of_kinds() -> None:

@@ -75,7 +75,7 @@ def test_all_service_accounts_of_the_operator_count() -> None:
 
 def test_a_wider_scope() -> None:
     limited = ["OwnNamespace"]
-    watched, cluster = (csv(**{key: [SECRETS]}, modes=limited) for key in ("watched", "cluster"))
+    watched, cluster = csv(watched=[SECRETS], modes=limited), csv(cluster=[SECRETS], modes=limited)
     assert gained(read(watched), read(cluster)) == ["demo: read all secrets in every namespace (secrets)"]
     assert gained(read(cluster), read(watched)) == []
     every = csv(watched=[SECRETS])

@@ -42,7 +42,11 @@ def test_previous_versions() -> None:
 
 
 def test_the_highest_lower_version_counts_as_well() -> None:
-    entries = [{"name": V1}, {"name": V2, "replaces": V1}, {"name": V3, "replaces": V1, "skips": [V2]}]
+    entries: list[dict[str, Any]] = [
+        {"name": V1},
+        {"name": V2, "replaces": V1},
+        {"name": V3, "replaces": V1, "skips": [V2]},
+    ]
     assert edges(entries, V3) == [(V1, V3), (V2, V3)]
     assert edges([{"name": V1}, {"name": V2, "replaces": "demo.v0.0.1"}], V2) == [(V1, V2)]
     assert edges([{"name": V1}, {"name": V3}], V1) == [("", V1)]

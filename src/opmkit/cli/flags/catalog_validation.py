@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COMMAND = "opm validate"
 REQUIREMENTS_PANEL = "Requirements"
-_NONE = "none"
+_ANY, _NONE = "any", "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,9 @@ class RequirementFlags:
     )
     fragment: bool = flag(False, "The catalog is a part of the published index: ignore its other packages")
     pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images")
-    allowed_permissions: list[str] | None = flag(
-        None,
-        "Dangerous permissions that new bundles may gain, such as workloads or PACKAGE/secrets; none allows none; "
-        "default: any",
+    allowed_permissions: str = flag(
+        _ANY,
+        "Dangerous permissions that new bundles may gain, such as workloads or PACKAGE/secrets; none allows none",
         metavar="KIND,...",
         panel=ADVANCED_PANEL,
     )
@@ -82,14 +81,14 @@ class RequirementFlags:
         return required
 
     def _allowed(self) -> tuple[str, ...] | None:
-        """Return the allowed permissions, None without the flag; an empty value allows none.
+        """Return the allowed permissions, None for any; an empty value, perhaps of a variable, allows none.
 
         Raises:
             UsageError: A kind is unknown.
         """
-        if self.allowed_permissions is None:
+        if self.allowed_permissions == _ANY:
             return None
-        names = tuple(name for name in self.allowed_permissions if name)
+        names = tuple(filter(None, self.allowed_permissions.split(",")))
         if names in ((), (_NONE,)):
             return ()
         from opmkit import DangerKind
