@@ -9,7 +9,6 @@ from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_ver
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, has_objects, read_missing_objects
-from opmkit.index.fbc.permissions import permission_changes, read_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,6 +61,8 @@ def gained_permissions(
         published: The published catalog.
         read: Reads the permissions of bundle images; without it, bundles without objects in the catalogs are ignored.
     """
+    from opmkit.index.fbc.permissions import permission_changes, read_images  # not needed for other plans
+
     edges: dict[tuple[str, str, str], tuple[BundleBlob, BundleBlob]] = {}
     for path in paths:
         current = _find(published, path.package, path.installed)
