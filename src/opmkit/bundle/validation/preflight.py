@@ -75,7 +75,7 @@ class CheckOutcome(StrEnum):
     """The check needs a cluster, or Red Hat's catalog of images."""
 
 
-class Problem(NamedTuple):
+class CheckProblem(NamedTuple):
     """A reason for the outcome of a check, in a file and at a path in its object."""
 
     message: str
@@ -96,7 +96,7 @@ class CheckResult:
 
     name: CheckName
     outcome: CheckOutcome
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[CheckProblem, ...] = ()
 
 
 def enforced_checks(findings: Iterable[Finding]) -> tuple[CheckResult, CheckResult]:
@@ -106,9 +106,9 @@ def enforced_checks(findings: Iterable[Finding]) -> tuple[CheckResult, CheckResu
         findings: The findings for a bundle in the profile ``preflight``.
     """
     is_loaded = True
-    problems: dict[str, list[Problem]] = {"unreadable": [], "invalid": [], "annotations": []}
+    problems: dict[str, list[CheckProblem]] = {"unreadable": [], "invalid": [], "annotations": []}
     for finding in findings:
-        problem = Problem(finding.message, finding.file, finding.path, finding.hint)
+        problem = CheckProblem(finding.message, finding.file, finding.path, finding.hint)
         if finding.validator == "load" or finding.rule in (LOAD_RULE, METADATA_RULE):
             problems["unreadable"].append(problem)
             is_loaded = is_loaded and finding.rule == METADATA_RULE
@@ -128,7 +128,8 @@ def enforced_checks(findings: Iterable[Finding]) -> tuple[CheckResult, CheckResu
 def unreadable(reason: str) -> tuple[CheckResult, CheckResult]:
     """Return the results of `enforced_checks` for a bundle that cannot be read."""
     valid, annotations = (
-        CheckResult(name, CheckOutcome.ERROR, (Problem(reason),)) for name in (CheckName.VALID, CheckName.ANNOTATIONS)
+        CheckResult(name, CheckOutcome.ERROR, (CheckProblem(reason),))
+        for name in (CheckName.VALID, CheckName.ANNOTATIONS)
     )
     return valid, annotations
 
@@ -156,31 +157,31 @@ def _is_extracted(path: str) -> bool:
     return path == ANNOTATIONS_FILE or (name != path and "/" not in name)
 
 
-def load_problems(bundle: BundleView) -> Iterator[Problem]:
+def load_problems(bundle: BundleView) -> Iterator[CheckProblem]:
     """Yield why none of the checks that load the bundle can be completed, except for its manifests."""
     if not bundle.files.get(ANNOTATIONS_FILE):
         return
     content = bundle.manifest(ANNOTATIONS_FILE).content
     values = mapping(content.value).get("annotations")
     if content.error is not None or not isinstance(content.value, dict | None):
-        yield Problem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
+        yield CheckProblem(f"{ANNOTATIONS_FILE} is not a mapping in YAML", ANNOTATIONS_FILE)
     elif not isinstance(values, dict | None):
-        yield Problem("annotations is not a mapping", ANNOTATIONS_FILE, ("annotations",))
+        yield CheckProblem("annotations is not a mapping", ANNOTATIONS_FILE, ("annotations",))
     for key in (PACKAGE, CHANNELS, DEFAULT_CHANNEL):
         if isinstance(value := mapping(values).get(key), list | dict):
-            yield Problem(f"{key} is {describe(value)}, not a string", ANNOTATIONS_FILE, ("annotations", key))
+            yield CheckProblem(f"{key} is {describe(value)}, not a string", ANNOTATIONS_FILE, ("annotations", key))
 
 
-def metadata_problems(bundle: BundleView) -> Iterator[Problem]:
+def metadata_problems(bundle: BundleView) -> Iterator[CheckProblem]:
     """Yield why preflight cannot read the annotations of a bundle, or the versions of OpenShift in them."""
     if ANNOTATIONS_FILE not in bundle.files:
-        yield Problem(f"{ANNOTATIONS_FILE} does not exist", hint="Add the file; other names are not read.")
+        yield CheckProblem(f"{ANNOTATIONS_FILE} does not exist", hint="Add the file; other names are not read.")
         return
     if not bundle.files[ANNOTATIONS_FILE]:
-        yield Problem(f"{ANNOTATIONS_FILE} is empty", ANNOTATIONS_FILE)
+        yield CheckProblem(f"{ANNOTATIONS_FILE} is empty", ANNOTATIONS_FILE)
     _, problem = _kubernetes_version(bundle)
     if problem:
-        yield Problem(problem, ANNOTATIONS_FILE, ("annotations", VERSIONS))
+        yield CheckProblem(problem, ANNOTATIONS_FILE, ("annotations", VERSIONS))
 
 
 def _kubernetes_version(bundle: BundleView) -> tuple[str, str]:
@@ -233,10 +234,12 @@ def check_annotations(bundle: BundleView) -> CheckResult:
         value = bundle.csv_annotations.get(name)
         if value is None and name not in bundle.csv_annotations:
             if name in REQUIRED_FEATURES:
-                problems.append(Problem(f"the annotation {name} is missing", csv.path, (*base, name)))
+                problems.append(CheckProblem(f"the annotation {name} is missing", csv.path, (*base, name)))
         elif value not in ("true", "false"):
             problems.append(
-                Problem(f'the annotation {name} is {_shown(value)}, not "true" or "false"', csv.path, (*base, name))
+                CheckProblem(
+                    f'the annotation {name} is {_shown(value)}, not "true" or "false"', csv.path, (*base, name)
+                )
             )
     return _failed_if(CheckName.ANNOTATIONS, problems)
 
@@ -255,7 +258,7 @@ def check_security_context(bundle: BundleView) -> CheckResult:
                     return CheckResult(name, CheckOutcome.PASSED)
                 message = f"{len(names)} security context constraints are requested, more than one"
                 path = (*base, number, "rules", index, "resourceNames")
-                return CheckResult(name, CheckOutcome.ERROR, (Problem(message, bundle.csv.path, path),))
+                return CheckResult(name, CheckOutcome.ERROR, (CheckProblem(message, bundle.csv.path, path),))
     return CheckResult(name, CheckOutcome.PASSED)
 
 
@@ -275,17 +278,17 @@ def check_restricted_network(bundle: BundleView) -> CheckResult:
     related = items(bundle.spec.get("relatedImages"))
     path: FieldPath = ("spec", "relatedImages")
     if not related:
-        return CheckResult(name, CheckOutcome.FAILED, (Problem("spec.relatedImages is empty", csv.path, path),))
+        return CheckResult(name, CheckOutcome.FAILED, (CheckProblem("spec.relatedImages is empty", csv.path, path),))
     for number, entry in enumerate(related):
         image = text(mapping(entry).get("image"))
         if not _ImageName.parse(image).tag.startswith("sha256:"):
-            problem = Problem(f"the related image {image} has no digest", csv.path, (*path, number, "image"))
+            problem = CheckProblem(f"the related image {image} has no digest", csv.path, (*path, number, "image"))
             return CheckResult(name, CheckOutcome.FAILED, (problem,))
     if any(text(mapping(each).get("name")).startswith(_MANAGER_IMAGES) for each in _environment(bundle)):
         return CheckResult(name, CheckOutcome.PASSED)
     message = f"no container has an environment variable {_MANAGER_IMAGES}..."
     path = ("spec", "install", "spec", "deployments")
-    return CheckResult(name, CheckOutcome.FAILED, (Problem(message, csv.path, path),))
+    return CheckResult(name, CheckOutcome.FAILED, (CheckProblem(message, csv.path, path),))
 
 
 def _claims_disconnected(annotations: Mapping[str, Any]) -> bool:
@@ -322,14 +325,14 @@ def check_related_images(bundle: BundleView) -> CheckResult:
     """Check that all images of the ClusterServiceVersion are related images; those that are not only give problems."""
     name = CheckName.RELATED_IMAGES
     found = _find_images(bundle)
-    if isinstance(found, Problem):
+    if isinstance(found, CheckProblem):
         return CheckResult(name, CheckOutcome.ERROR, (found,))
     related = {text(mapping(entry).get("image")) for entry in items(found.spec.get("relatedImages"))}
     if related and Csv.from_bundle(bundle) is None:
-        problem = Problem("a field of the ClusterServiceVersion has the wrong type", found.manifest.path)
+        problem = CheckProblem("a field of the ClusterServiceVersion has the wrong type", found.manifest.path)
         return CheckResult(name, CheckOutcome.ERROR, (problem,))
     problems = [
-        Problem(f"the image {image} is not in spec.relatedImages", found.manifest.path, path)
+        CheckProblem(f"the image {image} is not in spec.relatedImages", found.manifest.path, path)
         for image, path in found.images.items()
         if image not in related
     ]
@@ -340,19 +343,19 @@ def check_certified_images(bundle: BundleView) -> CheckResult:
     """Check that all images have digests, without which they are not found in Red Hat's catalog of images."""
     name = CheckName.CERTIFIED_IMAGES
     found = _find_images(bundle)
-    if isinstance(found, Problem):
+    if isinstance(found, CheckProblem):
         return CheckResult(name, CheckOutcome.ERROR, (found,))
     problems = [
-        Problem(f"the image {image} has no digest", found.manifest.path, path)
+        CheckProblem(f"the image {image} has no digest", found.manifest.path, path)
         for image, path in found.images.items()
         if not _PINNED.fullmatch(image)
     ]
     if found.images and not problems:
         return CheckResult(name, CheckOutcome.UNKNOWN)
-    return _failed_if(name, problems or [Problem("the ClusterServiceVersion names no image", found.manifest.path)])
+    return _failed_if(name, problems or [CheckProblem("the ClusterServiceVersion names no image", found.manifest.path)])
 
 
-def _failed_if(name: CheckName, problems: Iterable[Problem]) -> CheckResult:
+def _failed_if(name: CheckName, problems: Iterable[CheckProblem]) -> CheckResult:
     found = tuple(problems)
     return CheckResult(name, CheckOutcome.FAILED if found else CheckOutcome.PASSED, found)
 
@@ -402,23 +405,25 @@ class _UnsupportedImageError(Exception):
         self.path = path
 
 
-def _find_images(bundle: BundleView) -> _FoundImages | Problem:
+def _find_images(bundle: BundleView) -> _FoundImages | CheckProblem:
     """Return the images of the only ClusterServiceVersion in YAML, or why operator-manifest-tools finds none."""
     csvs: list[ManifestView] = []
     for manifest in bundle.files_in("manifests"):
         if manifest.path.endswith((".yaml", ".yml")):
             if not manifest.kind:
-                return Problem(f"{manifest.path} contains no Kubernetes object", manifest.path)
+                return CheckProblem(f"{manifest.path} contains no Kubernetes object", manifest.path)
             csvs += [manifest] if manifest.kind == CSV_KIND else []
     if len(csvs) != 1:
         count = f"{len(csvs)} files" if csvs else "no file"
-        return Problem(f"{count} in {_MANIFESTS} with the ending .yaml or .yml contain a {CSV_KIND}, instead of one")
+        return CheckProblem(
+            f"{count} in {_MANIFESTS} with the ending .yaml or .yml contain a {CSV_KIND}, instead of one"
+        )
     try:
         images: defaultdict[str, list[FieldPath]] = defaultdict(list)
         for image, path in _image_references(csvs[0].object):
             images[str(_ImageName.parse(image))].append(path)
     except _UnsupportedImageError as error:
-        return Problem(f"{format_path(error.path)} {error}", csvs[0].path, error.path)
+        return CheckProblem(f"{format_path(error.path)} {error}", csvs[0].path, error.path)
     spec = mapping(csvs[0].object.get("spec"))
     return _FoundImages(csvs[0], spec, {image: paths[0] for image, paths in images.items()})
 

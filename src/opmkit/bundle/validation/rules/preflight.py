@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.preflight import Problem
+    from opmkit.bundle.validation.preflight import CheckProblem
 
 VALIDATOR = "preflight"
 
 
-def _findings(problems: Iterable[Problem]) -> Iterator[Finding]:
+def _findings(problems: Iterable[CheckProblem]) -> Iterator[Finding]:
     for problem in problems:
         yield Finding(problem.message, problem.file, problem.path, subject=problem.message, hint=problem.hint)
 
@@ -74,7 +74,7 @@ def required_annotations(bundle: BundleView) -> Iterator[Finding]:
     VALIDATOR,
     Severity.WARNING,
     "an image has no digest, so that it is not a certified image",
-    hint="Refer to the image by its digest; `opm bundle pin` replaces tags.",
+    hint="Refer to the image by its digest.",
     bad="image: quay.io/example/demo:1.2.3",
     good="image: quay.io/example/demo@sha256:0123...",
 )
