@@ -101,6 +101,31 @@ def test_values_that_cannot_be_edited_are_located(
     assert error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("# file\n# old: b\nb: 1 # x\nc: 2\n", "# file\nc: 2\n"),
+        ("c: 2\nb:\n- x\n- y\n\n# end\n", "c: 2\n\n# end\n"),
+        ("c: 2\nb:", "c: 2\n"),
+        ("c: |\n  x\nb: >-\n  y\n  z\nd: 1", "c: |\n  x\nd: 1"),
+        ("x: 1\r\nb: 2\r\nc: 3\r\n", "x: 1\r\nc: 3\r\n"),
+        ('{"b": 1, "c": 2}\n', '{"c": 2}\n'),
+        ('{\n  "c": 2,\n  "b": [1]\n}\n', '{\n  "c": 2\n}\n'),
+    ],
+)
+def test_members_are_removed_with_the_comments_about_them(text: str, after: str) -> None:
+    edited = source(text).remove(("b",), comments="old")
+    assert edited.text == after
+    assert "b" not in yaml.safe_load(after)
+
+
+@pytest.mark.parametrize("text", ["b: 1\n", "- b: 1\n", '{"b": 1}\n'])
+def test_last_member_is_not_removed(text: str) -> None:
+    path = (0, "b") if text.startswith("- ") else ("b",)
+    with pytest.raises(UneditableText, match="the mapping would be empty"):
+        source(text).remove(path)
+
+
 def random_value(rng: random.Random, depth: int = 0) -> Any:
     kind = rng.randrange(6 if depth < 3 else 3)
     if kind == 0:

@@ -190,6 +190,37 @@ def remove_item(text: str, section: yaml.SequenceNode, index: int) -> TextEdit:
     return TextEdit(start, len(text) if line_end < 0 else line_end + 1, "")
 
 
+def remove_member(text: str, mapping: yaml.MappingNode, key: str, comments: str = "") -> TextEdit:
+    """Remove a member of a mapping that has others.
+
+    Args:
+        text: The text of the document.
+        mapping: The mapping.
+        key: The key, which the mapping has.
+        comments: Pattern of the comment lines directly above it that are removed with it; "" for none.
+
+    Raises:
+        UneditableText: The member shares its line with others.
+    """
+    index = next(number for number, (node, _) in enumerate(mapping.value) if node.value == key)
+    node, value = mapping.value[index]
+    if mapping.flow_style:
+        if index:
+            return TextEdit(mapping.value[index - 1][1].end_mark.index, value.end_mark.index, "")
+        return TextEdit(node.start_mark.index, mapping.value[1][0].start_mark.index, "")
+    start = text.rfind("\n", 0, node.start_mark.index) + 1
+    if text[start : node.start_mark.index].strip():
+        raise UneditableText("the member shares its line with others", hint="write each member on its own line")
+    while comments and start > 0:
+        above = text.rfind("\n", 0, start - 1) + 1
+        line = text[above:start].strip()
+        if not line.startswith("#") or not re.search(comments, line):
+            break
+        start = above
+    line_end = text.find("\n", max(_end(text, value), node.end_mark.index))
+    return TextEdit(start, len(text) if line_end < 0 else line_end + 1, "")
+
+
 def encode_document(value: JsonValue, text: str, root: yaml.Node, *, is_json: bool, model: yaml.Node | None) -> str:
     """Return a separate document, which ends with a line break, in the style of another one.
 
@@ -352,10 +383,17 @@ class SourceText:
 
         return self._apply(path, _with_value(self.value, path, value), edit)
 
-    def remove(self, path: FieldPath) -> SourceText:
-        """Remove an item of a list that has others; raises what `insert` does."""
+    def remove(self, path: FieldPath, *, comments: str = "") -> SourceText:
+        """Remove an item of a list, or a member of a mapping, that has others; raises what `insert` does.
+
+        Args:
+            path: The path of the item or member, which exists.
+            comments: Pattern of the comments directly above a member that are removed with it.
+        """
         *section_path, index = path
         section = find_node(self.root, tuple(section_path))
+        if isinstance(section, yaml.MappingNode):
+            return self._remove_member(section, path, comments)
         items = _value_at(self.value, tuple(section_path))
 
         def edit() -> TextEdit:
@@ -365,6 +403,19 @@ class SourceText:
 
         kept = [item for number, item in enumerate(items if isinstance(items, list) else []) if number != index]
         return self._apply(path, _with_value(self.value, tuple(section_path), kept), edit)
+
+    def _remove_member(self, mapping: yaml.MappingNode, path: FieldPath, comments: str) -> SourceText:
+        *parent_path, key = path
+
+        def edit() -> TextEdit:
+            if len(mapping.value) < 2:
+                raise UneditableText("the mapping would be empty", hint="remove it by hand")
+            return remove_member(self.text, mapping, str(key), comments)
+
+        parent = _value_at(self.value, tuple(parent_path))
+        members = parent if isinstance(parent, dict) else {}
+        kept = {name: value for name, value in members.items() if name != key}
+        return self._apply(path, _with_value(self.value, tuple(parent_path), kept), edit)
 
     def followed_by(self, value: JsonValue) -> SourceText:
         """Return the text of this document and of a new one after it, a mapping that is not empty."""
