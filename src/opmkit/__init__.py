@@ -108,6 +108,16 @@ if TYPE_CHECKING:
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
     from opmkit.index.templates.edit.edges import EdgeOptions
     from opmkit.index.templates.edit.write import EditedTemplate, TemplateChange
+    from opmkit.index.templates.onboarding.derive import CatalogComparison
+    from opmkit.index.templates.onboarding.result import (
+        CatalogDifference,
+        OnboardedFile,
+        OnboardedOperator,
+        OnboardedTemplate,
+        Onboarding,
+        OnboardingStatus,
+    )
+    from opmkit.index.templates.onboarding.run import OnboardingOptions
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.repository.options import TemplateOptions
     from opmkit.index.templates.repository.outputs import RenderedCatalog, RenderedTemplates
@@ -150,7 +160,9 @@ __all__ = [
     "CallTimedOut",
     "Catalog",
     "CatalogClient",
+    "CatalogComparison",
     "CatalogCompat",
+    "CatalogDifference",
     "CatalogError",
     "CatalogResult",
     "CatalogSourceOptions",
@@ -226,6 +238,12 @@ __all__ = [
     "OlmState",
     "OlmVersion",
     "OnConflict",
+    "OnboardedFile",
+    "OnboardedOperator",
+    "OnboardedTemplate",
+    "Onboarding",
+    "OnboardingOptions",
+    "OnboardingStatus",
     "OperationReporter",
     "OperatorRunOptions",
     "Opm",
@@ -409,6 +427,16 @@ _MODULES = {
     "opmkit.index.templates.edit.apply": ("PromoteOptions", "TemplateAddOptions"),
     "opmkit.index.templates.edit.edges": ("EdgeOptions",),
     "opmkit.index.templates.edit.write": ("EditedTemplate", "TemplateChange"),
+    "opmkit.index.templates.onboarding.derive": ("CatalogComparison",),
+    "opmkit.index.templates.onboarding.result": (
+        "CatalogDifference",
+        "OnboardedFile",
+        "OnboardedOperator",
+        "OnboardedTemplate",
+        "Onboarding",
+        "OnboardingStatus",
+    ),
+    "opmkit.index.templates.onboarding.run": ("OnboardingOptions",),
     "opmkit.index.templates.render": ("TemplateType",),
     "opmkit.index.templates.repository.options": ("TemplateOptions",),
     "opmkit.index.templates.repository.promotion": (

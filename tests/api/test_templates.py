@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit import CatalogError, Opm, PromoteOptions, RegistryOptions, TemplateOptions, TemplateType, to_yaml
+from opmkit import (
+    CatalogError,
+    OnboardingOptions,
+    Opm,
+    PromoteOptions,
+    RegistryOptions,
+    TemplateOptions,
+    TemplateType,
+    to_yaml,
+)
 from tests.kit.opm import LAGOON
 from tests.kit.template_repository import basic_template, mapped, push_bundle, tree, write_operator
 
@@ -129,3 +138,17 @@ def test_catalogs_are_converted_as_by_the_command(opm: Command, monkeypatch: pyt
         assert to_yaml(Opm().convert_to_template(Path("t.yaml"), kind)).decode() + "\n" == printed
     with pytest.raises(ValueError, match="semver"):
         Opm().convert_to_template(Path("t.yaml"), TemplateType.SEMVER)
+
+
+def test_operators_are_onboarded(operators: Path, opm: Command) -> None:
+    root = operators.parent
+    api = Opm(RegistryOptions(plain_http=True), root / "store")
+    api.render_templates([operators], root / "catalogs", TemplateOptions(lock=None))
+    options = OnboardingOptions(("catalogs/v4.16", "catalogs/v4.17"), force=True, dry_run=True)
+    result = api.onboard_operators(operators / "reef", options)
+    (operator,) = result.operators
+    assert (operator.status, [template.name for template in operator.templates]) == ("planned", ["basic.yaml"])
+    assert not result.needs_person
+    flags = ("--from", ",".join(options.catalogs), "--force", "--dry-run", "-o", "json", "--use-http")
+    printed = json.loads(opm("template", "onboard", str(operators / "reef"), *flags))
+    assert printed == json.loads(json.dumps(result.to_dict()))

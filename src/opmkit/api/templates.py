@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from opmkit.index.templates.edit.apply import PromoteOptions, TemplateAddOptions
     from opmkit.index.templates.edit.template import EditableTemplate, TemplateBundle
     from opmkit.index.templates.edit.write import EditedTemplate, TemplateEdit
+    from opmkit.index.templates.onboarding.result import Onboarding
+    from opmkit.index.templates.onboarding.run import OnboardingOptions
     from opmkit.index.templates.render import TemplateType
     from opmkit.index.templates.renderer import BundleRenderer
     from opmkit.index.templates.repository.options import TemplateOptions
@@ -308,6 +310,38 @@ class TemplateOperations(Session):
         bundle = self._read_bundle(f"{directory}={image}", rendering, progress)
         plan = plan_release(directory, bundle, self._renderer(rendering, progress))
         return edit_templates(plan.paths, plan.edit, dry_run=dry_run)
+
+    def onboard_operators(
+        self,
+        path: Path,
+        options: OnboardingOptions | None = None,
+        *,
+        warn: Callable[[str], None] = ignore_warning,
+        progress: Progress = NO_PROGRESS,
+    ) -> Onboarding:
+        """Write templates for what is published of operators whose catalogs are built from bundle directories.
+
+        The files of each operator are the templates, ``ci.yaml`` and ``Makefile``: all of them are written, or none.
+
+        Args:
+            path: Operator directory, or a repository, or its directory ``operators``.
+            options: The published catalogs, and what to write; by default the catalogs in the ``config.yaml`` of the
+                repository.
+            warn: Called with each warning about a bundle that is rendered.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: The path has no operators, or a catalog is invalid or has no OpenShift version.
+            ImageToolsError: A catalog cannot be read.
+            DiskError: The directory or a catalog cannot be read.
+        """
+        from opmkit.index.render import RenderOptions
+        from opmkit.index.templates.onboarding.run import OnboardingOptions, onboard
+        from opmkit.index.templates.renderer import render_once
+
+        render = render_once(self._renderer(RenderOptions(warn=warn), progress))
+        options = options or OnboardingOptions()
+        return onboard(lambda: self._registry_tool, path, options, render, progress=progress)
 
     def _open_template(self, source: str | Path | BinaryIO) -> TemplateFile:
         """Read a template from a URL, a file or a stream."""

@@ -26,6 +26,8 @@ class IndexSetting(Setting):
     DEFAULT_CHANNEL = "default_channel"
     ENABLE_ALPHA = "enable_alpha"
     FAIL_ON = "fail_on"
+    FORCE = "force"
+    FROM = "from"
     FROM_CHANNEL = "from_channel"
     FROZEN = "frozen"
     HTTP_PORT = "http_port"
