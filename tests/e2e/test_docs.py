@@ -67,6 +67,7 @@ OTHER_FLAGS: dict[str, set[str]] = {
         ("docs/merging.md", "tide-operator.v0.5.0"),
         ("docs/compat.md", "olm.csv.metadata"),
         ("docs/templates.md", "lagoon-operator.v0.3.0"),
+        ("docs/onboarding.md", "template_name: v4.18-v4.19.yaml"),
     ],
 )
 def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:

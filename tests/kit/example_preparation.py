@@ -30,6 +30,12 @@ _PACKAGE = (
     "printf '%s\\n' 'packageName: lagoon-operator' 'channels: [{name: alpha, currentCSV: lagoon-operator.v0.1.0}]' "
     "> manifests/lagoon/lagoon.package.yaml"
 )
+_PUBLISHED = (
+    "rm -r operators; mkdir -p operators catalogs/v4.19 catalogs/v4.20; cp -r lagoon operators/lagoon; "
+    "for v in v4.19 v4.20; do opm image copy quay.io/me/catalog:1 quay.io/me/catalog:$v; done; "
+    "echo 'index_image: {public_repository_mirror: quay.io/me/catalog}' > config.yaml; "
+    "opm migrate quay.io/me/catalog:1 published --migrate-level bundle-object-to-csv-metadata"
+)
 BEFORE = {
     "docs/bundles.md: kustomize build": _BASE,
     "docs/bundles.md: opm bundle build -d deploy": RESET,
@@ -45,6 +51,7 @@ BEFORE = {
     "docs/installation.md: /bin/initializer --manifests": "rm bundles.db",
     "docs/installation.md: initializer": "rm bundles.db",
     "docs/library.md: tar": "mkdir -p work/library; cp -r bundle work/library/bundle-0.1.0",
+    "docs/onboarding.md: opm template onboard operators/lagoon": f"{RESET}{_PUBLISHED}",
     "docs/operator-sdk.md: opm generate kustomize": _PROJECT,
     "docs/pre-commit.md: opm template render": _LOCKED,
     "docs/pre-commit.md: pre-commit install": "git init -q",
@@ -76,6 +83,7 @@ BEFORE = {
     "help: opm render @bundles.txt": _BUNDLES,
     "help: opm template add lagoon.yaml ./0.3.0": "cp -r lagoon/0.3.0 .",
     "help: opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1": _PATCHED,
+    "help: opm template onboard": _PUBLISHED,
     "help: opm template promote lagoon.yaml": (
         "opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.3.0 --channel candidate"
     ),
@@ -105,6 +113,7 @@ BEFORE = {
 }
 """Commands that prepare examples, by their beginnings, with or without the page."""
 FINDINGS = {
+    "docs/onboarding.md: opm template onboard operators/lagoon --check",
     "help: opm bundle validate operators/lagoon --profile community",
     "help: opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning",
 }

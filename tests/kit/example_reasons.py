@@ -78,6 +78,7 @@ NOT_RUN: dict[str, Reason] = {
     "docs/gate.md: $": SEQUENCE,
     "docs/merging.md: $": SEQUENCE,
     "docs/operator-sdk.md: $": SEQUENCE,
+    "docs/onboarding.md: $": SEQUENCE,
     "docs/templates.md: $": SEQUENCE,
     "docs/from-go-opm.md: $": GUIDES,
     "docs/from-sqlite.md: $": GUIDES,
