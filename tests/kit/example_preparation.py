@@ -36,6 +36,12 @@ _PUBLISHED = (
     "echo 'index_image: {public_repository_mirror: quay.io/me/catalog}' > config.yaml; "
     "opm migrate quay.io/me/catalog:1 published --migrate-level bundle-object-to-csv-metadata"
 )
+_PROMOTABLE = (
+    "rm -r operators; mkdir -p operators/lagoon-operator; "
+    "opm migrate quay.io/me/catalog:1 catalogs/v4.20 --migrate-level bundle-object-to-csv-metadata; "
+    "echo 'fbc: {catalog_mapping: [{template_name: a.yaml, catalog_names: [v4.20], type: olm.template.basic}]}' "
+    "> operators/lagoon-operator/ci.yaml"
+)
 BEFORE = {
     "docs/bundles.md: kustomize build": _BASE,
     "docs/bundles.md: opm bundle build -d deploy": RESET,
@@ -64,6 +70,8 @@ BEFORE = {
         f"{RESET}opm image copy quay.io/me/catalog:1 registry.example.com/me/catalog:1"
     ),
     "docs/signing.md: opm index add --require-signature": "opm image sign --key cosign.key quay.io/me/lagoon:0.2.0",
+    "docs/templates.md: opm template promote .": f"{RESET}{_PROMOTABLE}",
+    "docs/templates.md: opm template deprecate lagoon.yaml lagoon-operator.v0.1.0": RESET,
     "docs/templates.md: opm template render --output-dir": f"{RESET}{_ONE_TEMPLATE}",
     "docs/templates.md: opm template render operators --output-dir catalogs --frozen": (
         f"{RESET}opm template render operators --output-dir catalogs"
@@ -84,6 +92,7 @@ BEFORE = {
     "help: opm template add lagoon.yaml ./0.3.0": "cp -r lagoon/0.3.0 .",
     "help: opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1": _PATCHED,
     "help: opm template onboard": _PUBLISHED,
+    "help: opm template promote .": _PROMOTABLE,
     "help: opm template promote lagoon.yaml": (
         "opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.3.0 --channel candidate"
     ),
