@@ -103,6 +103,11 @@ def unlisted(**spec: Any) -> list[str]:
     return [problem.message.split()[2] for problem in found.problems]
 
 
+def test_related_images_with_a_scheme_are_not_found() -> None:
+    related = [{"name": "a", "image": "oci://a.b/c:1"}, {"name": "b", "image": "d:1"}, {"name": "c", "image": "e/f"}]
+    assert unlisted(relatedImages=related, install=deployments(image="d:1")) == ["oci:/a.b/c:1", "e/f:latest"]
+
+
 def deployments(**container: Any) -> dict[str, Any]:
     pod = {"containers": [{"name": "a", **container}]}
     return {"strategy": "deployment", "spec": {"deployments": [{"spec": {"template": {"spec": pod}}}]}}

@@ -380,7 +380,7 @@ class _ImageName(NamedTuple):
             if separator in last:
                 last, _, tag = last.partition(separator)
                 break
-        return cls("/".join((*parents, last)), tag)
+        return cls("/".join((*filter(None, parents), last)), tag)
 
     def __str__(self) -> str:
         if not self.repository or self.repository.endswith("/"):
