@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, cmp_to_key, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from opmkit.bundle import labels
@@ -12,7 +12,7 @@ from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import RELATED_IMAGES, Csv
 from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftRange
 from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, REPOSITORY_CONFIG, TEMPLATES
-from opmkit.bundle.versions import tolerant_version
+from opmkit.bundle.versions import strict_version, version_key
 from opmkit.documents.lenient import items, mapping, members, scalar_text, text
 
 if TYPE_CHECKING:
@@ -57,6 +57,17 @@ class VersionDirectory:
         return self.csv.object_name if self.csv else ""
 
     @cached_property
+    def prefix(self) -> str:
+        """Name of the ClusterServiceVersion before the first dot, or "" if it has none."""
+        prefix, dot, _ = self.name.partition(".")
+        return prefix if dot else ""
+
+    @cached_property
+    def number(self) -> str:
+        """Version in the name of the ClusterServiceVersion, by which the pipelines identify it, or "" if absent."""
+        return number_in(self.name)
+
+    @cached_property
     def spec(self) -> Mapping[str, Any]:
         """Spec of the ClusterServiceVersion."""
         return mapping(self.csv.object.get("spec")) if self.csv else {}
@@ -79,17 +90,18 @@ class VersionDirectory:
 
     @cached_property
     def channels(self) -> frozenset[str]:
-        """Channels in the annotations."""
-        listed = self.annotations.get(labels.CHANNELS, "").split(",")
-        return frozenset(channel.strip() for channel in listed if channel.strip())
+        """Channels in the annotations; the pipelines do not ignore a channel without a name."""
+        if labels.CHANNELS not in self.annotations:
+            return frozenset()
+        return frozenset(channel.strip() for channel in self.annotations[labels.CHANNELS].split(","))
 
     @cached_property
-    def version(self) -> Version:
-        """Version of the ClusterServiceVersion, 0.0.0 if it is absent or invalid."""
+    def version(self) -> Version | None:
+        """The version in the name of the ClusterServiceVersion, None if it is absent or no semantic version."""
         try:
-            return tolerant_version(text(self.spec.get("version")) or "0")
+            return strict_version(self.number)
         except ValueError:
-            return tolerant_version("0")
+            return None
 
     @property
     def replaces(self) -> str:
@@ -153,7 +165,7 @@ class Operator:
     @property
     def uses_catalogs(self) -> bool:
         """Whether the operator is released by file-based catalogs, not by the graph of its bundles."""
-        return self.fbc.get("enabled") is True
+        return enables_catalogs(self.config)
 
     @property
     def is_ordered_by_version(self) -> bool:
@@ -192,9 +204,29 @@ def _read(bundle: BundleView) -> Operator:
         bundle.operator,
         _find(bundle, CI_FILE),
         _find(bundle, REPOSITORY_CONFIG),
-        tuple(sorted(versions, key=lambda version: (version.version, version.directory))),
+        tuple(sorted(versions, key=cmp_to_key(_compare))),
         frozenset(templates),
     )
+
+
+def _compare(one: VersionDirectory, other: VersionDirectory) -> int:
+    """Compare bundles as the pipelines do: by the names, then by the versions in them, as text if one is invalid."""
+    first: tuple[object, ...] = one.prefix, one.number, one.directory
+    second: tuple[object, ...] = other.prefix, other.number, other.directory
+    if one.version and other.version:
+        first = one.prefix, version_key(one.version), one.number, one.directory
+        second = other.prefix, version_key(other.version), other.number, other.directory
+    return (first > second) - (first < second)
+
+
+def number_in(name: str) -> str:
+    """Return the version in the name of a ClusterServiceVersion, "" if it has none."""
+    return name.partition(".")[2].lstrip("v")
+
+
+def enables_catalogs(config: Mapping[str, Any]) -> bool:
+    """Return whether an operator with this ci.yaml is released by file-based catalogs."""
+    return bool(mapping(config.get("fbc")).get("enabled"))
 
 
 def _version(directory: str, files: Mapping[str, ManifestView]) -> VersionDirectory:

@@ -84,6 +84,9 @@ INVALID_CI = [
     ("updateGraph: replaces-mode\nfbc:\n  catalog_mapping:\n  - type: olm.semver\n    catalog_names: [a]\n", 4),
     ("- a\n", 1),
     ("updateGraph: replaces-mode\na: [\n", 3),
+    ("updateGraph: replaces-mode\n---\n", 2),
+    ("updateGraph: replaces-mode\na: !x y\n", 2),
+    ("", 0),
 ]
 
 
@@ -150,8 +153,9 @@ def test_directories_and_packages() -> None:
     rules = [("OPERATOR-PACKAGE", path, 2), ("OPERATOR-NAME", csv("1.0.0"), 3)]
     assert check(operator(other)) == rules
     assert severities(operator(other)) == ["error", "error"]
-    assert check(operator(other, *CHAIN[1:])) == rules
-    assert severities(operator(other, *CHAIN[1:])) == ["warning", "warning"]
+    changed = [("OPERATOR-NAME-CHANGED", path, 2), ("OPERATOR-NAME-CHANGED", "1.10.0/metadata/annotations.yaml", 2)]
+    assert check(operator(other, *CHAIN[1:])) == [*rules, *changed]
+    assert severities(operator(other, *CHAIN[1:])) == ["warning", "warning", "error", "warning"]
     assert check(operator({**files, path: "annotations: {}\n"})) == [("OPERATOR-PACKAGE", path, 1)]
 
 
@@ -162,7 +166,8 @@ def severities(checked: BundleView) -> list[str]:
 def test_names_of_bundles() -> None:
     renamed = bundle("1.2.0", name="other", spec="skips: [demo.v1.10.0]")
     found = check(operator(*CHAIN[:2], renamed, ci=f"{CI}# names\n"))
-    assert [rule for rule, _, _ in found] == ["OPERATOR-NAME", "OPERATOR-NAMES", *["OPERATOR-GRAPH-DANGLING"] * 2]
+    graph = ["OPERATOR-GRAPH-DANGLING"] * 2  # the last bundle by name and version is not that with the skips
+    assert [rule for rule, _, _ in found] == ["OPERATOR-NAME", *["OPERATOR-NAME-CHANGED"] * 2, "OPERATOR-NAMES", *graph]
     invalid = {path: text.replace("demo.v1.0.0", "demo") for path, text in CHAIN[0].items()}
     assert check(operator(invalid)) == [("OPERATOR-NAME", csv("1.0.0"), 3)]
 
@@ -176,6 +181,7 @@ def test_annotations_of_the_marketplace() -> None:
     assert check(operator(bundle("1.0.0", annotations=annotations), more=config)) == []
 
 
+DANGLING, PRUNED = ["OPERATOR-GRAPH-DANGLING"], ["OPERATOR-GRAPH-PRUNED"]
 GRAPHS = [
     ((bundle("1.0.0"), bundle("1.1.0", "1.0.9")), ["OPERATOR-REPLACES-MISSING", "OPERATOR-GRAPH-DANGLING"]),
     ((bundle("1.0.0", "1.1.0"), bundle("1.1.0", "1.0.0")), ["OPERATOR-GRAPH-LOOP"]),
@@ -188,9 +194,19 @@ GRAPHS = [
     ((*CHAIN[:2], bundle("1.2.0", "1.0.0", annotations="olm.skipRange: '>=1.0.0 <1.2.0'")), []),
     ((*CHAIN[:2], bundle("1.2.0", "1.0.0", annotations="olm.skipRange: '>=one'")), ["OPERATOR-GRAPH-DANGLING"]),
     ((bundle("1.0.0"), bundle("1.1.0", annotations="olm.skipRange: '<1.1.0'")), ["OPERATOR-GRAPH-PRUNED"]),
-    ((bundle("1.0.0", "1.0.0"),), []),
-    ((bundle("1.0.0", annotations="olm.skipRange: '<2.0.0'"),), []),
-    ((bundle("1.0.0", spec="skips: {a: 1}"), bundle("1.1.0", spec="skips: [[], demo.v1.0.0]")), []),
+    ((bundle("1.0.0", "1.0.0"),), ["OPERATOR-REPLACES-SELF", "OPERATOR-GRAPH-LOOP"]),
+    ((bundle("1.0.0", annotations="olm.skipRange: '<2.0.0'"),), ["OPERATOR-GRAPH-LOOP"]),
+    (
+        (bundle("1.0.0", spec="skips: {a: 1}"), bundle("1.1.0", spec="skips: [[], x.v1.0.0]")),
+        ["OPERATOR-GRAPH-INVALID"],
+    ),
+    ((bundle("1.0.0", spec="skips: null"),), ["OPERATOR-GRAPH-INVALID"]),
+    ((bundle("1.0.0", spec="replaces: ''"),), ["OPERATOR-GRAPH-INVALID"]),
+    ((bundle("1.0.0", spec="skips: [demo]"),), ["OPERATOR-GRAPH-INVALID"]),
+    ((bundle("1.0.x"), bundle("1.1.0", "1.0.x", annotations="olm.skipRange: '<1.1.0'")), ["OPERATOR-GRAPH-INVALID"]),
+    ((bundle("1.0.0-rc.1"), bundle("1.1.0", annotations="olm.skipRange: '>=0.9.0 <1.1.0'")), [*DANGLING, *PRUNED]),
+    ((bundle("1.0.0-rc.1"), bundle("1.1.0", annotations="olm.skipRange: '>=1.0.0-0 <1.1.0'")), PRUNED),
+    ((bundle("1.0.0"), bundle("1.1.0", annotations="olm.skipRange: ^1.0.0-0")), ["OPERATOR-GRAPH-LOOP", *PRUNED]),
 ]
 
 
@@ -201,7 +217,7 @@ def test_update_graphs(bundles: tuple[dict[str, str], ...], rules: list[str]) ->
     assert all(line for _, _, line in found)
     assert check(operator(*bundles, ci=FBC, more=TEMPLATE)) == []
     ordered = [rule for rule, _, _ in check(operator(*bundles, ci="updateGraph: semver-mode\n"))]
-    assert set(ordered) <= {"OPERATOR-REPLACES-MISSING"}
+    assert set(ordered) <= {"OPERATOR-REPLACES-MISSING", "OPERATOR-REPLACES-SELF"}
 
 
 @pytest.mark.parametrize(

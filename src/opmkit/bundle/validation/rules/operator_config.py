@@ -8,6 +8,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.operator_directory import CI_FILE, RELEASE_CONFIG, TEMPLATES
 from opmkit.bundle.validation.operator_view import UPDATE_GRAPHS, bundle_check, operator_check
+from opmkit.bundle.validation.pipeline_yaml import unreadable_for_pipelines
 from opmkit.bundle.validation.rule import rule
 from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, text
@@ -134,11 +135,16 @@ _RELEASE_SCHEMA = _members_of(
 )
 
 
-def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool) -> Iterator[Finding]:
+def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool = False) -> Iterator[Finding]:
     if file.content.error is not None:
         error = file.content.error
         yield Finding(error.problem, file.path, line=error.line, column=error.column)
-    elif file.content.value is not None or not optional:
+    elif unreadable := unreadable_for_pipelines(file.content.raw):
+        problem, line = unreadable
+        yield Finding(f"{file.name} has {problem}", file.path, line=line, subject=file.name)
+    elif file.content.value is None and not optional:
+        yield Finding(f"{file.name} is empty", file.path, subject=file.name)
+    elif file.content.value or not optional:
         for path, problem in schema((), file.content.value):
             name = format_path(path) or file.name
             yield Finding(f"{name} {problem}", file.path, path, subject=name)
@@ -156,9 +162,12 @@ def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool) -> I
 )
 @operator_check
 def ci(operator: Operator) -> Iterator[Finding]:
-    """The pipelines of community and certified operators reject changes to an operator with an invalid file."""
+    """The pipelines of community and certified operators reject changes to an operator with an invalid file.
+
+    They fail for an empty file, and accept an operator without the file.
+    """
     if operator.ci is not None:
-        yield from _schema_findings(operator.ci, _CI_SCHEMA, optional=True)
+        yield from _schema_findings(operator.ci, _CI_SCHEMA)
 
 
 @rule(
@@ -193,13 +202,18 @@ def ci_update_graph(operator: Operator) -> Iterator[Finding]:
 )
 @operator_check
 def ci_catalog(operator: Operator) -> Iterator[Finding]:
-    """A catalog is rendered from one template."""
+    """A catalog is rendered from one template, which ci.yaml names once."""
     used: dict[str, str] = {}
     for number, entry in enumerate(map(mapping, items(operator.fbc.get("catalog_mapping")))):
         name = text(entry.get("template_name"))
         for index, catalog in enumerate(items(entry.get("catalog_names"))):
-            if operator.ci and isinstance(catalog, str) and used.setdefault(catalog, name) != name:
-                message = f"catalog {catalog} has the templates {used[catalog]} and {name}"
+            if operator.ci is None or not isinstance(catalog, str):
+                continue
+            if catalog not in used:
+                used[catalog] = name
+            else:
+                several = f"templates {used[catalog]} and {name}" if used[catalog] != name else f"template {name} twice"
+                message = f"catalog {catalog} has the {several}"
                 path = (*_MAPPING, number, "catalog_names", index)
                 yield Finding(message, operator.ci.path, path, subject=catalog)
 
@@ -274,7 +288,7 @@ def release_config(_operator: Operator, version: VersionDirectory) -> Iterator[F
 def release_template(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The bundle cannot be added to the catalogs that its release configuration names."""
     file = version.release_config
-    if file is None or file.content.error is not None or not file.object:
+    if file is None or file.content.error is not None or not file.content.value:
         return
     if not operator.uses_catalogs:
         yield Finding(f"{RELEASE_CONFIG} is not used, because fbc is not enabled in ci.yaml", file.path)
@@ -286,12 +300,14 @@ def release_template(operator: Operator, version: VersionDirectory) -> Iterator[
 def _template_findings(
     operator: Operator, file: ManifestView, path: FieldPath, entry: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    name = text(entry.get("template_name"))
+    name = entry.get("template_name")
     known = operator.templates_by_name
-    if name and name not in known:
+    if name is None or isinstance(name, dict | list):  # reported by another rule
+        return
+    if name not in known:
         message = f"template {name} is not in the catalog_mapping of ci.yaml"
         yield Finding(message, file.path, (*path, "template_name"), subject=name)
-    elif name and known[name].get("type") == _SEMVER:
+    elif known[name].get("type") == _SEMVER:
         for index, channel in enumerate(items(entry.get("channels"))):
             if channel not in _SEMVER_CHANNELS:
                 message = f"channel {channel!r} is not possible in the semver template {name}"

@@ -1,20 +1,24 @@
 """Rules of the validator ``operator``: names of an operator's directories and bundles, and their update graph.
 
-They do not apply to operators that are released by file-based catalogs, whose graph is in the catalogs.
+They compute the graph as the pipelines do: bundles are identified by the versions in their names, and skip ranges have
+the grammar of npm. The rules about the graph do not apply to operators that are released by file-based catalogs, whose
+graph is in the catalogs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
+from opmkit.bundle.validation.npm_range import NpmRange
 from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftRange, OpenShiftVersion
-from opmkit.bundle.validation.operator_view import bundle_check, operator_check
+from opmkit.bundle.validation.operator_view import bundle_check, number_in, operator_check
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.versions import VersionRange as SkipRange
-from opmkit.documents.lenient import text
+from opmkit.documents.fields import format_path
+from opmkit.documents.lenient import items, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -112,14 +116,66 @@ def package(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
 @bundle_check
 def name(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
     """The pipelines expect consistent names. This is a warning for operators with several versions."""
-    prefix, dot, number = version.name.partition(".")
-    if version.csv and not (dot and number):
+    if version.csv and "." not in version.name:
         message = f"the name {version.name!r} is not of the form PACKAGE.vVERSION"
         yield Finding(message, version.csv.path, ("metadata", "name"), subject=version.name)
-    elif version.csv and version.package and prefix != version.package:
+    elif version.csv and version.package and version.prefix != version.package:
         message = f"the name {version.name} does not begin with the package {version.package}"
         severity = _severity(operator)
         yield Finding(message, version.csv.path, ("metadata", "name"), subject=version.name, severity=severity)
+
+
+@rule(
+    "OPERATOR-NAME-CHANGED",
+    VALIDATOR,
+    Severity.ERROR,
+    "the package or the name of a bundle is not that of the operator's other bundles",
+    hint="Use the package and the beginning of the name that the other bundles have.",
+    bad="demo-operator.v1.2.0 next to demo.v1.0.0 and demo.v1.1.0",
+    good="demo.v1.2.0 next to demo.v1.0.0 and demo.v1.1.0",
+    compat=OPMKIT_ONLY,
+    variable_severity=True,
+)
+@operator_check
+def name_changed(operator: Operator) -> Iterator[Finding]:
+    """The pipelines reject a bundle if all others agree on another name, and warn if the others do not agree."""
+    named = [version for version in operator.versions if version.package and version.prefix]
+    if len(operator.versions) > 1:
+        packages = {version.directory: version.package for version in operator.versions}
+        prefixes = {version.directory: version.prefix for version in operator.versions if version.prefix}
+        yield from _changed_names(operator, named, "package", packages, ("annotations", labels.PACKAGE))
+        yield from _changed_names(operator, named, "name", prefixes, ("metadata", "name"))
+
+
+def _changed_names(
+    operator: Operator,
+    versions: Sequence[VersionDirectory],
+    noun: str,
+    by_directory: Mapping[str, str],
+    path: FieldPath,
+) -> Iterator[Finding]:
+    """Yield an error per bundle that differs from all others, and one warning if others differ among themselves."""
+    numbers = Counter(by_directory.values())
+    inconsistent: VersionDirectory | None = None
+    for version in versions:
+        own = by_directory[version.directory]
+        others = sorted(value for value, number in numbers.items() if number > (value == own))
+        if len(others) != 1:
+            inconsistent = version
+        elif others[0] != own:
+            message = f"the {noun} {own} is not that of the other bundles, {others[0]}"
+            yield Finding(message, _file(version, path), path, subject=version.directory, severity=Severity.ERROR)
+    if inconsistent is not None:
+        listed = ", ".join(sorted(numbers)[:_SHOWN])
+        message = f"the bundles do not have one {noun}: {listed}"
+        file = _file(inconsistent, path)
+        yield Finding(message, file, path, subject=operator.name, severity=Severity.WARNING)
+
+
+def _file(version: VersionDirectory, path: FieldPath) -> str:
+    """Return the file of a field of the annotations or of the ClusterServiceVersion."""
+    file = version.annotations_file if path[0] == "annotations" else version.csv
+    return file.path if file else ""
 
 
 @rule(
@@ -135,7 +191,7 @@ def name(operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
 @operator_check
 def names(operator: Operator) -> Iterator[Finding]:
     """The pipeline of community operators identifies an operator by the names of its bundles."""
-    by_name = {version.name.partition(".")[0]: version for version in operator.versions if version.name}
+    by_name = {version.prefix: version for version in operator.versions if version.prefix}
     if len(by_name) > 1 and not operator.uses_catalogs:
         last = operator.versions[-1]
         listed = ", ".join(sorted(by_name)[:_SHOWN])
@@ -168,6 +224,7 @@ def marketplace(operator: Operator, version: VersionDirectory) -> Iterator[Findi
 
 
 _REPLACES: FieldPath = ("spec", "replaces")
+_SKIPS: FieldPath = ("spec", "skips")
 _SHOWN = 5
 _ALL_VERSIONS = OpenShiftRange(OpenShiftVersion(0, 0))
 
@@ -177,24 +234,73 @@ def _finding(version: VersionDirectory, message: str, path: FieldPath, subject: 
 
 
 def _updates(members: Sequence[VersionDirectory]) -> Mapping[str, list[VersionDirectory]]:
-    """Return the bundles of a channel that replace or skip each bundle, by its name."""
-    known = {version.name for version in members}
-    updates: dict[str, list[VersionDirectory]] = {name: [] for name in known}
+    """Return the bundles of a channel that replace or skip each bundle, by the version in its name."""
+    updates: dict[str, list[VersionDirectory]] = {version.number: [] for version in members}
     for version in members:
-        skipped = _skipped(version, members)
-        for name in sorted((known & set(version.replaced_names)) | skipped):
-            if name != version.name:  # other rules report those
-                updates[name].append(version)
+        replaced = set(map(number_in, version.replaced_names)) & updates.keys()
+        for number in sorted(replaced | _skipped(version, members)):
+            updates[number].append(version)
     return updates
 
 
 def _skipped(version: VersionDirectory, members: Sequence[VersionDirectory]) -> set[str]:
-    """Return the names of the bundles in the skipRange of a bundle."""
-    try:
-        skip_range = SkipRange.parse(version.skip_range) if version.skip_range else None
-    except ValueError:  # reported by another rule
+    """Return the versions of the bundles in the skipRange of a bundle."""
+    skip_range = _skip_range(version)
+    if skip_range is None:
         return set()
-    return {other.name for other in members if other.version in skip_range} if skip_range else set()
+    return {other.number for other in members if other.version and other.version in skip_range}
+
+
+def _skip_range(version: VersionDirectory) -> NpmRange | None:
+    """Return the skipRange of a bundle, None if it is absent or invalid."""
+    try:
+        return NpmRange.parse(version.skip_range) if version.skip_range else None
+    except ValueError:  # ignored by the pipelines, and reported by another rule
+        return None
+
+
+@rule(
+    "OPERATOR-GRAPH-INVALID",
+    VALIDATOR,
+    Severity.ERROR,
+    "a value from which the update graph cannot be computed",
+    hint="Name bundles PACKAGE.vVERSION in metadata.name, spec.replaces and the list spec.skips.",
+    bad="spec: {replaces: demo-1-0-0}",
+    good="spec: {replaces: demo.v1.0.0}",
+    compat=OPMKIT_ONLY,
+)
+@operator_check
+def graph_invalid(operator: Operator) -> Iterator[Finding]:
+    """The pipelines find bundles by the version after the first dot; skip ranges require a semantic version."""
+    if operator.uses_catalogs or operator.is_ordered_by_version:
+        return
+    for version in operator.versions:
+        if version.channels:
+            yield from _invalid_edges(version)
+    yield from _unordered(operator)
+
+
+def _invalid_edges(version: VersionDirectory) -> Iterator[Finding]:
+    """Yield a finding for each value of replaces and skips that names no bundle."""
+    skips = version.spec.get("skips", [])
+    if not isinstance(skips, list):
+        yield _finding(version, f"spec.skips of {version.name} is not a list", _SKIPS)
+    named = [(_REPLACES, version.spec.get("replaces")), *((_SKIPS, name) for name in items(skips))]
+    for path, name in named:
+        if isinstance(name, str) and "." not in name:
+            message = f"{format_path(path)} has {name!r}, which is not of the form PACKAGE.vVERSION"
+            yield _finding(version, message, path, name)
+
+
+def _unordered(operator: Operator) -> Iterator[Finding]:
+    """Yield a finding for each bundle without a version that is in a channel with a skipRange."""
+    found: dict[str, VersionDirectory] = {}
+    for members in operator.channels.values():
+        if any(map(_skip_range, members)):
+            found |= {version.directory: version for version in members if version.name and version.version is None}
+    for version in found.values():
+        message = f"{version.number!r} in the name {version.name} is not a semantic version"
+        yield _finding(version, message, ("metadata", "name"))
 
 
 @rule(
@@ -209,12 +315,36 @@ def _skipped(version: VersionDirectory, members: Sequence[VersionDirectory]) -> 
 )
 @operator_check
 def replaces_missing(operator: Operator) -> Iterator[Finding]:
-    """The pipelines cannot add the bundle to a catalog without the one that it replaces."""
-    names = {version.name for version in operator.versions}
+    """The pipelines cannot add the bundle to a catalog without the one that it replaces, and find it by its version."""
+    numbers = {version.number for version in operator.versions}
     for version in () if operator.uses_catalogs else operator.versions:
-        if version.replaces and version.replaces not in names:
+        if version.replaces and _replaced_number(version) not in numbers:
             message = f"{version.name} replaces {version.replaces}, which does not exist in this directory"
             yield _finding(version, message, _REPLACES, version.replaces)
+
+
+def _replaced_number(version: VersionDirectory) -> str:
+    """Return the version in ``spec.replaces``, which may follow a name with dots."""
+    replaces = version.replaces
+    return replaces.partition(".v" if ".v" in replaces else ".")[2]
+
+
+@rule(
+    "OPERATOR-REPLACES-SELF",
+    VALIDATOR,
+    Severity.ERROR,
+    "a bundle replaces its own version",
+    hint="Set spec.replaces to the previous bundle.",
+    bad="demo.v1.1.0 replaces demo.v1.1.0",
+    good="demo.v1.1.0 replaces demo.v1.0.0",
+    compat=OPMKIT_ONLY,
+)
+@operator_check
+def replaces_self(operator: Operator) -> Iterator[Finding]:
+    """The pipelines compare the versions in the names, not the names."""
+    for version in () if operator.uses_catalogs else operator.versions:
+        if version.number and _replaced_number(version) == version.number:
+            yield _finding(version, f"{version.name} replaces its own version", _REPLACES, version.replaces)
 
 
 @rule(
@@ -230,9 +360,9 @@ def replaces_missing(operator: Operator) -> Iterator[Finding]:
 @operator_check
 def replaces_openshift(operator: Operator) -> Iterator[Finding]:
     """The pipelines reject the bundle if a catalog that they maintain would contain it, but not the replaced one."""
-    by_name = {version.name: version for version in operator.versions}
+    by_number = {version.number: version for version in operator.versions}
     for version in () if operator.uses_catalogs else operator.versions:
-        replaced = by_name.get(version.replaces)
+        replaced = by_number.get(_replaced_number(version)) if version.replaces else None
         if replaced is None or replaced is version:
             continue
         wanted, available = version.openshift or _ALL_VERSIONS, replaced.openshift or _ALL_VERSIONS
@@ -258,7 +388,7 @@ def _describe(versions: OpenShiftRange) -> str:
 )
 @operator_check
 def graph_loop(operator: Operator) -> Iterator[Finding]:
-    """Clusters in a loop never reach the last version."""
+    """Clusters in a loop never reach the last version. A bundle that replaces or skips itself is a loop as well."""
     if operator.uses_catalogs or operator.is_ordered_by_version:
         return
     reported: set[tuple[str, ...]] = set()
@@ -284,14 +414,14 @@ def _find_loop(updates: Mapping[str, list[VersionDirectory]]) -> list[VersionDir
                 pending.pop()
                 if trail:
                     left = trail.pop()
-                    del position[left.name]
-                    done.add(left.name)
-            elif following.name in position:
-                return trail[position[following.name] :]
-            elif following.name not in done:
-                position[following.name] = len(trail)
+                    del position[left.number]
+                    done.add(left.number)
+            elif following.number in position:
+                return trail[position[following.number] :]
+            elif following.number not in done:
+                position[following.number] = len(trail)
                 trail.append(following)
-                pending.append(iter(updates[following.name]))
+                pending.append(iter(updates[following.number]))
         done.add(start)
     return []
 
@@ -313,7 +443,7 @@ def graph_dangling(operator: Operator) -> Iterator[Finding]:
         return
     for channel, members in operator.channels.items():
         updates = _updates(members)
-        dangling = [version for version in members[:-1] if version.name and not updates[version.name]]
+        dangling = [version for version in members[:-1] if version.name and not updates[version.number]]
         if dangling:
             names = ", ".join(version.name for version in dangling[:_SHOWN])
             more = f" and {len(dangling) - _SHOWN} more" if len(dangling) > _SHOWN else ""
