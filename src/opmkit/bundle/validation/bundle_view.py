@@ -89,6 +89,7 @@ class BundleView:
         image_labels: Labels of the image, None for a directory.
         bare: Whether the root is a manifests directory without metadata.
         operator: Name of the operator if the root is an operator directory, otherwise "".
+        operator_config: Content of the ci.yaml of the operator if the root is one of its versions, otherwise "".
         compat: Program whose results are wanted.
         options: Options of optional validators.
         contents: Cache of decoded files.
@@ -105,6 +106,7 @@ class BundleView:
     image_labels: Mapping[str, str] | None = None
     bare: bool = False
     operator: str = field(default="", kw_only=True)
+    operator_config: bytes = field(default=b"", kw_only=True)
     compat: Compat = Compat.OPMKIT
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)

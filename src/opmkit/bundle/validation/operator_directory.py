@@ -43,6 +43,12 @@ def operator_directories(path: Path) -> list[Path]:
     return [child for child in sorted(operators.iterdir()) if child.is_dir() and _is_operator(child)]
 
 
+def config_file(operator: Path) -> Path | None:
+    """Return the ci.yaml of an operator in a repository, None if it does not exist."""
+    names = _existing(operator, CI_FILE) if operator.parent.name == OPERATORS else iter(())
+    return next((path for _, path in names), None)
+
+
 def operator_files(operator: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files that rules about an operator read: path relative to its directory, and location.
 

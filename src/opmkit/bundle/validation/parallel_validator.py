@@ -73,6 +73,7 @@ class ValidatorConfig:
             contents,
             self.inspect,
             operator=files.operator,
+            operator_config=files.operator_config,
         )
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""

@@ -16,10 +16,12 @@ from opmkit.bundle.labels import MANIFESTS, METADATA
 from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.operator_directory import (
     bundle_directories,
+    config_file,
     operator_directories,
     operator_files,
     template_names,
 )
+from opmkit.bundle.validation.pipeline_yaml import blank_preamble
 from opmkit.core.cache import files_digest
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors, read_limited
@@ -76,17 +78,20 @@ class BundleFiles:
         directories: Paths of all directories.
         labels: Labels of the image, None for a directory.
         operator: Name of the operator if the directory is that of an operator, otherwise "".
+        operator_config: Content of the operator's ci.yaml if the directory is that of a version, otherwise "".
     """
 
     files: Mapping[str, bytes]
     directories: frozenset[str]
     labels: Mapping[str, str] | None = None
     operator: str = ""
+    operator_config: bytes = b""
 
     @property
     def digest(self) -> str:
         """Digest of all that rules depend on."""
-        return files_digest(self.files) + (f":{self.operator}" if self.operator else "")
+        config = files_digest({"": self.operator_config}) if self.operator_config else ""
+        return ":".join(filter(None, (files_digest(self.files), self.operator, config)))
 
     @property
     def bare(self) -> bool:
@@ -243,7 +248,18 @@ def _read_directory(root: Path) -> BundleFiles:
         )
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
         raise NotABundle(f"{root}: no bundle found", hint="pass the directory that contains manifests/ and metadata/")
-    return BundleFiles(files, frozenset(directories))
+    return BundleFiles(files, frozenset(directories), operator_config=_operator_config(root))
+
+
+def _operator_config(root: Path) -> bytes:
+    """Return the ci.yaml of the operator that a directory in a repository is a version of, "" if there is none."""
+    with disk_errors(root):
+        operator = Path(os.path.realpath(root)).parent
+        path = config_file(operator)
+        if path is None or (path.is_symlink() and not _links_into(str(operator), str(path))):
+            return b""
+    with disk_errors(path):
+        return blank_preamble(_read_file(path, path.stat().st_size))
 
 
 def _read_operator(root: Path) -> BundleFiles:
@@ -257,7 +273,8 @@ def _read_operator(root: Path) -> BundleFiles:
                 continue
             tracker.add("entries", 1, str(root))
             tracker.add("extracted_bytes", path.stat().st_size, str(root))
-            files[_printable(name)] = _read_file(path, path.stat().st_size)
+            raw = _read_file(path, path.stat().st_size)
+            files[_printable(name)] = raw if path.parent.name == "manifests" else blank_preamble(raw)
         files |= {_printable(name): b"" for name in template_names(root)}
         return BundleFiles(files, _parents(files), operator=_printable(root.resolve().name))
 

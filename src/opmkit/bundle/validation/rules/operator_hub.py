@@ -41,7 +41,7 @@ CAPABILITIES: FieldPath = ("metadata", "annotations", "capabilities")
 CATEGORIES: FieldPath = ("metadata", "annotations", "categories")
 
 LEVELS = ("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot")
-_FIRST_CATEGORIES = (
+CATEGORY_NAMES = (
     *("AI/Machine Learning", "Application Runtime", "Big Data", "Cloud Provider", "Developer Tools", "Database"),
     *("Integration & Delivery", "Logging & Tracing", "Monitoring", "Modernization & Migration", "Networking"),
     *("OpenShift Optional", "Security", "Storage", "Streaming & Messaging"),
@@ -290,7 +290,7 @@ def capabilities(csv: Csv) -> Iterator[Finding]:
 
 def default_categories(compat: Compat) -> tuple[str, ...]:
     """Return the categories that are allowed unless a file lists others."""
-    return _FIRST_CATEGORIES if compat is Compat.OPM_1_26 else (*_FIRST_CATEGORIES, "Observability")
+    return CATEGORY_NAMES if compat is Compat.OPM_1_26 else (*CATEGORY_NAMES, "Observability")
 
 
 @rule(

@@ -9,23 +9,29 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
+from calendar import isleap
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from semver import Version
+
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.openshift import VERSIONS
+from opmkit.bundle.validation.openshift import VERSIONS, OpenShiftVersion
+from opmkit.bundle.validation.operator_view import enables_catalogs
+from opmkit.bundle.validation.pipeline_yaml import unreadable_for_pipelines
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
-from opmkit.bundle.validation.rules.operator_hub import CAPABILITIES, CATEGORIES, MEDIA_TYPES
+from opmkit.bundle.validation.rules.operator_hub import CAPABILITIES, CATEGORIES, CATEGORY_NAMES, LEVELS, MEDIA_TYPES
 from opmkit.bundle.versions import strict_version, tolerant_version
+from opmkit.documents.content import Content
 from opmkit.documents.fields import format_path
 from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
     from opmkit.documents.fields import FieldPath
 
 VALIDATOR, COMMUNITY = "pipeline", "community-pipeline"
@@ -46,28 +52,128 @@ _SHOWN = 50
 )
 def network_policy(bundle: BundleView) -> Iterator[Finding]:
     """The pipelines reject bundles with a NetworkPolicy, because not all releases of OLM can install it."""
-    for manifest in bundle.manifests:
+    for manifest in _yaml_manifests(bundle):
         if manifest.kind == "NetworkPolicy" and manifest.api_version.startswith("networking.k8s.io/"):
             message = f"NetworkPolicy {manifest.object_name} is not allowed in the catalogs"
             yield Finding(message, manifest.path, ("kind",), subject=manifest.object_name)
+
+
+def _yaml_manifests(bundle: BundleView) -> Iterator[ManifestView]:
+    """Yield the files that the pipelines take for manifests."""
+    return (file for file in bundle.files_in("manifests") if file.name.endswith((".yaml", ".yml")))
+
+
+@rule(
+    "PIPELINE-YAML",
+    VALIDATOR,
+    Severity.ERROR,
+    "a file that the pipelines cannot read",
+    hint="Put each document into a separate file in UTF-8, without a separator after it, and write '=' in quotes.",
+    bad="enum: [=, '!=']",
+    good="enum: ['=', '!=']",
+    compat=OPMKIT_ONLY,
+)
+def yaml_files(bundle: BundleView) -> Iterator[Finding]:
+    """The static tests of the pipelines read files as one YAML document with PyYAML, and end with an error.
+
+    OLM reads the first document of a file, and takes = for a string.
+    """
+    annotations = (file for file in bundle.files_in("metadata") if file.name in _ANNOTATION_FILES)
+    for file in (*_yaml_manifests(bundle), *annotations):
+        unreadable = None if file.content.error else unreadable_for_pipelines(file.content.raw)
+        if unreadable is not None:
+            problem, line = unreadable
+            yield Finding(f"{file.name} has {problem}", file.path, line=line)
 
 
 @rule(
     "PIPELINE-KUBE-VERSION",
     COMMUNITY,
     Severity.ERROR,
-    "minimum Kubernetes version without OpenShift versions",
+    "minimum Kubernetes version without OpenShift versions that contain it",
     hint=f"Add the annotation {VERSIONS} with the first version that contains this Kubernetes version.",
     bad=f"spec: {{minKubeVersion: 1.27.0}}  # without the annotation {VERSIONS}",
     good=f"annotations: {{{VERSIONS}: v4.14}}  # OpenShift 4.14 contains Kubernetes 1.27",
     compat=OPMKIT_ONLY,
+    variable_severity=True,
 )
 def kube_version(bundle: BundleView) -> Iterator[Finding]:
-    """Without the annotation, the bundle is released for all versions of OpenShift, also older ones."""
-    minimum = text(bundle.spec.get("minKubeVersion"))
-    if bundle.csv and minimum and VERSIONS not in bundle.annotations:
-        message = f"spec.minKubeVersion is {minimum}, but the annotation {VERSIONS} is missing"
-        yield Finding(message, bundle.csv.path, ("spec", "minKubeVersion"), subject=VERSIONS)
+    """Without the annotation, the bundle is released for all versions of OpenShift, also older ones.
+
+    The pipeline compares the versions of OpenShift that it knows, which end with 4.17. It does not check operators with
+    fbc.enabled in ci.yaml. A comma-separated list of other versions than 4.5 and 4.6 is a warning.
+    """
+    minimum = bundle.spec.get("minKubeVersion")
+    if bundle.csv is None or not minimum or enables_catalogs(mapping(Content.read(bundle.operator_config).value)):
+        return
+    try:
+        kubernetes = _pipeline_version(minimum)
+    except ValueError:
+        yield _kube_finding(bundle, f"spec.minKubeVersion {str(minimum)[:_SHOWN]!r} is not a version in quotes")
+        return
+    selector = _raw_annotation(bundle, VERSIONS)
+    if not selector:
+        yield _kube_finding(bundle, f"spec.minKubeVersion is {minimum}, but the annotation {VERSIONS} is missing")
+        return
+    try:
+        versions = _selected_versions(selector)
+    except ValueError:
+        message = f"the annotation {VERSIONS} is {str(selector)[:_SHOWN]!r}, not a range of versions in quotes"
+        yield _kube_finding(bundle, message)
+        return
+    if "," in selector and "-" not in selector and set(map(_openshift, selector.split(","))) != set(_LEGACY):
+        message = f"the annotation {VERSIONS} is {selector!r}; only v4.5,v4.6 is a list"
+        yield _kube_finding(bundle, message, Severity.WARNING)
+    older = [version for version in versions if (*(version.kubernetes or ()), 0) < kubernetes]
+    if older:
+        listed = ", ".join(map(str, older))
+        message = f"spec.minKubeVersion is {minimum}, but the bundle is released for OpenShift {listed}"
+        yield _kube_finding(bundle, message)
+
+
+def _kube_finding(bundle: BundleView, message: str, severity: Severity = Severity.ERROR) -> Finding:
+    path = bundle.csv.path if bundle.csv else ""
+    return Finding(message, path, ("spec", "minKubeVersion"), subject=VERSIONS, severity=severity)
+
+
+def _raw_annotation(bundle: BundleView, key: str) -> Any:
+    """Return the value of an annotation of the bundle, which can have any type."""
+    file = bundle.annotations_file
+    return mapping(file.object.get("annotations")).get(key) if file else None
+
+
+_ANNOTATION_FILES = ("annotations.yaml", "annotations.yml")
+_LEGACY = (OpenShiftVersion(4, 5), OpenShiftVersion(4, 6))
+_KNOWN = tuple(OpenShiftVersion(4, minor) for minor in range(1, 18))
+"""The versions of OpenShift that the pipeline knows."""
+
+
+def _pipeline_version(value: Any) -> tuple[int, int, int]:
+    """Parse a version that may lack minor and patch version, and ignore its prerelease; raise ValueError."""
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    version = Version.parse(value.strip(), optional_minor_and_patch=True)
+    return version.major, version.minor, version.patch
+
+
+def _openshift(value: Any) -> OpenShiftVersion:
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    return OpenShiftVersion(*_pipeline_version(value.strip().removeprefix("v"))[:2])
+
+
+def _selected_versions(selector: Any) -> list[OpenShiftVersion]:
+    """Return the known versions of OpenShift that the annotation selects; raise ValueError."""
+    if not isinstance(selector, str):
+        raise ValueError("not a string")
+    selector = selector.strip()
+    if "-" in selector:
+        first, last = map(_openshift, selector.split("-", 1))
+        return [version for version in _KNOWN if first <= version <= last]
+    if selector.startswith("=") and "," not in selector:
+        wanted = _openshift(selector[1:])
+        return [max((version for version in _KNOWN if version <= wanted), default=_KNOWN[0])]
+    return [version for version in _KNOWN if version >= min(map(_openshift, selector.split(",")))]
 
 
 @rule(
@@ -111,11 +217,25 @@ def _matches(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[Any], b
     return lambda value: not isinstance(value, dict | list) and bool(compiled.match(str(value)))
 
 
+_REDUCED = re.compile(r"(\d{4})(?:-(\d{2}))?|(\d{4})-?(\d{3})", re.ASCII)
+"""Dates of ISO 8601 without a day or month, or with the day of the year."""
+
+
 def _is_time(value: Any) -> bool:
+    """Return whether a value is a date or time of ISO 8601."""
+    text = str(value)
     try:
-        return bool(datetime.fromisoformat(str(value)))
+        return bool(datetime.fromisoformat(re.sub(r"(?<=^.{11})24(:?00)", r"00\1", text)))
     except ValueError:
+        return _is_reduced_date(text)
+
+
+def _is_reduced_date(text: str) -> bool:
+    match = _REDUCED.fullmatch(text)
+    if match is None:
         return False
+    year, month, day = int(match[1] or match[3]), int(match[2] or 1), int(match[4] or 1)
+    return year > 0 and 1 <= month <= 12 and 1 <= day <= 365 + isleap(year)
 
 
 def _is_version(value: Any) -> bool:
@@ -142,6 +262,13 @@ def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: bool(items(value)) and all(map(check, value))
 
 
+_CATEGORIES = frozenset({*CATEGORY_NAMES, "Drivers and plugins"})
+
+
+def _is_categories(value: Any) -> bool:
+    return all(category.strip() in _CATEGORIES for category in str(value).split(","))
+
+
 def _has_texts(*names: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names)
 
@@ -158,8 +285,8 @@ _REQUIRED: Mapping[FieldPath, tuple[Callable[[Any], bool], str]] = {
 """Fields that the pipeline requires: check, and the expected value."""
 
 _RECOMMENDED: Mapping[FieldPath, tuple[Callable[[Any], bool], str]] = {
-    CAPABILITIES: (_matches(r".+"), "a capability level"),  # other validators check the values of these two
-    CATEGORIES: (_matches(r".+"), "a list of categories"),
+    CAPABILITIES: (lambda value: value in LEVELS, "a capability level"),
+    CATEGORIES: (_is_categories, "a list of categories that the pipeline knows"),
     (*_ANNOTATIONS, "containerImage"): (_matches(r"([^/]+/)+[^/:]+:.+"), "an image with a tag or digest"),
     (*_ANNOTATIONS, "createdAt"): (_is_time, "a time such as 2026-01-31T09:00:00Z"),
     (*_ANNOTATIONS, "repository"): (_matches(r"https?://.+"), "an HTTP URL"),
@@ -197,7 +324,22 @@ def required_field(bundle: BundleView) -> Iterator[Finding]:
 )
 def recommended_field(bundle: BundleView) -> Iterator[Finding]:
     """Consoles show these fields; the pipeline of community-operators-prod reports a warning."""
-    return _field_findings(bundle, _RECOMMENDED)
+    return (finding for finding in _field_findings(bundle, _RECOMMENDED) if not _is_plain_time(bundle, finding.path))
+
+
+def _is_plain_time(bundle: BundleView, path: FieldPath) -> bool:
+    """Return whether ``createdAt`` is a time of YAML without quotes, such as 2026-1-31."""
+    if bundle.csv is None or path != _CREATED:
+        return False
+    line, _ = bundle.csv.content.locate(path)
+    value = text(bundle.csv_annotations.get("createdAt"))
+    return bool(_YAML_TIME.fullmatch(value)) and bundle.csv.content.excerpt(line).endswith(f": {value}")
+
+
+_CREATED: FieldPath = (*_ANNOTATIONS, "createdAt")
+_YAML_TIME = re.compile(
+    r"\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::?\d\d)?))?", re.ASCII
+)
 
 
 def _field_findings(
