@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer.extract import extract_tree
     from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, LayerSource, Limits, LimitTracker
     from opmkit.imagetools.layer.reader import read_tar
-    from opmkit.imagetools.layer.tree import FileTree, FoundFile, find_file, find_program, read_tree, scan_layer
+    from opmkit.imagetools.layer.tree import (
+        FileTree,
+        FoundFile,
+        contains_name,
+        find_file,
+        find_program,
+        read_tree,
+        scan_layer,
+    )
     from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "LayerSource",
     "LimitTracker",
     "Limits",
+    "contains_name",
     "extract_tree",
     "find_file",
     "find_program",
@@ -42,7 +51,7 @@ __getattr__ = lazy_exports(
         "extract": ("extract_tree",),
         "limits": ("DISK_LIMITS", "MEMORY_LIMITS", "LayerSource", "Limits", "LimitTracker"),
         "reader": ("read_tar",),
-        "tree": ("FileTree", "FoundFile", "find_file", "find_program", "read_tree", "scan_layer"),
+        "tree": ("FileTree", "FoundFile", "contains_name", "find_file", "find_program", "read_tree", "scan_layer"),
         "write": ("Layer", "LayerFile", "write_layer", "write_tar"),
     },
 )

@@ -283,6 +283,46 @@ def _implies_directory(entry: LayerEntry, path: str) -> bool:
     return entry.path.startswith(f"{path}/") or (entry.path == path and entry.kind in {"directory", "opaque"})
 
 
+MAX_NAMED = 100
+"""Paths with the same last component that `contains_name` follows through the layers of an image."""
+
+
+def contains_name(layers_bottom_first: Iterable[LayerSource], name: str, limits: Limits = DISK_LIMITS) -> bool:
+    """Return whether an image has a file, directory or link of this name in any directory.
+
+    Raises:
+        InvalidImage: A layer is damaged or unsafe.
+        LimitExceeded: The layers exceed a limit, or have more than `MAX_NAMED` paths of this name.
+    """
+    tracker = LimitTracker(limits)
+    found: set[str] = set()
+    for descriptor, opener in layers_bottom_first:
+        with LayerReader(descriptor, opener, tracker) as layer:
+            found = _find_named(layer, name, frozenset(found))
+    return bool(found)
+
+
+def _find_named(layer: LayerReader, name: str, lower: frozenset[str]) -> set[str]:
+    """Return the paths of this name in a layer, and those of lower layers that it does not hide."""
+    visible, added = set(lower), set[str]()
+    for entry in layer:
+        is_whiteout = entry.kind in {"whiteout", "opaque"}
+        if entry.kind != "directory":
+            for paths in (visible,) if is_whiteout else (visible, added):
+                paths -= {path for path in paths if _hides(entry, path)}
+        if not is_whiteout and f"/{name}/" in f"/{entry.path}/":
+            added.update(path for path in (*ancestors(entry.path), entry.path) if path.rpartition("/")[2] == name)
+            if len(added) > MAX_NAMED:
+                raise LimitExceeded(f"more than {MAX_NAMED} files are named {name}", hint="rebuild the image")
+    return visible | added
+
+
+def _hides(entry: LayerEntry, path: str) -> bool:
+    """Return whether an entry that is not a directory removes a path, or the directory that contains it."""
+    below = not entry.path or path.startswith(f"{entry.path}/")
+    return below or (entry.kind == "whiteout" and path == entry.path)
+
+
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Directories of programs in images that do not set PATH."""
 _MERGED_DIRECTORIES = ("bin/", "sbin/", "lib/")

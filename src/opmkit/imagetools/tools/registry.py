@@ -180,9 +180,16 @@ class RegistryTool:
 
         Layers that are not cached are read from their registry, as little of them as possible, and are not cached.
         """
-        layers = [(descriptor, partial(self._stream_layer, image, descriptor)) for descriptor in image.manifest.layers]
         with self._reading(image):
-            return layer.find_program(image.config, layers, limits)
+            return layer.find_program(image.config, self._streamed_layers(image), limits)
+
+    def contains_name(self, image: Image, name: str, limits: Limits | None = None) -> bool:
+        """Return whether an image has a file, directory or link of this name in any directory.
+
+        All layers are read; those that are not cached are read from their registry, and are not cached.
+        """
+        with self._reading(image):
+            return layer.contains_name(self._streamed_layers(image), name, limits or DISK_LIMITS)
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file to ``destination``; return whether it exists in the image."""
@@ -310,6 +317,9 @@ class RegistryTool:
         except DiskError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
             return image.open_blob(descriptor)
+
+    def _streamed_layers(self, image: Image) -> list[LayerSource]:
+        return [(descriptor, partial(self._stream_layer, image, descriptor)) for descriptor in image.manifest.layers]
 
     def _stream_layer(self, image: Image, descriptor: Descriptor) -> BinaryIO:
         path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
