@@ -94,6 +94,8 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("catalog:\n  allowed-permissions: [1]", ":2:3", "list of strings"),
         ("catalog:\n  allowed-permissions:\n  - secrets\n  - demo/secret", ":4:5", 'unknown kind "demo/secret"'),
         ("catalog:\n  allowed-permissions: ['']", ":2:25", 'unknown kind ""'),
+        ("catalog:\n  profile: community", ":2:3", "not a known profile"),
+        ("catalog: {profile: [konflux]}", ":1:11", "string"),
         ("ignore: {}\nfail-on: never", ":2:1", "error or warning"),
         ("ignore: CSV-A", ":1:1", "list"),
         ("optional: good-practices", ":1:1", "list"),

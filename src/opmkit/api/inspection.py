@@ -42,14 +42,14 @@ class InspectionOperations(Session):
             progress: Receiver of progress reports.
 
         Raises:
-            CatalogError: An index does not exist, or is not an index.
+            CatalogError: An index does not exist, or is not an index; or the profile is unknown.
             BundleError, ImageToolsError: An image cannot be read, or the key or policy of signatures is invalid.
             ValueError: The requirements name a fragment, or ask for bundles or permissions, but no published index.
         """
         from opmkit.bundle.policy import Policy
         from opmkit.index.fbc.check.result import validate
         from opmkit.index.image.source import IndexSource
-        from opmkit.index.operations.gate import IndexRequirements, with_published
+        from opmkit.index.operations.gate import IndexRequirements, load_with_profile, with_published
 
         policy = policy or Policy()
         required = (requirements or IndexRequirements()).with_defaults(policy.catalog)
@@ -67,12 +67,16 @@ class InspectionOperations(Session):
         if required.allowed_permissions is not None:
             checked = replace(checked, read_permissions=self._permission_reader(progress))
         source = IndexSource.resolve(lambda: self._registry_tool, index)
-        loaded = source.load()
+        catalog = load_with_profile(source, lambda: self._registry_tool, required.profile)
+        loaded = catalog.loaded
+        checked = replace(checked, groups=catalog.groups)
         if required.require_signature:
             from opmkit.supply.sign.bundle_images import with_signatures
 
             checked = with_signatures(checked, required.require_signature, loaded, self._client)
-        result = validate(loaded, compat, checked, target=index)
+        result = validate(
+            loaded, compat, checked, target=index, allow_empty=not catalog.is_read, further=catalog.findings
+        )
         return policy.apply_with_unused(replace(result, notices=notices, location=source.location), checked.rules)
 
     def compare_indexes(

@@ -27,7 +27,10 @@ OFF = "off"
 
 _KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values", "catalog")
 _IGNORE_KEYS = ("rule", "target", "package", "channel", "bundle", "file", "subject", "reason")
+CATALOG_PROFILES = ("konflux",)
+"""Profiles of `CatalogSettings`."""
 _CATALOG_KEYS = (
+    "profile",
     "openshift-version",
     "require-digests",
     "allowed-registries",
@@ -103,6 +106,7 @@ class CatalogSettings:
         fragment: Whether the catalog is a part of the published index.
         require_signature: Path of a public key, or of a policy with keys.
         allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``.
+        profile: Pipeline whose checks apply, one of `CATALOG_PROFILES`.
     """
 
     openshift_version: str | None = None
@@ -113,6 +117,7 @@ class CatalogSettings:
     fragment: bool | None = None
     require_signature: str | None = None
     allowed_permissions: tuple[str, ...] | None = None
+    profile: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +264,15 @@ class _Parser:
             fragment=self._flag(value, "fragment"),
             require_signature=self._relative_path(value, "require-signature"),
             allowed_permissions=self._permissions(value),
+            profile=self._catalog_profile(value),
         )
+
+    def _catalog_profile(self, value: Any) -> str | None:
+        path = ("catalog", "profile")
+        name = self._text(value, "profile", ("catalog",))
+        if name and name not in CATALOG_PROFILES:
+            raise self._invalid(path, "is not a known profile", f"choose one of {', '.join(CATALOG_PROFILES)}")
+        return name or None
 
     def _names(self, value: Any, key: str) -> tuple[str, ...] | None:
         names = value.get(key)

@@ -51,6 +51,7 @@ class RequirementFlags:
         metavar="KIND,...",
         panel=ADVANCED_PANEL,
     )
+    profile: str = flag("", "Pipeline whose checks apply: konflux for its task validate-fbc", metavar="NAME")
     require_signature: str = flag(
         "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
     )
@@ -69,6 +70,7 @@ class RequirementFlags:
             self.require_signature,
             self.pull_bundles,
             self._allowed(),
+            self.profile,
         ).with_defaults(policy.catalog)
         if required.fragment and not required.against:
             raise UsageError("--fragment requires --against", COMMAND)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.permissions.kinds import DangerKind, find_unknown_kind
+from opmkit.bundle.policy import CATALOG_PROFILES
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.core.hints import Hint
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.policy import CatalogPolicy
 from opmkit.index.fbc.check.published import summarize_published
-from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.check.result import ProfiledCatalog, validate
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.csv_metadata import MigrationLevel, migrate
 from opmkit.index.fbc.load import LoadResult
@@ -46,6 +47,7 @@ class IndexRequirements:
         require_signature: Public key that must have signed the bundle images, or a policy.json; None for none.
         allowed_permissions: Dangerous permissions that new bundles may gain, as ``KIND`` or ``PACKAGE/KIND``, such as
             ``secrets``; None for any. The images of new bundles are read.
+        profile: Pipeline whose checks apply in addition: ``konflux`` for its task validate-fbc; "" for none.
     """
 
     openshift_version: str = ""
@@ -57,6 +59,7 @@ class IndexRequirements:
     require_signature: Path | str | None = None
     pull_bundles: bool = False
     allowed_permissions: tuple[str, ...] | None = None
+    profile: str = ""
 
     def with_defaults(self, settings: CatalogSettings) -> IndexRequirements:
         """Return the requirements, with the settings of a policy file for those that are not set."""
@@ -72,14 +75,17 @@ class IndexRequirements:
             self.require_signature or settings.require_signature,
             self.pull_bundles,
             settings.allowed_permissions if allowed is None else allowed,
+            self.profile or settings.profile or "",
         )
 
     def policy(self) -> CatalogPolicy:
         """Return the requirements, without the published index and signatures.
 
         Raises:
-            CatalogError: The OpenShift version, or a kind of permission, is invalid.
+            CatalogError: The OpenShift version, a kind of permission or the profile is invalid.
         """
+        if self.profile and self.profile not in CATALOG_PROFILES:
+            raise CatalogError(f'unknown profile "{self.profile}"', hint=f"use {', '.join(CATALOG_PROFILES)}")
         version = None
         if self.openshift_version:
             try:
@@ -109,6 +115,20 @@ def with_published(
     published = summarize_published(IndexSource.resolve(tool, index).stream_blobs())
     notices = () if published else (f"{index}: the published index has no packages",)
     return replace(policy, published=published, fragment=fragment), notices
+
+
+def load_with_profile(source: IndexSource, tool: GetRegistryTool, profile: str) -> ProfiledCatalog:
+    """Load an index, with the findings of a profile, or "" if there is none.
+
+    Raises:
+        CatalogError: The source is not an index, or not one that the profile supports.
+        ImageToolsError: The image cannot be read.
+    """
+    if not profile:
+        return ProfiledCatalog(source.load())
+    from opmkit.index.image.konflux import load_for_konflux
+
+    return load_for_konflux(source, tool)
 
 
 @dataclass(frozen=True, slots=True)

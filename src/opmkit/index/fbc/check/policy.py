@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
 """The first OpenShift version whose console reads ``olm.csv.metadata`` instead of ``olm.bundle.object``."""
 
-_PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
+PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
+"""The end of an image reference with a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class CatalogPolicy:
             any.
         read_permissions: Reads the images of new bundles, and of the versions before them, for ``allowed_permissions``;
             None if bundles with an image are findings.
+        groups: Further groups of rules that apply, such as `KONFLUX`; the caller passes their findings to `validate`.
     """
 
     openshift: OpenShiftVersion | None = None
@@ -63,6 +65,7 @@ class CatalogPolicy:
     read_bundles: ReadBundles | None = None
     allowed_permissions: tuple[str, ...] | None = None
     read_permissions: ReadPermissions | None = None
+    groups: frozenset[str] = frozenset()
 
     @property
     def rules(self) -> frozenset[str]:
@@ -74,7 +77,11 @@ class CatalogPolicy:
             "GATE-PACKAGE-REMOVED": self.published is not None and not self.fragment,
             "GATE-PERMISSIONS": self.published is not None and self.allowed_permissions is not None,
         }
-        groups = {REQUIREMENTS: self.openshift is not None, PUBLISHED: self.published is not None}
+        groups = {
+            REQUIREMENTS: self.openshift is not None,
+            PUBLISHED: self.published is not None,
+            **{group: group in self.groups for group in (KONFLUX, KONFLUX_IMAGE)},
+        }
         return frozenset(
             rule.id for rule in CATALOG_RULES.values() if applied.get(rule.id, groups.get(rule.validator, True))
         )
@@ -113,7 +120,7 @@ def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[Catalog
 
 
 def _check_image(noun: str, image: str, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
-    if policy.pinned and image and not _PINNED.search(image):
+    if policy.pinned and image and not PINNED.search(image):
         hint = "Write the image as REPOSITORY@sha256:DIGEST."
         yield CatalogFinding(f"{noun} {image} has no digest", hint=hint, rule="GATE-DIGEST")
     prefixes = tuple(prefix if "/" in prefix else f"{prefix}/" for prefix in policy.registries)
@@ -160,6 +167,8 @@ def _check_max_version(bundle: BundleBlob, version: OpenShiftVersion) -> Iterato
 
 CATALOG, SUSPICIOUS, REQUIREMENTS, PUBLISHED = "catalog", "suspicious", "requirements", "published"
 """Groups of rules: validity, probably unintended content, settings of pipelines, and the published index."""
+KONFLUX, KONFLUX_IMAGE = "konflux", "konflux-image"
+"""Groups of rules of the profile for Konflux: those that a catalog directory can break, and those for images."""
 
 _SUMMARIES: Mapping[str, Mapping[str, str]] = {
     CATALOG: {
@@ -230,14 +239,31 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "GATE-PERMISSIONS": "a new bundle has dangerous permissions that the version before it does not have",
         "GATE-UPGRADE-PATH": "no upgrade leads from a published bundle to the head of the channel",
     },
+    KONFLUX: {
+        "KONFLUX-DIGEST": "a bundle image has no digest",
+        "KONFLUX-NO-PACKAGE": "a catalog has no package",
+        "KONFLUX-PACKAGE-DIRECTORY": "a catalog has no directories of packages, or one of them is empty",
+        "KONFLUX-REGISTRY": "a bundle image is not in Red Hat's registry",
+    },
+    KONFLUX_IMAGE: {
+        "KONFLUX-ARCHITECTURE": "an image index has no image for amd64",
+        "KONFLUX-BASE-IMAGE": "the base image in the annotations is missing or not allowed",
+        "KONFLUX-CONFIGS": "the label with the directory of the catalog is missing or invalid, or that is empty",
+        "KONFLUX-HEALTH-PROBE": "an image does not contain grpc_health_probe",
+        "KONFLUX-METADATA-FORMAT": "the metadata of bundles does not have the format of the OpenShift version",
+        "KONFLUX-OPENSHIFT-VERSION": "the OpenShift version of an image is missing or invalid",
+        "KONFLUX-UNKNOWN-VERSION": "the format of metadata is not checked without a single OpenShift version",
+    },
 }
 _EXPLANATIONS: Mapping[str, str] = {
     CATALOG: "Go opm rejects such a catalog: it can neither be served nor extended.",
     SUSPICIOUS: "The catalog is valid, but this is probably unintended.",
     REQUIREMENTS: "A flag or the policy file requires it, since a pipeline or an OpenShift version does.",
     PUBLISHED: "Clusters have published bundles installed, and their subscriptions follow published channels.",
+    KONFLUX: "The task validate-fbc of Konflux fails; the profile konflux checks the same.",
+    KONFLUX_IMAGE: "The task validate-fbc of Konflux fails; the profile konflux checks the same of images.",
 }
-_WARNINGS = frozenset({*_SUMMARIES[SUSPICIOUS], "GATE-MAX-VERSION"})
+_WARNINGS = frozenset({*_SUMMARIES[SUSPICIOUS], "GATE-MAX-VERSION", "KONFLUX-UNKNOWN-VERSION"})
 
 CATALOG_RULES: Mapping[str, RuleDescription] = {
     rule: RuleDescription(

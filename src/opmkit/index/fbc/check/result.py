@@ -17,7 +17,7 @@ from opmkit.index.fbc.findings import CatalogFinding, group_findings
 from opmkit.index.fbc.lifecycle import check_lifecycles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from semver import Version
@@ -103,6 +103,23 @@ class CatalogResult(TargetResult):
         return group_findings(self.findings)
 
 
+@dataclass(frozen=True, slots=True)
+class ProfiledCatalog:
+    """A catalog with the findings of a profile, which `validate` does not have.
+
+    Attributes:
+        loaded: The catalog; empty if it cannot be read.
+        findings: The findings, without those of valid catalogs.
+        groups: The groups of rules that were checked.
+        is_read: Whether the catalog was read.
+    """
+
+    loaded: LoadResult
+    findings: tuple[CatalogFinding, ...] = ()
+    groups: frozenset[str] = frozenset()
+    is_read: bool = True
+
+
 def validate(
     loaded: LoadResult,
     compat: CatalogCompat,
@@ -110,6 +127,7 @@ def validate(
     *,
     target: str = "",
     allow_empty: bool = False,
+    further: Iterable[CatalogFinding] = (),
 ) -> CatalogResult:
     """Validate a loaded catalog.
 
@@ -119,6 +137,7 @@ def validate(
         policy: Further requirements.
         target: Name of the catalog for messages.
         allow_empty: Accept a catalog without documents.
+        further: Findings of rules that need more than the documents.
     """
     findings = (
         *(() if allow_empty else _check_empty(loaded)),
@@ -127,6 +146,7 @@ def validate(
         *loaded.warnings,
         *find_warnings(loaded.blobs),
         *check_policy(loaded.blobs, policy),
+        *further,
     )
     order = sorted(findings, key=lambda finding: (finding.file, finding.line, finding.severity))
     return CatalogResult(target, tuple(order))
