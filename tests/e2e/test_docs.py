@@ -61,6 +61,7 @@ OTHER_FLAGS: dict[str, set[str]] = {
         ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
         ("docs/gate.md", "extra-v2.0.0-2"),
         ("docs/plan.md", "demo.v1.1.0"),
+        ("docs/konflux.md", "oci:work/konflux/image:1"),
         ("docs/installing.md", "kustomization.yaml"),
         ("docs/certification.md", "PREFLIGHT-ANNOTATIONS"),
         ("docs/permissions.md", "kelp-operator.v0.2.0"),

@@ -76,6 +76,7 @@ NOT_RUN: dict[str, Reason] = {
     "docs/tour.md: $": README,
     "docs/compat.md: $": SEQUENCE,
     "docs/gate.md: $": SEQUENCE,
+    "docs/konflux.md: $": SEQUENCE,
     "docs/merging.md: $": SEQUENCE,
     "docs/operator-sdk.md: $": SEQUENCE,
     "docs/onboarding.md: $": SEQUENCE,
