@@ -126,7 +126,6 @@ FINDINGS = {
     "help: opm bundle validate operators/lagoon --profile community",
     "help: opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning",
     "docs/konflux.md: opm validate quay.io/me/catalog:1 --profile konflux",
-    "help: opm validate quay.io/me/catalog:1 --profile konflux",
 }
 """Examples that have status 1, because they report findings in the samples."""
 _WORKFLOW = {"$GITHUB_REF_NAME": "0.3.0", '"$GITHUB_STEP_SUMMARY"': "summary.md"}

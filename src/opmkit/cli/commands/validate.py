@@ -32,7 +32,6 @@ def validate(
       opm validate ./catalog
       opm validate quay.io/me/catalog:1 --output json
       opm validate catalogs/v4.17 --openshift-version 4.17 --require-digests --allowed-registries registry.redhat.io/
-      opm validate quay.io/me/catalog:1 --profile konflux
       opm validate ./catalog --against quay.io/me/catalog:1 --config policy.yaml --output sarif
     """
     policy = report_flags.policy()
