@@ -43,7 +43,7 @@ class RequirementFlags:
     against: str = flag(
         "", "Published index, whose packages, channels, heads, bundles and upgrade paths must remain", metavar="INDEX"
     )
-    fragment: bool = flag(False, "The catalog is a part of the published index: ignore its other packages")
+    fragment: bool = flag(False, "Ignore other packages of the published index")
     pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images")
     allowed_permissions: str = flag(
         _ANY,
@@ -51,7 +51,7 @@ class RequirementFlags:
         metavar="KIND,...",
         panel=ADVANCED_PANEL,
     )
-    profile: str = flag("", "Pipeline whose checks apply: konflux for its task validate-fbc", metavar="NAME")
+    profile: str = flag("", "Pipeline whose checks apply: konflux", metavar="NAME")
     require_signature: str = flag(
         "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
     )
