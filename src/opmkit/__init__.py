@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from opmkit.kube.access import ClusterAccess
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
+    from opmkit.supply.mirror.image_set import ImageSet, InvalidImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
     from opmkit.supply.sign.documents import SignatureFormat
@@ -204,6 +205,7 @@ __all__ = [
     "HelmChart",
     "HttpSettings",
     "ImageDescription",
+    "ImageSet",
     "ImageTemplate",
     "ImageToolsError",
     "ImageTransfer",
@@ -219,6 +221,7 @@ __all__ = [
     "InstalledOperator",
     "InstallerPermissions",
     "Interception",
+    "InvalidImageSet",
     "KeyPair",
     "KeylessSigner",
     "KustomizeOptions",
@@ -450,6 +453,7 @@ _MODULES = {
     "opmkit.kube.access": ("ClusterAccess",),
     "opmkit.server.settings": ("HttpSettings", "ServerSettings", "TlsFiles"),
     "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
+    "opmkit.supply.mirror.image_set": ("ImageSet", "InvalidImageSet"),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorResult"),
     "opmkit.supply.sign.documents": ("SignatureFormat",),

@@ -62,6 +62,7 @@ def user(opm: Opm, host: str) -> Opm:
     [
         ("several-writers", ["lagoon-operator.v0.2.0", "lagoon-operator.v0.3.0", "reef.v1.0.0"]),
         ("from-sqlite", ["kind: CatalogSource"]),
+        ("from-oc-mirror", ["lagoon-operator.v0.2.0", "0 failed", "/mirror/mirrored/catalog:1@sha256:"]),
         ("from-go-opm", ["opmkit "]),
     ],
 )

@@ -9,6 +9,7 @@ from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from opmkit.core.progress import Progress
+    from opmkit.supply.mirror.image_set import ImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import MirrorOptions, MirrorResult
 
@@ -17,7 +18,7 @@ class MirrorOperations(Session):
     """Operations that mirror indexes."""
 
     def plan_mirror(
-        self, index: str, to: str, options: MirrorOptions | None = None, *, progress: Progress = NO_PROGRESS
+        self, index: str | ImageSet, to: str, options: MirrorOptions | None = None, *, progress: Progress = NO_PROGRESS
     ) -> MirrorResult:
         """Return the images that `mirror` would copy, with their sizes; nothing is written.
 
@@ -36,7 +37,7 @@ class MirrorOperations(Session):
             return planned.result
 
     def mirror(
-        self, index: str, to: str, options: MirrorOptions | None = None, *, progress: Progress = NO_PROGRESS
+        self, index: str | ImageSet, to: str, options: MirrorOptions | None = None, *, progress: Progress = NO_PROGRESS
     ) -> MirrorResult:
         """Copy an index with its bundle images and all related images to a registry, a directory or an archive.
 
@@ -45,7 +46,7 @@ class MirrorOperations(Session):
 
         Args:
             index: Index image, catalog directory or database file; or a directory or archive with a mirror, all of
-                whose images are copied to a registry.
+                whose images are copied to a registry; or an `ImageSet` with several catalogs and other images.
             to: ``REGISTRY[/PREFIX]``, a directory such as ``./mirror``, or ``oci-archive:FILE``.
             options: Selection of images, concurrency, and manifests for clusters.
             progress: Receiver of progress reports.
@@ -61,7 +62,7 @@ class MirrorOperations(Session):
 
     def open_mirror(
         self,
-        index: str,
+        index: str | ImageSet,
         to: str,
         options: MirrorOptions | None = None,
         *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +22,17 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.index.image.build import IndexPlan, build_image, prepare_index
 from opmkit.index.image.source import INDEXES, IndexSource
-from opmkit.index.operations.filter.fbc import FilterPackages
 from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.model import MirrorRequest, digest_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.change import AppliedChange
-    from opmkit.index.operations.filter.result import PackageFilter
+    from opmkit.index.change import AppliedChange, Change
     from opmkit.index.operations.related_images import ImageUse
 
 
@@ -43,22 +41,20 @@ class CatalogSelection:
     """The part of an index to mirror, and the name of its catalog image.
 
     Attributes:
-        filters: Packages, channels and versions to keep, as those of `FilterPackages`; none for the whole index.
-        default_channels: Channels for packages whose default channel is removed.
-        with_dependencies: Whether to keep packages that others depend on.
+        change: The change of the index that selects packages and bundles; None for the whole index.
         platforms: Platforms of a new catalog image.
         binary_image: Base of a new catalog image. By default that of the index, or for a directory or database file
             the one of `IndexPlan`.
         name: Name of the catalog image, from which its repository in the target is derived, with its tag there. By
             default that of the index.
+        tag: Its tag in the target, "" to name it by digest only. By default that of ``name``, else of the index.
     """
 
-    filters: Sequence[PackageFilter] = ()
-    default_channels: Mapping[str, str] = field(default_factory=dict)
-    with_dependencies: bool = False
+    change: Change | None = None
     platforms: tuple[Platform, ...] = ()
     binary_image: str | None = None
     name: Reference | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class MirrorCatalog:
         uses: The images that its bundles use.
         request: The request to copy it unchanged from its registry, or None.
         image: The image otherwise: a new one, or one from this machine.
-        change: The result of the filter, or None without filters.
+        change: The result of the filter, or None for the whole index.
     """
 
     name: Reference
@@ -102,7 +98,7 @@ def open_catalog(tool: RegistryTool, text: str, selection: CatalogSelection) -> 
     source.require(INDEXES)
     name = selection.name or _name(source)
     tag = _tag(source, selection)
-    if source.image is not None and not selection.filters:
+    if source.image is not None and selection.change is None:
         uses = tuple(index_images(source))
         if isinstance(source.image, Reference):
             request = MirrorRequest(source.image, ("the mirrored catalog",), name, tag, last=True)
@@ -127,13 +123,8 @@ def _build(
     )
     base, content = prepare_index(tool, plan, source.location, directory)
     change = None
-    if selection.filters:
-        filter_packages = FilterPackages(
-            selection.filters,
-            default_channels=selection.default_channels,
-            with_dependencies=selection.with_dependencies,
-        )
-        content, change = plan.apply(filter_packages, content, directory)
+    if selection.change:
+        content, change = plan.apply(selection.change, content, directory)
     spec = content.build_spec(source_date_epoch())
     image = build_image(base, spec, directory, image_format=tool.image_format)
     uses = tuple(index_images(IndexSource(source.text, content.path, lambda: tool)))
@@ -158,6 +149,8 @@ def _name(source: IndexSource) -> Reference:
 
 def _tag(source: IndexSource, selection: CatalogSelection) -> str:
     """Return the tag of the catalog in the target, or "" if it is named by digest only."""
+    if selection.tag is not None:
+        return selection.tag
     if selection.name:
         return selection.name.tag or DEFAULT_TAG
     name = _name(source)

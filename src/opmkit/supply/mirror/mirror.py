@@ -1,32 +1,34 @@
-"""Mirror an index: its catalog image, its bundle images and their related images."""
+"""Mirror indexes: their catalog images, their bundle images and the related images of these."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import InvalidReference, NotFound
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.operations.related_images import group_by_image
-from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
+from opmkit.supply.mirror.catalog import open_catalog
 from opmkit.supply.mirror.description import MirroredImage
 from opmkit.supply.mirror.errors import MirrorFailed
-from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, is_digest_tag
+from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, digest_tag, is_digest_tag
 from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions
 from opmkit.supply.mirror.worker_engine import LocalEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.core.shard import Shard
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.operations.related_images import ImageUse
+    from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog
     from opmkit.supply.mirror.copy import CopyOptions
+    from opmkit.supply.mirror.image_set import BlockedImages
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
     from opmkit.supply.mirror.worker_engine import MirrorEngine, MirrorWorkers, PlannedCopy
 
@@ -68,47 +70,62 @@ class MirroredCatalog:
         return reference.with_digest(self.digest) if is_digest_tag(self.tag) else reference.with_tag(self.tag)
 
 
-class IndexMirror:
-    """The mirror of one index.
+@dataclass(frozen=True, slots=True)
+class MirrorContent:
+    """The content of a mirror.
 
     Attributes:
-        catalog: The catalog image with the images that its bundles use.
+        indexes: Indexes, each with the part of it to mirror. An index is an image, or a directory or database file.
+        images: Other images.
+        blocked: The images that are not mirrored; None to mirror all.
+        warnings: Warnings about the description of the content.
+    """
+
+    indexes: tuple[tuple[str, CatalogSelection], ...]
+    images: tuple[MirrorRequest, ...] = ()
+    blocked: BlockedImages | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class IndexMirror:
+    """The mirror of indexes, usually of one.
+
+    Attributes:
+        contents: The catalog images with the images that their bundles use.
         plan: What is to be copied.
-        target_catalog: The catalog image in the target, before anything is copied; None for a shard, which does not
-            copy it.
+        catalogs: The catalog images in the target, before anything is copied; none for a shard, which does not copy
+            them.
+        warnings: Warnings about the filtered catalogs, and about the description of the content.
     """
 
     def __init__(
         self,
-        catalog: MirrorCatalog,
+        contents: Sequence[MirrorCatalog],
         plan: MirrorPlan,
         engine: MirrorEngine,
         target: MirrorTarget,
         platforms: tuple[Platform, ...] = (),
         *,
         is_shard: bool = False,
+        warnings: tuple[str, ...] = (),
     ) -> None:
-        """Use the plan of the engine for an opened catalog; ``platforms`` are the selected ones."""
-        self.catalog = catalog
+        """Use the plan of the engine for opened catalogs; ``platforms`` are the selected ones."""
+        self.contents = tuple(contents)
         self.plan = plan
+        self.warnings = (*(text for each in contents if each.change for text in each.change.warnings), *warnings)
         self._engine = engine
         self._target = target
         self._platforms = platforms
         self._copy: PlannedCopy | None = None
-        self.target_catalog = None if is_shard else self._find_catalog()
+        self.catalogs = [] if is_shard else [self._find_catalog(catalog) for catalog in contents]
 
     @property
     def report(self) -> MirrorReport:
         """The result so far, without a catalog image that is built or read on this machine."""
         return self._copy.report() if self._copy else MirrorReport((), self.plan.present, self.plan.failures)
 
-    @property
-    def catalogs(self) -> list[MirroredCatalog]:
-        """The catalog in the target."""
-        return [self.target_catalog] if self.target_catalog else []
-
     def described_images(self) -> list[MirroredImage]:
-        """Return the images that the target has, including the catalog, for its description."""
+        """Return the images that the target has, including the catalogs, for its description."""
         report, platforms = self.report, self._platforms
         images = [
             MirroredImage(
@@ -120,44 +137,45 @@ class IndexMirror:
             )
             for image in (*report.copied, *report.present)
         ]
-        found = self.target_catalog
-        if found and self.catalog.image is not None:
-            images.append(MirroredImage(f"{found.name}:{found.tag}", found.digest, is_catalog=True))
+        images += [
+            MirroredImage(f"{found.name}:{found.tag}", found.digest, is_catalog=True)
+            for found, catalog in zip(self.catalogs, self.contents, strict=False)
+            if catalog.image is not None
+        ]
         return images
 
     def run(self, options: CopyOptions, *, progress: Progress = NO_PROGRESS) -> MirrorReport:
-        """Copy the images, and then the catalog, so that a catalog in the target never lacks images of its bundles.
+        """Copy the images, and then the catalogs, so that a catalog in the target never lacks images of its bundles.
 
         Raises:
             MirrorFailed: An image cannot be mirrored, and `CopyOptions.continue_on_errors` is not set; or the target
-                keeps failing. The catalog in the target is unchanged.
+                keeps failing. The catalogs in the target are unchanged.
         """
         if self.plan.failures and not options.continue_on_errors:
             raise MirrorFailed(self.plan.failures, len(self.plan.images) + len(self.plan.failures))
         self._copy = self._engine.prepare_copy(self.plan, options, progress)
         report = self._copy.run()
-        found = self.target_catalog
-        if found and not found.is_present and self.catalog.image is not None:
-            repository = self._target.repository(self.catalog.name)
-            try:
-                copy_image(self.catalog.image, repository, self.catalog.tag, workers=options.workers, progress=progress)
-            finally:
-                self._target.finish()
+        for found, catalog in zip(self.catalogs, self.contents, strict=False):
+            if catalog.image is not None and not found.is_present:
+                repository = self._target.repository(catalog.name)
+                try:
+                    copy_image(catalog.image, repository, catalog.tag, workers=options.workers, progress=progress)
+                finally:
+                    self._target.finish()
         return report
 
-    def _find_catalog(self) -> MirroredCatalog:
-        catalog = self.catalog
+    def _find_catalog(self, catalog: MirrorCatalog) -> MirroredCatalog:
         found = MirroredCatalog(
             self._target.name(catalog.name), catalog.tag, catalog.digest, str(catalog.name), is_present=False
         )
         if catalog.image is not None:
-            return replace(found, is_present=self._has_catalog(), size=_size(catalog.image))
+            return replace(found, is_present=self._has_catalog(catalog), size=_size(catalog.image))
         planned = [image for image in self.plan.images if image.request is catalog.request]
         return replace(found, is_present=any(image.is_present for image in planned))
 
-    def _has_catalog(self) -> bool:
+    def _has_catalog(self, catalog: MirrorCatalog) -> bool:
         try:
-            return self._target.repository(self.catalog.name).resolve(self.catalog.tag).digest == self.catalog.digest
+            return self._target.repository(catalog.name).resolve(catalog.tag).digest == catalog.digest
         except NotFound:
             return False
 
@@ -186,40 +204,41 @@ def open_mirror(
     tool: RegistryTool,
     source: MirrorSource,
     target: MirrorTarget,
-    text: str,
-    selection: CatalogSelection | None = None,
+    content: MirrorContent,
     options: MirrorPlanOptions | None = None,
     *,
     signatures: bool = True,
     distribution: MirrorDistribution | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[IndexMirror]:
-    """Read an index, and plan to mirror it; `IndexMirror.run` within the block does so.
+    """Read indexes, and plan to mirror them; `IndexMirror.run` within the block does so.
 
     Args:
-        tool: Reads the index.
+        tool: Reads the indexes.
         source: Reads the images.
         target: Where they are copied to.
-        text: The index: an image, or a directory or database file.
-        selection: The part of the index, by default all of it.
+        content: The indexes and other images.
         options: Platforms and concurrency.
         signatures: Whether to mirror the signatures, attestations and other artifacts of the images as well.
         distribution: The workers that plan and copy the images, and the part of them to mirror.
         progress: A receiver of progress reports.
 
     Raises:
-        CatalogError: The index is invalid, or the filters are.
-        ImageToolsError: The index cannot be read.
+        CatalogError: An index is invalid, or the filters are.
+        ImageToolsError: An index cannot be read.
     """
-    selection, options = selection or CatalogSelection(), options or MirrorPlanOptions()
-    distribution = distribution or MirrorDistribution()
-    with open_catalog(tool, text, selection) as catalog, ManifestSpool() as spool:
-        requests, failures = bundle_image_requests(catalog.uses)
+    options, distribution = options or MirrorPlanOptions(), distribution or MirrorDistribution()
+    with ExitStack() as stack:
+        catalogs = [stack.enter_context(open_catalog(tool, text, part)) for text, part in content.indexes]
+        spool = stack.enter_context(ManifestSpool())
+        requests, failures = _find_images(catalogs, content, target)
+        if blocked := content.blocked:
+            catalogs = [each for each in catalogs if not _is_blocked(blocked, each.name, each.name, each.tag, target)]
         if shard := distribution.shard:
             requests = [request for request in requests if shard.contains(str(request.reference))]
             failures = [failure for failure in failures if shard.contains(failure.image)]
-        elif catalog.request:
-            requests.append(catalog.request)
+        else:
+            requests += [catalog.request for catalog in catalogs if catalog.request]
         engine = distribution.engine(LocalEngine(source, target, spool, options))
         plan = engine.plan(requests, progress)
         if signatures:
@@ -227,7 +246,50 @@ def open_mirror(
             failures += unreadable
             plan = plan.merge(engine.plan(attached, progress))
         plan = MirrorPlan(plan.images, (*failures, *plan.failures))
-        yield IndexMirror(catalog, plan, engine, target, options.platforms, is_shard=shard is not None)
+        yield IndexMirror(
+            catalogs,
+            plan,
+            engine,
+            target,
+            options.platforms,
+            is_shard=shard is not None,
+            warnings=content.warnings,
+        )
+
+
+def _find_images(
+    catalogs: Sequence[MirrorCatalog], content: MirrorContent, target: MirrorTarget
+) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
+    """Return the requests for the images that are not blocked, without catalogs, and the failures."""
+    requests, failures = bundle_image_requests(use for catalog in catalogs for use in catalog.uses)
+    known = {_identity(request) for request in requests}
+    requests += [request for request in dict.fromkeys(content.images) if _identity(request) not in known]
+    if blocked := content.blocked:
+        requests = [
+            request
+            for request in requests
+            if not _is_blocked(blocked, request.reference, request.target_name, request.tag, target)
+        ]
+        failures = [failure for failure in failures if not blocked.matches(failure.image, "")]
+    return requests, failures
+
+
+def _identity(request: MirrorRequest) -> tuple[object, ...]:
+    return request.reference, request.target_name.name, request.tag
+
+
+def _is_blocked(blocked: BlockedImages, source: Reference, name: Reference, tag: str, target: MirrorTarget) -> bool:
+    """Return whether an image is blocked by its source, with or without the default tag, or by its name in the target.
+
+    An image without a valid name in the target is not blocked by that.
+    """
+    tag = tag or (digest_tag(source.digest) if source.digest else source.identifier)
+    try:
+        name_in_target = f"{target.name(name)}:{tag}"
+    except InvalidReference:
+        name_in_target = ""
+    sources = [str(source)] if source.digest or source.tag != DEFAULT_TAG else [str(source), source.name]
+    return any(blocked.matches(text, name_in_target) for text in sources)
 
 
 def _size(image: Image | ImageIndex) -> int:

@@ -1,4 +1,4 @@
-"""Mirror an index, or the images in a directory or archive, as `MirrorOptions` say."""
+"""Mirror an index, an image set, or the images in a directory or archive, as `MirrorOptions` say."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from opmkit.imagetools.spec import Platform
+from opmkit.index.operations.filter.fbc import FilterPackages
 from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.supply.mirror.catalog import CatalogSelection
 from opmkit.supply.mirror.copy import CopyOptions
 from opmkit.supply.mirror.errors import MirrorFailed, UnexpectedMirror
 from opmkit.supply.mirror.load import MirrorLoad, open_mirror_load
 from opmkit.supply.mirror.locations import commit_target, find_layout_source, open_target
-from opmkit.supply.mirror.mirror import IndexMirror, MirrorDistribution, open_mirror
+from opmkit.supply.mirror.mirror import IndexMirror, MirrorContent, MirrorDistribution, open_mirror
 from opmkit.supply.mirror.plan import MirrorPlanOptions
 from opmkit.supply.mirror.result import MirrorResult
 from opmkit.supply.mirror.target import RegistryLocation, parse_name_in_target
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.supply.mirror.image_set import ImageSet
     from opmkit.supply.mirror.locations import LayoutSource
     from opmkit.supply.mirror.result import MirrorOptions
     from opmkit.supply.mirror.target import MirrorLocation, MirrorTarget
@@ -49,22 +51,22 @@ class MirrorAction:
     insecure: bool
     progress: Progress
 
-    def plan(self, index: str, *, dry_run: bool) -> PlannedMirror:
+    def plan(self, index: str | ImageSet, *, dry_run: bool) -> PlannedMirror:
         """Open the target, and plan what to copy to it; see `opmkit.Opm.open_mirror`."""
         options, location = self.options, self.location
         options.check_target(location)
-        selection = self._selection()
+        content = self._content(index)
         with ExitStack() as stack:
             target = stack.enter_context(
                 open_target(self.client, location, have=options.have, max_components=options.max_nested_paths)
             )
             opened: IndexMirror | MirrorLoad
-            if source := find_layout_source(index):
+            if isinstance(index, str) and (source := find_layout_source(index)):
                 if options.needs_index or target.shares_blobs:
                     raise UnexpectedMirror(index)
                 opened = stack.enter_context(self._open_load(source, target, dry_run=dry_run))
             else:
-                opened = stack.enter_context(self._open_index(index, target, selection, dry_run=dry_run))
+                opened = stack.enter_context(self._open_indexes(content, target, dry_run=dry_run))
             return PlannedMirror(self, target, opened, stack.pop_all())
 
     @contextmanager
@@ -84,9 +86,7 @@ class MirrorAction:
             yield opened
 
     @contextmanager
-    def _open_index(
-        self, index: str, target: MirrorTarget, selection: CatalogSelection, *, dry_run: bool
-    ) -> Iterator[IndexMirror]:
+    def _open_indexes(self, content: MirrorContent, target: MirrorTarget, *, dry_run: bool) -> Iterator[IndexMirror]:
         options = self.options
         with (
             self._distribution() as distribution,
@@ -94,9 +94,8 @@ class MirrorAction:
                 self.tool,
                 self.client,
                 target,
-                index,
-                selection,
-                MirrorPlanOptions(selection.platforms, dry_run, options.workers),
+                content,
+                MirrorPlanOptions(self._platforms(), dry_run, options.workers),
                 signatures=options.signatures,
                 distribution=distribution,
                 progress=self.progress,
@@ -117,17 +116,21 @@ class MirrorAction:
         with options.executor.location.open() as pool:
             yield MirrorDistribution(MirrorWorkers(pool, access), options.shard)
 
-    def _selection(self) -> CatalogSelection:
-        """Return the part of the index to mirror; raise CatalogError or ImageToolsError if an option is invalid."""
+    def _platforms(self) -> tuple[Platform, ...]:
+        return tuple(map(Platform.parse, self.options.platforms))
+
+    def _content(self, index: str | ImageSet) -> MirrorContent:
+        """Return what to mirror; raise CatalogError, ImageToolsError or ValueError if an option is invalid."""
         options, name = self.options, self.options.target_catalog
-        return CatalogSelection(
-            platforms=tuple(map(Platform.parse, options.platforms)),
-            filters=tuple(map(PackageFilter.parse, options.filters)),
-            default_channels=options.default_channels,
-            with_dependencies=options.with_dependencies,
-            binary_image=options.binary_image,
-            name=parse_name_in_target(name, self.location) if name else None,
-        )
+        common = CatalogSelection(platforms=self._platforms(), binary_image=options.binary_image)
+        if not isinstance(index, str):
+            if options.selects:
+                raise ValueError("an image set selects bundles itself, and names its catalogs in the target")
+            return MirrorContent(tuple(index.selections(common)), index.images, index.blocked, index.warnings)
+        filters = [PackageFilter.parse(text) for text in options.filters]
+        change = FilterPackages(filters, options.default_channels, options.with_dependencies) if filters else None
+        named = parse_name_in_target(name, self.location) if name else None
+        return MirrorContent(((index, replace(common, change=change, name=named)),))
 
     def write_manifests(self, opened: IndexMirror | MirrorLoad) -> tuple[str, ...]:
         """Write the manifests for the images that the target has, if requested; return the names of the files."""

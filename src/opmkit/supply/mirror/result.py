@@ -68,6 +68,11 @@ class MirrorOptions:
         others = self.target_catalog or self.binary_image or self.have or self.executor or self.index_only
         return bool(selected or others) or not self.signatures
 
+    @property
+    def selects(self) -> bool:
+        """Whether an option selects or names what an image set selects and names itself."""
+        return bool(self.filters or self.default_channels or self.with_dependencies or self.target_catalog)
+
     def check_target(self, location: MirrorLocation) -> None:
         """Raise ValueError for an option that does not apply to a target."""
         if self.have and not isinstance(location, ArchiveLocation):
@@ -133,7 +138,7 @@ class MirrorResult:
         failures: The images that could not be mirrored.
         size: Bytes of the images that the target lacked; what they share is counted once.
         transferred: Bytes of blobs that were read from the sources.
-        warnings: Warnings about the filtered catalog.
+        warnings: Warnings about the filtered catalogs, and about settings of an image set that have no effect.
         has_changed: Whether an archive, or the description of a directory, was written.
         manifests: Names of the manifests that were written.
     """
@@ -152,14 +157,13 @@ class MirrorResult:
         """Return the result of a mirror so far, that of the plan if it was not run."""
         report = opened.report
         copied = {id(image) for image in report.copied}
-        change = opened.catalog.change if isinstance(opened, IndexMirror) else None
         return cls(
             tuple(opened.catalogs),
             tuple(ImageTransfer.from_plan(image, is_copied=id(image) in copied) for image in opened.plan.images),
             report.failures,
             opened.plan.size,
             report.transferred,
-            change.warnings if change else (),
+            opened.warnings if isinstance(opened, IndexMirror) else (),
         )
 
     def to_dict(self) -> dict[str, Any]:

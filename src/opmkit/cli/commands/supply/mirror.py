@@ -32,7 +32,7 @@ from opmkit.cli.progress.command import progress, waiting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit import MirrorOptions, MirrorPolicy, MirrorResult
+    from opmkit import ImageSet, MirrorOptions, MirrorPolicy, MirrorResult
 
 
 MANIFESTS_PANEL = "Manifests for the cluster"
@@ -68,6 +68,7 @@ class MirrorManifestFlags:
 _INDEX_ONLY_FLAGS = frozenset(
     {"platform", "target-catalog", "default-channel", "with-dependencies", "binary-image", "have", "signatures"}
 )
+_SELECTION_FLAGS = frozenset({"target-catalog", "default-channel", "with-dependencies"})
 INCOMPLETE = 5
 """Exit code if images could not be mirrored, and --continue is given."""
 
@@ -75,7 +76,7 @@ INCOMPLETE = 5
 def mirror(
     ctx: typer.Context,
     *,
-    index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
+    index: str | None = argument(None, INDEX_HELP, metavar="INDEX"),
     filters: list[str] | None = argument(
         None,
         "Packages, channels and versions to mirror; default: the whole index",
@@ -89,6 +90,9 @@ def mirror(
             help="Target: REGISTRY or REGISTRY/PREFIX, a directory such as ./mirror, or oci-archive:FILE",
         ),
     ],
+    config: Path | None = flag(
+        None, "ImageSetConfiguration of oc-mirror with what to mirror, instead of INDEX", "-c", metavar="FILE"
+    ),
     platform: list[str] | None = flag(
         None,
         "Platforms of image indexes to copy, with unchanged digests; default: all platforms",
@@ -149,6 +153,7 @@ def mirror(
       opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
       opm mirror quay.io/me/catalog:1 --to oci-archive:mirror.tar --have carried.json
       opm mirror mirror.tar --to registry.example.com/mirror
+      opm mirror --config imageset.yaml --to registry.example.com/mirror
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --shard 2/10
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --executor dask://scheduler:8786
@@ -181,20 +186,21 @@ def mirror(
         policy=manifest_flags.policy(),
         index_only=bool(given_flags(ctx) & _INDEX_ONLY_FLAGS),
     )
+    source = _source(ctx, index, config)
     _check_target(options, ctx.command_path, is_registry=is_registry, is_archive=bool(archive), is_dry_run=dry_run)
     opm = registry_flags.opm()
     with progress() as bars:
-        with waiting(f"Preparing {index}"):
+        with waiting(f"Preparing {config or index}"):
             try:
-                planned = opm.open_mirror(index, to, options, dry_run=dry_run, progress=bars)
+                planned = opm.open_mirror(source, to, options, dry_run=dry_run, progress=bars)
             except UnexpectedMirror:
-                raise _index_required(ctx, index, options, is_registry=is_registry) from None
+                raise _index_required(ctx, str(index), options, is_registry=is_registry) from None
         with planned:
             result = planned.result
             print_warnings(result.warnings)
             if not dry_run:
                 try:
-                    with waiting(f"Mirroring {index}"):
+                    with waiting(f"Mirroring {config or index}"):
                         result = planned.run()
                 finally:
                     print_copied(planned.result)
@@ -202,6 +208,21 @@ def mirror(
             print_mirror(result, output, is_dry_run=dry_run)
     if result.failures:
         raise typer.Exit(INCOMPLETE)
+
+
+def _source(ctx: typer.Context, index: str | None, config: Path | None) -> str | ImageSet:
+    """Return the index or the image set to mirror; raise UsageError unless one of both is given."""
+    from opmkit import ImageSet
+
+    if config is None:
+        if index is None:
+            raise UsageError("INDEX or --config is required", ctx.command_path)
+        return index
+    if index is not None:
+        raise conflicting_flags("INDEX", "--config", ctx.command_path)
+    for name in sorted(given_flags(ctx) & _SELECTION_FLAGS):
+        raise conflicting_flags(f"--{name}", "--config", ctx.command_path)
+    return ImageSet.read(config)
 
 
 def _check_target(

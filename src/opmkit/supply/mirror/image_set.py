@@ -1,0 +1,406 @@
+"""ImageSetConfiguration of oc-mirror: the catalogs and images to mirror, in its versions v1alpha2 and v2alpha1."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opmkit.core.files import disk_errors, read_limited
+from opmkit.documents.content import Content
+from opmkit.documents.fields import format_path
+from opmkit.imagetools.errors import InvalidReference
+from opmkit.imagetools.reference import DEFAULT_TAG, Reference
+from opmkit.index.errors import CatalogError
+from opmkit.index.suggestions import did_you_mean, join_names
+from opmkit.supply.mirror.model import MirrorRequest
+from opmkit.supply.mirror.selection import (
+    ChannelSelection,
+    PackageSelection,
+    SelectBundles,
+    VersionBound,
+    VersionBounds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.documents.fields import FieldPath
+    from opmkit.supply.mirror.catalog import CatalogSelection
+
+KIND = "ImageSetConfiguration"
+_GROUP = "mirror.openshift.io"
+_V1, _V2 = "v1alpha2", "v2alpha1"
+MAX_SIZE = 4 << 20
+"""Bytes of a configuration."""
+_MAX_PATTERN = 1000
+_OCI = "oci:"
+_LOCAL_REGISTRY = "localhost"
+"""The registry in the name of a catalog from a directory."""
+
+_BOUND_KEYS = ("minVersion", "maxVersion")
+_CATALOG_KEYS = ("catalog", "packages", "full", "targetCatalog", "targetTag", "skipDependencies")
+_PACKAGE_KEYS = ("name", "channels", "defaultChannel", "bundles", "selectedBundles", *_BOUND_KEYS)
+_MIRROR_KEYS = ("operators", "additionalImages", "blockedImages")
+_REFUSED = {
+    "platform": "mirror the OpenShift release with 'oc adm release mirror', or with oc-mirror",
+    "helm": "print the images of a chart with 'helm template', and list them under additionalImages",
+    "samples": "list the images under additionalImages",
+    "minBundle": "select versions with minVersion, or bundles by name with bundles",
+    "platforms": "omit it, and select the platforms of all images when mirroring",
+    "originalRef": "set targetCatalog to the name of the catalog in the target",
+}
+_IGNORED = {
+    "archiveSize": "archives are not split",
+    "storageConfig": "the target is the only state",
+    "targetCatalogSourceTemplate": "edit the CatalogSource that is written instead",
+}
+_UNSUPPORTED_PATTERN = re.compile(r"\(\?(?:[=!>#(]|<[=!]|P=)|\\[1-9]|\[\[:|\\[pPQCE]|[*+?}]\+")
+_NESTED_REPETITION = re.compile(r"\([^()]*[*+}][^()]*\)[*+{]")
+
+
+class InvalidImageSet(CatalogError):
+    """An ImageSetConfiguration is invalid, or asks for content that cannot be mirrored."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedImages:
+    """Patterns of images that are not mirrored: regular expressions, which match any part of a name."""
+
+    patterns: tuple[str, ...] = ()
+
+    def matches(self, source: str, target: str) -> bool:
+        """Return whether an image is blocked by the name of its source, or by its name and tag in the target."""
+        return any(re.search(pattern, name) for pattern in self.patterns for name in (source, target))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A catalog of an image set.
+
+    Attributes:
+        index: The catalog image: a reference, or ``oci:DIR``.
+        selection: The bundles to mirror; None for the whole catalog, which is copied unchanged.
+        name: The name of the catalog in the target if it differs from that of its source.
+        tag: Its tag in the target, "" if it is named by digest only.
+        location: File and line.
+    """
+
+    index: str
+    selection: SelectBundles | None
+    name: Reference | None
+    tag: str
+    location: str
+
+    @property
+    def target_name(self) -> str:
+        """The name in the target with its tag, or the source if its digest decides the tag, for comparison."""
+        name = self.name or Reference.parse(self.index)
+        return (
+            f"{name.repository}:{self.tag}" if self.tag else f"{name.repository}@{Reference.parse(self.index).digest}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSet:
+    """The content of a mirror as an ImageSetConfiguration describes it.
+
+    Attributes:
+        file: The file, for messages.
+        catalogs: The catalogs.
+        images: The additional images.
+        blocked: The images that are not mirrored.
+        warnings: Settings that have no effect.
+    """
+
+    file: str
+    catalogs: tuple[CatalogEntry, ...] = ()
+    images: tuple[MirrorRequest, ...] = ()
+    blocked: BlockedImages = BlockedImages()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path | str) -> ImageSet:
+        """Read a configuration.
+
+        Raises:
+            InvalidImageSet: It is invalid, or asks for content that cannot be mirrored; the message has file and line.
+            DiskError: The file cannot be read.
+        """
+        path = Path(path)
+        with disk_errors(path):
+            raw = read_limited(path, MAX_SIZE)
+        return cls.parse(raw, str(path))
+
+    @classmethod
+    def parse(cls, raw: bytes, file: str) -> ImageSet:
+        """Parse a configuration; ``file`` is its name for messages. Raises InvalidImageSet."""
+        return _Parser(Content.read(raw), file).parse()
+
+    def selections(self, options: CatalogSelection) -> Iterator[tuple[str, CatalogSelection]]:
+        """Yield the index and the selection of each catalog; ``options`` has the settings of new catalog images."""
+        for entry in self.catalogs:
+            yield (
+                entry.index,
+                replace(options, change=entry.selection, name=entry.name, tag=entry.tag),
+            )
+
+
+class _Parser:
+    def __init__(self, content: Content, file: str) -> None:
+        self.content = content
+        self.file = file
+        self.is_v1 = False
+        self.warnings: list[str] = []
+
+    def parse(self) -> ImageSet:
+        document = self._check_document()
+        self._check_type(document)
+        storage = ("storageConfig",) if self.is_v1 else ()
+        root = self._mapping(document, (), ("apiVersion", "kind", "mirror", "archiveSize", *storage))
+        if "mirror" not in root:
+            raise self._invalid((), "has no mirror", "add mirror with operators or additionalImages")
+        path = ("mirror",)
+        mirror = self._mapping(root["mirror"], path, (*_MIRROR_KEYS, "platform", "helm", "samples"))
+        catalogs = [
+            self._catalog(value, (*path, "operators", number))
+            for number, value in self._list(mirror, path, "operators")
+        ]
+        self._check_unique([entry.target_name for entry in catalogs], (*path, "operators"), "catalog")
+        images = [
+            self._image(value, (*path, "additionalImages", number))
+            for number, value in self._list(mirror, path, "additionalImages")
+        ]
+        blocked = [
+            self._pattern(value, (*path, "blockedImages", number))
+            for number, value in self._list(mirror, path, "blockedImages")
+        ]
+        if not catalogs and not images:
+            raise self._invalid(path, "has nothing to mirror", "add operators or additionalImages")
+        return ImageSet(self.file, tuple(catalogs), tuple(images), BlockedImages(tuple(blocked)), tuple(self.warnings))
+
+    def _check_document(self) -> dict[str, Any]:
+        if self.content.error:
+            raise InvalidImageSet(self.content.error.located(self.file))
+        if self.content.duplicates:
+            key, line, column = self.content.duplicates[0]
+            raise InvalidImageSet(f"{self.file}:{line}:{column}: duplicate key {key!r}", hint="remove one of them")
+        if not isinstance(self.content.value, dict):
+            raise self._invalid((), "is not a mapping", f"write a {KIND}")
+        if self.content.has_more:
+            raise self._invalid((), "has several documents", "write one file for each, and mirror them one by one")
+        return self.content.value
+
+    def _check_type(self, document: Mapping[str, Any]) -> None:
+        """Check the kind and the version, which decides the known keys."""
+        kind, version = document.get("kind"), document.get("apiVersion")
+        if kind != KIND:
+            raise self._invalid(("kind",), f"is {_show(kind)}, not {KIND}", f"write kind: {KIND}")
+        if version not in (f"{_GROUP}/{_V1}", f"{_GROUP}/{_V2}"):
+            raise self._invalid(
+                ("apiVersion",), f"is unsupported: {_show(version)}", f"use {_GROUP}/{_V2} or {_GROUP}/{_V1}"
+            )
+        self.is_v1 = version == f"{_GROUP}/{_V1}"
+
+    def _catalog(self, value: Any, path: FieldPath) -> CatalogEntry:
+        others = ("targetName", "originalRef") if self.is_v1 else ("targetCatalogSourceTemplate", "platforms")
+        entry = self._mapping(value, path, (*_CATALOG_KEYS, *others))
+        full = self._flag(entry, path, "full")
+        self._flag(entry, path, "skipDependencies")
+        packages = tuple(
+            self._package(item, (*path, "packages", number), full=full)
+            for number, item in self._list(entry, path, "packages")
+        )
+        self._check_unique([package.name for package in packages], (*path, "packages"), "package")
+        index, source = self._index(entry, path)
+        location = self._locate(path)
+        selection = None if full and not packages else SelectBundles(packages, full, location)
+        return CatalogEntry(index, selection, *self._catalog_name(entry, path, source), location)
+
+    def _index(self, entry: Mapping[str, Any], path: FieldPath) -> tuple[str, Reference | None]:
+        """Return the catalog image as text, and its reference, None for a directory."""
+        text = self._required(entry, path, "catalog")
+        if text.startswith(_OCI):
+            directory = text.removeprefix(_OCI).removeprefix("//")
+            if not directory:
+                raise self._invalid((*path, "catalog"), "has no directory", "write oci://DIR")
+            return f"{_OCI}{directory}", None
+        reference = self._reference(text, (*path, "catalog"))
+        return str(reference), reference
+
+    def _catalog_name(
+        self, entry: Mapping[str, Any], path: FieldPath, source: Reference | None
+    ) -> tuple[Reference | None, str]:
+        """Return the name in the target, None for that of the source, and the tag, "" for one from the digest."""
+        repository, tag = self._target(entry, path, "targetCatalog")
+        if not repository and self.is_v1 and (name := self._text(entry, path, "targetName")):
+            parent = source.repository.rpartition("/")[0] if source else ""
+            repository = self._repository(f"{parent}/{name}" if parent else name, (*path, "targetName"))
+        if source is None:
+            repository = repository or self._repository(
+                Path(self._text(entry, path, "catalog").removeprefix(_OCI)).name.lower(), (*path, "catalog")
+            )
+            return Reference(_LOCAL_REGISTRY, repository), tag or DEFAULT_TAG
+        tag = tag or source.tag or ("" if source.digest else DEFAULT_TAG)
+        return Reference(source.registry, repository) if repository else None, tag
+
+    def _package(self, value: Any, path: FieldPath, *, full: bool) -> PackageSelection:
+        package = self._mapping(value, path, (*_PACKAGE_KEYS, *(("minBundle",) if self.is_v1 else ())))
+        channels = [
+            self._channel(item, (*path, "channels", number)) for number, item in self._list(package, path, "channels")
+        ]
+        self._check_unique([channel.name for channel in channels], (*path, "channels"), "channel")
+        bounds, bundles = self._bounds(package, path), self._bundles(package, path)
+        has_bounds = bool(bounds) or any(channel.bounds for channel in channels)
+        if bounds and any(channel.bounds for channel in channels):
+            raise self._invalid(path, "has versions, and so have its channels", "set the versions of each channel only")
+        if full and (has_bounds or bundles):
+            raise self._invalid(
+                path,
+                "selects versions or bundles of a catalog with full: true",
+                "remove full, or what the package selects",
+            )
+        if bundles and (channels or has_bounds):
+            raise self._invalid(path, "selects bundles, and also channels or versions", "select by one of them")
+        default = self._text(package, path, "defaultChannel")
+        return PackageSelection(self._required(package, path, "name"), tuple(channels), default, bounds, bundles)
+
+    def _channel(self, value: Any, path: FieldPath) -> ChannelSelection:
+        channel = self._mapping(value, path, ("name", *_BOUND_KEYS, *(("minBundle",) if self.is_v1 else ())))
+        return ChannelSelection(self._required(channel, path, "name"), self._bounds(channel, path))
+
+    def _bounds(self, value: Mapping[str, Any], path: FieldPath) -> VersionBounds:
+        bounds = []
+        for key in _BOUND_KEYS:
+            text = self._text(value, path, key)
+            try:
+                bounds.append(VersionBound.parse(text) if text else None)
+            except ValueError as error:
+                raise self._invalid((*path, key), f"{error}: {_show(text)}", "write a version such as 1.2.3") from error
+        return VersionBounds(*bounds)
+
+    def _bundles(self, package: Mapping[str, Any], path: FieldPath) -> tuple[str, ...]:
+        """Return the names of the selected bundles; oc-mirror has had both keys."""
+        keys = [key for key in ("bundles", "selectedBundles") if key in package]
+        if len(keys) > 1:
+            raise self._invalid((*path, keys[1]), "is the same as bundles", "keep one of them")
+        names = []
+        for key in keys:
+            for number, item in self._list(package, path, key):
+                where = (*path, key, number)
+                names.append(self._required(self._mapping(item, where, ("name",)), where, "name"))
+        return tuple(dict.fromkeys(names))
+
+    def _image(self, value: Any, path: FieldPath) -> MirrorRequest:
+        keys = ("name",) if self.is_v1 else ("name", "targetRepo", "targetTag", "platforms")
+        image = self._mapping(value, path, keys)
+        text = self._required(image, path, "name")
+        if text.startswith(_OCI):
+            hint = "copy the image to a registry, and name it there"
+            raise self._invalid((*path, "name"), "is a directory, which cannot be mirrored", hint)
+        reference = self._reference(text, (*path, "name"))
+        repository, tag = self._target(image, path, "targetRepo")
+        name = Reference(reference.registry, repository) if repository else None
+        needed_by = (f"additionalImages of {self._locate(path)}",)
+        return MirrorRequest(reference.with_default_tag(), needed_by, name, tag or reference.tag or "")
+
+    def _target(self, value: Mapping[str, Any], path: FieldPath, key: str) -> tuple[str, str]:
+        """Return the repository and the tag that an entry has in the target, "" for none."""
+        repository = self._text(value, path, key)
+        tag = self._text(value, path, "targetTag")
+        if tag:
+            self._reference(f"{_LOCAL_REGISTRY}/name:{tag}", (*path, "targetTag"))
+        return self._repository(repository, (*path, key)) if repository else "", tag
+
+    def _repository(self, text: str, path: FieldPath) -> str:
+        try:
+            return Reference(_LOCAL_REGISTRY, text).repository
+        except InvalidReference as error:
+            hint = "set targetCatalog" if path[-1] == "catalog" else "write lower case letters and digits, and no tag"
+            raise self._invalid(path, f"is not a valid repository: {_show(text)}", hint) from error
+
+    def _pattern(self, value: Any, path: FieldPath) -> str:
+        text = self._required(self._mapping(value, path, ("name",)), path, "name")
+        where = (*path, "name")
+        if len(text) > _MAX_PATTERN or _UNSUPPORTED_PATTERN.search(text):
+            raise self._invalid(
+                where, "is an unsupported regular expression", "use groups, classes and repetitions only"
+            )
+        if _NESTED_REPETITION.search(text):
+            raise self._invalid(where, "repeats a repetition, which can take very long", "remove one of both")
+        try:
+            re.compile(text)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise self._invalid(
+                where, f"is not a valid regular expression: {error}", "escape special characters"
+            ) from error
+        return text
+
+    def _reference(self, text: str, path: FieldPath) -> Reference:
+        try:
+            return Reference.parse(text)
+        except InvalidReference as error:
+            raise self._invalid(path, f"is not a valid image: {error.message}", error.hint) from error
+
+    def _mapping(self, value: Any, path: FieldPath, keys: Sequence[str]) -> Mapping[str, Any]:
+        """Return a mapping with known keys only; refuse content that is not mirrored, and drop what has no effect."""
+        if not isinstance(value, dict):
+            raise self._invalid(path, f"is {_show(value)}, not a mapping", "write keys and values")
+        supported = join_names([key for key in keys if key not in _REFUSED])
+        known = {}
+        for key, member in value.items():
+            if key not in keys:
+                raise self._invalid(
+                    (*path, key),
+                    "is an unknown key",
+                    did_you_mean(str(key), keys) or f"use one of the keys: {supported}",
+                )
+            if key in _REFUSED and member not in (None, {}, [], ""):
+                raise self._invalid(
+                    (*path, key), "cannot be mirrored" if path == ("mirror",) else "is unsupported", _REFUSED[key]
+                )
+            if key in _IGNORED:
+                self.warnings.append(f"{self._locate((*path, key))}: {key} has no effect: {_IGNORED[key]}")
+            known[key] = member
+        return known
+
+    def _list(self, value: Mapping[str, Any], path: FieldPath, key: str) -> Iterable[tuple[int, Any]]:
+        items = value.get(key)
+        if items is not None and not isinstance(items, list):
+            raise self._invalid((*path, key), f"is {_show(items)}, not a list", "begin each item with a dash")
+        return enumerate(items or ())
+
+    def _text(self, value: Mapping[str, Any], path: FieldPath, key: str) -> str:
+        text = value.get(key)
+        if text is not None and not isinstance(text, str):
+            raise self._invalid((*path, key), f"is {_show(text)}, not a string", "put it in quotes")
+        return text or ""
+
+    def _required(self, value: Mapping[str, Any], path: FieldPath, key: str) -> str:
+        if not (text := self._text(value, path, key)):
+            raise self._invalid(path, f"has no {key}", f"add {key}")
+        return text
+
+    def _flag(self, value: Mapping[str, Any], path: FieldPath, key: str) -> bool:
+        flag = value.get(key)
+        if flag is not None and not isinstance(flag, bool):
+            raise self._invalid((*path, key), f"is {_show(flag)}, not a boolean", "write true or false")
+        return bool(flag)
+
+    def _check_unique(self, names: Sequence[str], path: FieldPath, what: str) -> None:
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise self._invalid((*path, number), f"is a duplicate of {what} {name}", "merge or rename one of both")
+
+    def _locate(self, path: FieldPath) -> str:
+        line = self.content.locate(path)[0]
+        return f"{self.file}:{line}"
+
+    def _invalid(self, path: FieldPath, problem: str, hint: Any) -> InvalidImageSet:
+        return InvalidImageSet(f"{self._locate(path)}: {format_path(path) or 'the document'} {problem}", hint=hint)
+
+
+def _show(value: object) -> str:
+    """Return a value for a message."""
+    return repr(value if value is None or isinstance(value, int | float) else str(value)[:80])

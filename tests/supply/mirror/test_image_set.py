@@ -1,0 +1,180 @@
+"""Parsing of an ImageSetConfiguration: both versions, and messages with file and line for what is not mirrored."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.core.errors import DiskError
+from opmkit.supply.mirror.catalog import CatalogSelection
+from opmkit.supply.mirror.image_set import BlockedImages, ImageSet, InvalidImageSet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: mirror.openshift.io/{}\nkind: ImageSetConfiguration\n"
+HEX = "ab" * 32
+
+
+def parse(mirror: str, version: str = "v2alpha1") -> ImageSet:
+    """Parse a configuration whose ``mirror`` begins in line 3."""
+    return ImageSet.parse(f"{HEAD.format(version)}{mirror}".encode(), "set.yaml")
+
+
+def operator(*lines: str) -> str:
+    """Return the content of ``mirror`` with one catalog in line 5."""
+    return "mirror:\n  operators:\n  - catalog: quay.io/me/catalog:1\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def test_catalogs_and_images_get_their_names_in_the_target() -> None:
+    found = parse(f"""\
+mirror:
+  operators:
+  - catalog: docker://quay.io/me/catalog:1
+    full: true
+  - catalog: quay.io/me/catalog:2
+    targetCatalog: mine/all
+    targetTag: v2
+    packages:
+    - name: dock
+  - catalog: quay.io/me/other@sha256:{HEX}
+    targetCatalog: mine/other
+  - catalog: oci:///srv/Catalogs/tide
+  additionalImages:
+  - name: quay.io/me/tool
+  - name: quay.io/me/tool:1@sha256:{HEX}
+    targetRepo: tools/tool
+  - name: quay.io/me/tool@sha256:{HEX}
+    targetTag: two
+  blockedImages:
+  - name: .*old.*
+""")
+    assert [(entry.index, str(entry.name or ""), entry.tag) for entry in found.catalogs] == [
+        ("quay.io/me/catalog:1", "", "1"),
+        ("quay.io/me/catalog:2", "quay.io/mine/all", "v2"),
+        (f"quay.io/me/other@sha256:{HEX}", "quay.io/mine/other", ""),
+        ("oci:/srv/Catalogs/tide", "localhost/tide", "latest"),
+    ]
+    assert [entry.selection is None for entry in found.catalogs] == [True, False, False, False]
+    assert [(str(image.reference), str(image.name or ""), image.tag) for image in found.images] == [
+        ("quay.io/me/tool:latest", "", ""),
+        (f"quay.io/me/tool:1@sha256:{HEX}", "quay.io/tools/tool", "1"),
+        (f"quay.io/me/tool@sha256:{HEX}", "", "two"),
+    ]
+    assert found.images[1].needed_by == ("additionalImages of set.yaml:17",)
+    assert found.blocked == BlockedImages((".*old.*",))
+    selections = dict(found.selections(CatalogSelection(binary_image="scratch")))
+    assert {selection.binary_image for selection in selections.values()} == {"scratch"}
+
+
+def test_old_version_has_its_own_keys() -> None:
+    found = parse(
+        "storageConfig:\n  local: {path: /srv}\narchiveSize: 4\n"
+        + operator("targetName: mine", "targetTag: '3'", "skipDependencies: true"),
+        "v1alpha2",
+    )
+    assert str(found.catalogs[0].name) == "quay.io/me/mine"
+    assert found.warnings == (
+        "set.yaml:3: storageConfig has no effect: the target is the only state",
+        "set.yaml:5: archiveSize has no effect: archives are not split",
+    )
+    with pytest.raises(InvalidImageSet, match=r"set\.yaml:6: .*targetName is an unknown key"):
+        parse(operator("targetName: mine"))
+
+
+@pytest.mark.parametrize(
+    ("mirror", "message", "hint"),
+    [
+        (
+            operator("package: []"),
+            "set.yaml:6: mirror.operators[0].package is an unknown key",
+            "did you mean packages?",
+        ),
+        (operator("packages: [{nam: x}]"), "set.yaml:6: mirror.operators[0].packages[0].nam is an unknown", "did you"),
+        (operator("packages: {name: x}"), "set.yaml:6: mirror.operators[0].packages is \"{'name': 'x'}\"", "dash"),
+        (operator("packages: [x]"), "set.yaml:6: mirror.operators[0].packages[0] is 'x', not a mapping", "keys"),
+        (operator("packages: [{channels: []}]"), "mirror.operators[0].packages[0] has no name", "add name"),
+        (operator("full: 'yes'"), "set.yaml:6: mirror.operators[0].full is 'yes', not a boolean", "true or false"),
+        (operator("packages: [{name: x, minVersion: 1.2}]"), "minVersion is 1.2, not a string", "quotes"),
+        (operator("packages: [{name: x, minVersion: new}]"), "minVersion is not a version such as", "1.2.3"),
+        (operator("packages: [{name: x}, {name: x}]"), "packages[1] is a duplicate of package x", "merge"),
+        (operator("packages:", "- name: x", "  channels: [{name: a}, {name: a}]"), "set.yaml:8: ", "merge"),
+        (operator("packages: [{name: x, bundles: [{name: b}], selectedBundles: []}]"), "same as bundles", "keep one"),
+        (operator("packages: [{name: x, minBundle: b}]"), "minBundle is an unknown key", "did you mean"),
+        (operator("targetCatalog: ../../etc"), "targetCatalog is not a valid repository: '../../etc'", "lower case"),
+        (operator("targetCatalog: a/b:1"), "targetCatalog is not a valid repository", "no tag"),
+        (operator("targetTag: ../x"), "targetTag is not a valid image", ""),
+        (operator("platforms: [{os: linux}]"), "platforms is unsupported", "select the platforms"),
+        ("mirror:\n  operators:\n  - catalog: 'oci://'\n", "catalog has no directory", "oci://DIR"),
+        ("mirror:\n  operators:\n  - catalog: oci:///\n", "is not a valid repository", "set targetCatalog"),
+        ("mirror:\n  operators:\n  - catalog: Q/UP:1\n", "set.yaml:5: mirror.operators[0].catalog is not a valid", ""),
+        (
+            operator() + "  - catalog: quay.io/me/catalog:1\n",
+            "operators[1] is a duplicate of catalog me/catalog:1",
+            "merge",
+        ),
+        ("mirror:\n  platform:\n    graph: true\n", "set.yaml:4: mirror.platform cannot be mirrored", "oc adm release"),
+        ("mirror:\n  helm:\n    local: [{name: x}]\n", "mirror.helm cannot be mirrored", "'helm template'"),
+        ("mirror:\n  samples: [{name: x}]\n", "mirror.samples cannot be mirrored", "additionalImages"),
+        ("mirror:\n  platforms: []\n", "mirror.platforms is an unknown key", "did you mean platform"),
+        ("mirror: {}\n", "mirror has nothing to mirror", "add operators"),
+        ("mirror:\n", "mirror is None, not a mapping", "keys"),
+        ("delete: {}\n", "delete is an unknown key", "use one of"),
+        ("archiveSize: 4\n", "the document has no mirror", "add mirror"),
+        ("mirror:\n  additionalImages: [{name: 'oci:///srv/image'}]\n", "is a directory", "copy the image"),
+        ("mirror:\n  additionalImages: [{name: x, targetRepo: /x}]\n", "targetRepo is not a valid", "lower case"),
+        ("mirror:\n  additionalImages: [quay.io/x]\n", "additionalImages[0] is 'quay.io/x', not a mapping", ""),
+        ("mirror:\n  blockedImages: [{name: '(a'}]\n", "is not a valid regular expression", "escape"),
+        ("mirror:\n  blockedImages: [{name: '(?=a)'}]\n", "is an unsupported regular expression", "groups"),
+        ("mirror:\n  blockedImages: [{name: '(a+)+$'}]\n", "repeats a repetition", "remove one"),
+        ("mirror: {}\nmirror: {}\n", "set.yaml:4:1: duplicate key 'mirror'", "remove one"),
+        ("mirror: {}\n---\nmirror: {}\n", "has several documents", "one by one"),
+        ("mirror: [\n", "set.yaml:", ""),
+        ("mirror: " + "[" * 5000 + "\n", "set.yaml", ""),
+    ],
+)
+def test_mistakes_are_reported_with_file_and_line(mirror: str, message: str, hint: str) -> None:
+    with pytest.raises(InvalidImageSet) as caught:
+        parse(mirror)
+    assert message in caught.value.message
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("kind: DeleteImageSetConfiguration\n", "kind is 'DeleteImageSetConfiguration', not ImageSetConfiguration"),
+        ("kind: ImageSetConfiguration\n", "apiVersion is unsupported: None"),
+        ("kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v1alpha1\n", "set.yaml:2: apiVersion"),
+        ("- 1\n", "the document is not a mapping"),
+        ("", "set.yaml"),
+        ("\x00", "set.yaml"),
+    ],
+)
+def test_kind_and_version_are_checked(head: str, message: str) -> None:
+    with pytest.raises(InvalidImageSet, match=re.escape(message)):
+        ImageSet.parse(head.encode(), "set.yaml")
+
+
+def test_empty_sections_of_what_is_not_mirrored_are_accepted() -> None:
+    assert len(parse(operator() + "  helm: {}\n  platform:\n  samples: []\n").catalogs) == 1
+
+
+def test_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    with pytest.raises(DiskError):
+        ImageSet.read(tmp_path / "absent.yaml")
+    with pytest.raises(DiskError):
+        ImageSet.read(tmp_path)
+    path = tmp_path / "set.yaml"
+    path.write_text(HEAD.format("v2alpha1") + operator())
+    assert ImageSet.read(path).file == str(path)
+
+
+def test_patterns_match_any_part_of_the_source_or_the_target() -> None:
+    blocked = BlockedImages(("/fish", "^quay.io/me/kelp:1$"))
+    assert blocked.matches("quay.io/team/fish:1", "")
+    assert blocked.matches("x", "registry.example.com/mirror/fish:1")
+    assert blocked.matches("quay.io/me/kelp:1", "")
+    assert not blocked.matches("quay.io/me/kelp:11", "registry.example.com/me/kelp:11")
