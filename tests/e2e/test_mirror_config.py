@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.supply.mirror.model import digest_tag
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, incomplete_tags
 from tests.kit.registry import Registry
 
@@ -84,7 +85,8 @@ def test_several_catalogs_and_images_are_mirrored_in_one_run(mirror: Mirror) -> 
     assert mirror.bundles_of("mine/reefs:1") == [reef.name]
     assert all(digest_at(mirror.at(image)) for image in (reef.image, *reef.images))
     assert not digest_at(mirror.at(atoll.image))
-    assert digest_at(f"{mirror.to}/tools/sh:v1") == extra.partition("@")[2]
+    digest = extra.partition("@")[2]
+    assert digest_at(f"{mirror.to}/tools/sh:v1") == digest_at(f"{mirror.to}/tools/sh:{digest_tag(digest)}") == digest
     assert incomplete_tags(mirror.to.partition("/")[0], site.prefix) == []
     again = mirror.run(json.loads((site.scratch / "set.yaml").read_text())["mirror"])
     assert (again.stdout, again.stderr.startswith("0 images copied (0 B)")) == (done.stdout, True)

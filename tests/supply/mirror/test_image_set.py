@@ -60,7 +60,9 @@ mirror:
     assert [entry.selection is None for entry in found.catalogs] == [True, False, False, False]
     assert [(str(image.reference), str(image.name or ""), image.tag) for image in found.images] == [
         ("quay.io/me/tool:latest", "", ""),
+        (f"quay.io/me/tool:1@sha256:{HEX}", "quay.io/tools/tool", ""),
         (f"quay.io/me/tool:1@sha256:{HEX}", "quay.io/tools/tool", "1"),
+        (f"quay.io/me/tool@sha256:{HEX}", "", ""),
         (f"quay.io/me/tool@sha256:{HEX}", "", "two"),
     ]
     assert found.images[1].needed_by == ("additionalImages of set.yaml:17",)

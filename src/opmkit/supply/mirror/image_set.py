@@ -76,7 +76,7 @@ class BlockedImages:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogEntry:
+class ImageSetCatalog:
     """A catalog of an image set.
 
     Attributes:
@@ -115,7 +115,7 @@ class ImageSet:
     """
 
     file: str
-    catalogs: tuple[CatalogEntry, ...] = ()
+    catalogs: tuple[ImageSetCatalog, ...] = ()
     images: tuple[MirrorRequest, ...] = ()
     blocked: BlockedImages = BlockedImages()
     warnings: tuple[str, ...] = ()
@@ -169,8 +169,9 @@ class _Parser:
         ]
         self._check_unique([entry.target_name for entry in catalogs], (*path, "operators"), "catalog")
         images = [
-            self._image(value, (*path, "additionalImages", number))
+            request
             for number, value in self._list(mirror, path, "additionalImages")
+            for request in self._image(value, (*path, "additionalImages", number))
         ]
         blocked = [
             self._pattern(value, (*path, "blockedImages", number))
@@ -203,7 +204,7 @@ class _Parser:
             )
         self.is_v1 = version == f"{_GROUP}/{_V1}"
 
-    def _catalog(self, value: Any, path: FieldPath) -> CatalogEntry:
+    def _catalog(self, value: Any, path: FieldPath) -> ImageSetCatalog:
         others = ("targetName", "originalRef") if self.is_v1 else ("targetCatalogSourceTemplate", "platforms")
         entry = self._mapping(value, path, (*_CATALOG_KEYS, *others))
         full = self._flag(entry, path, "full")
@@ -216,7 +217,7 @@ class _Parser:
         index, source = self._index(entry, path)
         location = self._locate(path)
         selection = None if full and not packages else SelectBundles(packages, full, location)
-        return CatalogEntry(index, selection, *self._catalog_name(entry, path, source), location)
+        return ImageSetCatalog(index, selection, *self._catalog_name(entry, path, source), location)
 
     def _index(self, entry: Mapping[str, Any], path: FieldPath) -> tuple[str, Reference | None]:
         """Return the catalog image as text, and its reference, None for a directory."""
@@ -292,7 +293,8 @@ class _Parser:
                 names.append(self._required(self._mapping(item, where, ("name",)), where, "name"))
         return tuple(dict.fromkeys(names))
 
-    def _image(self, value: Any, path: FieldPath) -> MirrorRequest:
+    def _image(self, value: Any, path: FieldPath) -> Iterator[MirrorRequest]:
+        """Yield the request for an image; two for a digest and a tag, since clusters may refer to it by either."""
         keys = ("name",) if self.is_v1 else ("name", "targetRepo", "targetTag", "platforms")
         image = self._mapping(value, path, keys)
         text = self._required(image, path, "name")
@@ -303,7 +305,10 @@ class _Parser:
         repository, tag = self._target(image, path, "targetRepo")
         name = Reference(reference.registry, repository) if repository else None
         needed_by = (f"additionalImages of {self._locate(path)}",)
-        return MirrorRequest(reference.with_default_tag(), needed_by, name, tag or reference.tag or "")
+        tag = tag or (reference.tag or "" if reference.digest else "")
+        if reference.digest and tag:
+            yield MirrorRequest(reference, needed_by, name)
+        yield MirrorRequest(reference.with_default_tag(), needed_by, name, tag)
 
     def _target(self, value: Mapping[str, Any], path: FieldPath, key: str) -> tuple[str, str]:
         """Return the repository and the tag that an entry has in the target, "" for none."""

@@ -106,7 +106,7 @@ def mirror(
         None, "Name of the catalog in the target; default: that of INDEX", panel=ADVANCED_PANEL, metavar="NAME[:TAG]"
     ),
     default_channel: DefaultChannels = None,
-    with_dependencies: bool = flag(False, "Also mirror packages that mirrored bundles depend on"),
+    with_dependencies: bool = flag(False, "Also mirror packages that mirrored bundles depend on", panel=ADVANCED_PANEL),
     binary_image: str | None = flag(
         None, "Base of a new catalog image, or scratch", "-i", panel=ADVANCED_PANEL, metavar="IMAGE"
     ),
