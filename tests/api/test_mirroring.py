@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit import CatalogError, ImageToolsError, MirrorOptions, MirrorPolicy, Opm, RegistryOptions, Shard
+from opmkit import CatalogError, ImageSet, ImageToolsError, MirrorOptions, MirrorPolicy, Opm, RegistryOptions, Shard
 from tests.kit.mirror_site import MirrorSite, digest_at
 
 if TYPE_CHECKING:
@@ -108,3 +108,18 @@ def test_archives_report_changes(site: MirrorSite, api: Opm, tmp_path: Path) -> 
     assert [api.mirror(catalog, to).has_changed for _ in range(2)] == [True, False]
     with pytest.raises(ValueError, match="can only be copied to a registry"):
         api.mirror(f"{tmp_path}/mirror.tar", f"{site.host}/{site.prefix}-x", MirrorOptions(index_only=True))
+
+
+def test_image_sets_are_mirrored(site: MirrorSite, api: Opm, opm: Command, tmp_path: Path) -> None:
+    catalog, to, config = site.push_catalog(site.sample()), f"{site.host}/{site.prefix}-set", tmp_path / "set.yaml"
+    head = "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\narchiveSize: 4\n"
+    config.write_text(f"{head}mirror:\n  operators:\n  - catalog: {catalog}\n    packages: [name: atoll]\n")
+    wanted = ImageSet.read(config)
+    planned = api.plan_mirror(wanted, to)
+    assert planned.warnings == (f"{config}:3: archiveSize has no effect: archives are not split",)
+    printed = opm("mirror", "--config", str(config), "--to", to, "--use-http", "--dry-run", "--output", "json")
+    assert planned.to_dict() == json.loads(printed)
+    api.mirror(wanted, to)
+    assert set(api.open_index(f"{to}/{site.prefix}/catalog:1").catalog().packages) == {"atoll"}
+    with pytest.raises(ValueError, match="selects bundles itself"):
+        api.mirror(wanted, to, MirrorOptions(filters=("reef",)))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -175,3 +178,21 @@ def test_two_runs_at_once_result_in_the_same_mirror(mirror: Mirror) -> None:
     assert (first.returncode, second.returncode, first.stdout) == (0, 0, second.stdout)
     assert incomplete_tags(mirror.to.partition("/")[0], mirror.site.prefix) == []
     assert digest_at(f"{mirror.to}/{mirror.site.prefix}/catalog:1")
+
+
+def test_run_that_was_killed_is_completed_by_the_next(mirror: Mirror) -> None:
+    images = [{"name": mirror.site.push_operand(f"more/operand-{seed}", seed, 300_000)} for seed in range(20, 26)]
+    config = {"operators": [{"catalog": mirror.catalog, "packages": [{"name": "reef"}]}], "additionalImages": images}
+    assert mirror.run(config, "--dry-run").returncode == 0
+    arguments = ("mirror", "--config", str(mirror.site.scratch / "set.yaml"), "--to", mirror.to)
+    for delay in (0.6, 0.9, 1.2, 1.5):
+        command = mirror.opm.argv(*arguments)
+        environment = {**os.environ, **mirror.opm.env}
+        process = subprocess.Popen(command, cwd=mirror.opm.directory, env=environment, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        assert incomplete_tags(mirror.to.partition("/")[0], mirror.site.prefix) == []
+    done = mirror.opm.attempt(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert all(digest_at(mirror.at(image["name"])) for image in images)

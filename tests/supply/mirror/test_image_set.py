@@ -130,7 +130,10 @@ def test_old_version_has_its_own_keys() -> None:
         ("mirror:\n  additionalImages: [quay.io/x]\n", "additionalImages[0] is 'quay.io/x', not a mapping", ""),
         ("mirror:\n  blockedImages: [{name: '(a'}]\n", "is not a valid regular expression", "escape"),
         ("mirror:\n  blockedImages: [{name: '(?=a)'}]\n", "is an unsupported regular expression", "groups"),
-        ("mirror:\n  blockedImages: [{name: '(a+)+$'}]\n", "repeats a repetition", "remove one"),
+        ("mirror:\n  blockedImages: [{name: '(a+)+$'}]\n", "repeats a group with repetitions", "remove one"),
+        ("mirror:\n  blockedImages: [{name: '((a)+)+$'}]\n", "repeats a group with repetitions", "remove one"),
+        ("mirror:\n  blockedImages: [{name: '(a?b?)*$'}]\n", "repeats a group with repetitions", "remove one"),
+        ("mirror:\n  blockedImages: [{name: '([)]a{2}){9}'}]\n", "repeats a group with repetitions", "remove one"),
         ("mirror: {}\nmirror: {}\n", "set.yaml:4:1: duplicate key 'mirror'", "remove one"),
         ("mirror: {}\n---\nmirror: {}\n", "has several documents", "one by one"),
         ("mirror: [\n", "set.yaml:", ""),
@@ -172,6 +175,14 @@ def test_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "set.yaml"
     path.write_text(HEAD.format("v2alpha1") + operator())
     assert ImageSet.read(path).file == str(path)
+
+
+@pytest.mark.parametrize(
+    "pattern", [".*", "(a|b)?c+", "[)(+*]+x", r"\(a+\)+", "^quay.io/(?:me|you)/.*$", "(?:ab)+", "a{2,3}", "(ab)+"]
+)
+def test_usual_patterns_are_accepted(pattern: str) -> None:
+    set_ = parse(operator() + f"  blockedImages:\n  - name: '{pattern}'\n")
+    assert set_.blocked.patterns == (pattern,)
 
 
 def test_patterns_match_any_part_of_the_source_or_the_target() -> None:

@@ -57,7 +57,7 @@ _IGNORED = {
     "targetCatalogSourceTemplate": "edit the CatalogSource that is written instead",
 }
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?(?:[=!>#(]|<[=!]|P=)|\\[1-9]|\[\[:|\\[pPQCE]|[*+?}]\+")
-_NESTED_REPETITION = re.compile(r"\([^()]*[*+}][^()]*\)[*+{]")
+_PATTERN_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|(?P<end>\))?(?P<repeated>[*+{])|[()|]|[^()|]", re.DOTALL)
 
 
 class InvalidImageSet(CatalogError):
@@ -332,8 +332,9 @@ class _Parser:
             raise self._invalid(
                 where, "is an unsupported regular expression", "use groups, classes and repetitions only"
             )
-        if _NESTED_REPETITION.search(text):
-            raise self._invalid(where, "repeats a repetition, which can take very long", "remove one of both")
+        if _is_exponential(text):
+            problem = "repeats a group with repetitions or alternatives, which can take very long"
+            raise self._invalid(where, problem, "remove one of both")
         try:
             re.compile(text)
         except (re.error, RecursionError, OverflowError) as error:
@@ -404,6 +405,23 @@ class _Parser:
 
     def _invalid(self, path: FieldPath, problem: str, hint: Any) -> InvalidImageSet:
         return InvalidImageSet(f"{self._locate(path)}: {format_path(path) or 'the document'} {problem}", hint=hint)
+
+
+def _is_exponential(pattern: str) -> bool:
+    """Return whether a pattern repeats a group with a repetition or alternatives, so that matching may not end."""
+    groups, last = [False], ""
+    for token in _PATTERN_TOKEN.finditer(pattern):
+        if token[0] == "(":
+            groups.append(False)
+        elif token[0] == ")" or token["end"]:
+            is_ambiguous = groups.pop() if len(groups) > 1 else False
+            if is_ambiguous and token["repeated"]:
+                return True
+            groups[-1] |= is_ambiguous or bool(token["repeated"])
+        elif token[0] == "|" or token["repeated"] or (token[0] == "?" and last != "("):
+            groups[-1] = True
+        last = token[0]
+    return False
 
 
 def _show(value: object) -> str:
