@@ -37,10 +37,15 @@ _PUBLISHED = (
     "opm migrate quay.io/me/catalog:1 published --migrate-level bundle-object-to-csv-metadata"
 )
 _PROMOTABLE = (
-    "rm -r operators; mkdir -p operators/lagoon-operator; "
-    "opm migrate quay.io/me/catalog:1 catalogs/v4.20 --migrate-level bundle-object-to-csv-metadata; "
+    "rm -r operators; mkdir -p operators/lagoon catalogs/v4.20; "
+    "opm migrate quay.io/me/catalog:1 published --migrate-level bundle-object-to-csv-metadata; "
+    "mv published/lagoon-operator catalogs/v4.20/lagoon; "
     "echo 'fbc: {catalog_mapping: [{template_name: a.yaml, catalog_names: [v4.20], type: olm.template.basic}]}' "
-    "> operators/lagoon-operator/ci.yaml"
+    "> operators/lagoon/ci.yaml"
+)
+_IMAGE_SET = (
+    "printf '%s\\n' 'kind: ImageSetConfiguration' 'apiVersion: mirror.openshift.io/v2alpha1' "
+    "'mirror: {operators: [{catalog: quay.io/me/catalog:1}]}' > imageset.yaml"
 )
 BEFORE = {
     "docs/bundles.md: kustomize build": _BASE,
@@ -70,8 +75,6 @@ BEFORE = {
         f"{RESET}opm image copy quay.io/me/catalog:1 registry.example.com/me/catalog:1"
     ),
     "docs/signing.md: opm index add --require-signature": "opm image sign --key cosign.key quay.io/me/lagoon:0.2.0",
-    "docs/templates.md: opm template promote .": f"{RESET}{_PROMOTABLE}",
-    "docs/templates.md: opm template deprecate lagoon.yaml lagoon-operator.v0.1.0": RESET,
     "docs/templates.md: opm template render --output-dir": f"{RESET}{_ONE_TEMPLATE}",
     "docs/templates.md: opm template render operators --output-dir catalogs --frozen": (
         f"{RESET}opm template render operators --output-dir catalogs"
@@ -92,7 +95,8 @@ BEFORE = {
     "help: opm template add lagoon.yaml ./0.3.0": "cp -r lagoon/0.3.0 .",
     "help: opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.2.1": _PATCHED,
     "help: opm template onboard": _PUBLISHED,
-    "help: opm template promote .": _PROMOTABLE,
+    "help: opm template promote .": f"{RESET}{_PROMOTABLE}",
+    "help: opm template promote operators": f"{RESET}{_PROMOTABLE}",
     "help: opm template promote lagoon.yaml": (
         "opm template add lagoon.yaml quay.io/me/lagoon-bundle:0.3.0 --channel candidate"
     ),
@@ -108,6 +112,8 @@ BEFORE = {
     "opm image push": "opm image pull quay.io/me/lagoon:0.1.0",
     "opm image rm": "opm image pull quay.io/me/catalog:1",
     "opm image verify --key": "opm image sign --key cosign.key quay.io/me/catalog:1",
+    "docs/mirroring.md: $ opm mirror --config": _IMAGE_SET,
+    "opm mirror --config": _IMAGE_SET,
     "opm index add -b ./lagoon/0.2.0=": "sed -i /replaces:/d lagoon/0.2.0/manifests/*.clusterserviceversion.yaml",
     "opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog": "rm -r catalog; opm migrate quay.io/me/catalog:1 catalog",
     "opm index copy lagoon-operator:stable": "rm -r catalog",

@@ -67,7 +67,6 @@ def validate(
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
       opm bundle validate ./bundle --profile operator-sdk --select-optional suite=operatorframework
       opm bundle validate operators/lagoon --profile community
-      opm bundle validate quay.io/me/lagoon:0.1.0 --profile preflight --output preflight > results.json
       opm bundle validate deploy/0.2.0 --from deploy/0.1.0 --olm v1
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
       opm bundle validate @references.txt --shard 2/10 --output json > shard-2.json
