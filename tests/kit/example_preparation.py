@@ -75,6 +75,8 @@ BEFORE = {
         f"{RESET}opm image copy quay.io/me/catalog:1 registry.example.com/me/catalog:1"
     ),
     "docs/signing.md: opm index add --require-signature": "opm image sign --key cosign.key quay.io/me/lagoon:0.2.0",
+    "docs/templates.md: opm template promote": f"{RESET}{_PROMOTABLE}",
+    "docs/templates.md: opm template render operators --output-dir catalogs": RESET,
     "docs/templates.md: opm template render --output-dir": f"{RESET}{_ONE_TEMPLATE}",
     "docs/templates.md: opm template render operators --output-dir catalogs --frozen": (
         f"{RESET}opm template render operators --output-dir catalogs"
