@@ -188,7 +188,7 @@ class _Parser:
             key, line, column = self.content.duplicates[0]
             raise InvalidImageSet(f"{self.file}:{line}:{column}: duplicate key {key!r}", hint="remove one of them")
         if not isinstance(self.content.value, dict):
-            raise self._invalid((), "is not a mapping", f"write a {KIND}")
+            raise self._invalid((), "is not a mapping", f"write an {KIND}")
         if self.content.has_more:
             raise self._invalid((), "has several documents", "write one file for each, and mirror them one by one")
         return self.content.value
