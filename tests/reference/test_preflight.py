@@ -198,11 +198,11 @@ def test_outcomes_equal(registry: Registry, tmp_path: Path) -> None:
         push_image(f"{registry.host}/preflight/b{number}:1", small_image(tmp_path, files))
         for number, (_, files) in enumerate(named)
     ]
-    lines = "".join(f"{name}\n" for name in names)
-    done = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=False)
+    done = subprocess.run([PROGRAM], input="\n".join(names), capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.fail(done.stderr[-2000:])
-    answers = [json.loads(line) for line in done.stdout.strip().split("\n")]
+    lines = done.stdout.split("\n")
+    answers = [json.loads(line) for line in lines if line.startswith("{")]  # its libraries print as well
     different: list[tuple[object, ...]] = []
     equal = crashes = 0
     for (name, files), answer in zip(named, answers, strict=True):
