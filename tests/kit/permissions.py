@@ -77,5 +77,5 @@ def crd(group: str) -> dict[str, Any]:
 
 
 def read(*objects: Mapping[str, Any]) -> Permissions:
-    """Return the permissions of objects, each of which is in a file of its own."""
+    """Return the permissions of objects, each in a separate file."""
     return read_permissions(PlacedObject(f"manifests/{number}.yaml:1", each) for number, each in enumerate(objects))

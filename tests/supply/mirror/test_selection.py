@@ -1,4 +1,4 @@
-"""Selection of bundles by the rules of oc-mirror v2: the cases of its own tests, and invalid catalogs."""
+"""Selection of bundles by the rules of oc-mirror v2: the cases of its tests, and invalid catalogs."""
 
 from __future__ import annotations
 

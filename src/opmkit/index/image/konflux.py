@@ -171,7 +171,7 @@ class CatalogVersion:
 
     Attributes:
         text: The version as the image has it: the JSON array of the label, or the tag of the base image.
-        property_type: The property that bundles must have; "" if the task cannot tell the version.
+        property_type: The property that bundles must have; "" if the task cannot determine the version.
         problem: The reason why the version is missing or invalid; "" otherwise.
     """
 
@@ -307,7 +307,7 @@ def _check_packages(directory: Path) -> Iterator[CatalogFinding]:
     """Check that there are directories of packages, and that none is empty; links to directories do not count."""
     with os.scandir(directory) as entries:
         packages = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    hint = "Move the documents of each package to a directory of its own: PACKAGE/catalog.yaml"
+    hint = "Move the documents of each package to a separate directory: PACKAGE/catalog.yaml"
     if not packages:
         yield CatalogFinding("the catalog has no package directories", hint=hint, rule="KONFLUX-PACKAGE-DIRECTORY")
     for name in packages:

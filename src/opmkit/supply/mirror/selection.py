@@ -127,7 +127,7 @@ class PackageSelection:
         name: The package.
         channels: Its channels to mirror; none for all.
         default_channel: Its new default channel, or "" for the current one.
-        bounds: Bounds of the versions in each channel that has no bounds of its own.
+        bounds: Bounds of the versions in each channel without bounds.
         bundles: The names of the only bundles to mirror; none for a selection by channels and versions.
     """
 
