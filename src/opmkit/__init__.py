@@ -130,7 +130,9 @@ if TYPE_CHECKING:
     )
     from opmkit.kube.access import ClusterAccess
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
+    from opmkit.supply.mirror.catalog_deletion import DeletionOptions, PlannedDeletion
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
+    from opmkit.supply.mirror.deletion import ImageDeletion, MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet, InvalidImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
@@ -185,6 +187,7 @@ __all__ = [
     "CrdLocation",
     "Danger",
     "DangerKind",
+    "DeletionOptions",
     "Difference",
     "DiskError",
     "DocumentError",
@@ -204,6 +207,7 @@ __all__ = [
     "Grant",
     "HelmChart",
     "HttpSettings",
+    "ImageDeletion",
     "ImageDescription",
     "ImageSet",
     "ImageTemplate",
@@ -230,6 +234,7 @@ __all__ = [
     "MigrateOptions",
     "MigratedCatalog",
     "MigrationLevel",
+    "MirrorDeletion",
     "MirrorOptions",
     "MirrorPolicy",
     "MirrorResult",
@@ -263,6 +268,7 @@ __all__ = [
     "PinTargets",
     "PinnedTarget",
     "Placement",
+    "PlannedDeletion",
     "PlannedMirror",
     "PlannedNamespace",
     "Platform",
@@ -452,7 +458,9 @@ _MODULES = {
     "opmkit.index.templates.repository.outputs": ("RenderedCatalog", "RenderedTemplates"),
     "opmkit.kube.access": ("ClusterAccess",),
     "opmkit.server.settings": ("HttpSettings", "ServerSettings", "TlsFiles"),
+    "opmkit.supply.mirror.catalog_deletion": ("DeletionOptions", "PlannedDeletion"),
     "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
+    "opmkit.supply.mirror.deletion": ("ImageDeletion", "MirrorDeletion"),
     "opmkit.supply.mirror.image_set": ("ImageSet", "InvalidImageSet"),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorResult"),

@@ -8,7 +8,11 @@ from opmkit.api.session import Session
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit.core.progress import Progress
+    from opmkit.supply.mirror.catalog_deletion import DeletionOptions, PlannedDeletion
+    from opmkit.supply.mirror.deletion import MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import MirrorOptions, MirrorResult
@@ -94,3 +98,80 @@ class MirrorOperations(Session):
         insecure = self.registries.plain_http or not self.registries.verify_tls
         action = MirrorAction(tool, self._client, parse_location(to), chosen, insecure, progress)
         return action.plan(index, dry_run=dry_run)
+
+    def plan_mirror_deletion(
+        self,
+        content: Sequence[str] | ImageSet,
+        to: str,
+        options: DeletionOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> MirrorDeletion:
+        """Return the images that `delete_mirror` would delete, and those that it would keep; nothing is changed.
+
+        Args:
+            content: Catalogs, or an image set, as for `delete_mirror`.
+            to: Registry, as for `delete_mirror`.
+            options: Catalogs to keep, and concurrency.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: A catalog cannot be read, so that the images which it needs are unknown.
+            ImageToolsError: The registry lacks a catalog, cannot be read, or does not list its repositories.
+        """
+        return self.open_mirror_deletion(content, to, options, progress=progress).result
+
+    def delete_mirror(
+        self,
+        content: Sequence[str] | ImageSet,
+        to: str,
+        options: DeletionOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> MirrorDeletion:
+        """Delete catalogs from a registry that they were mirrored to, with the images that no other catalog needs.
+
+        The catalogs are deleted last, so that an interrupted call can be repeated. The registry frees the space of
+        layers itself.
+
+        Args:
+            content: Names of catalogs in their sources or in the registry; or an `ImageSet`, whose catalogs and other
+                images are deleted. If that is one of images to delete, only the selected bundles are.
+            to: ``REGISTRY[/PREFIX]``, as for `mirror`.
+            options: Catalogs to keep, and concurrency.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: A catalog cannot be read, so that the images which it needs are unknown.
+            ImageToolsError: The registry lacks a catalog, cannot be read, or does not list repositories or delete images.
+                Failures to delete single images are in the result; the catalogs are then not deleted.
+        """
+        return self.open_mirror_deletion(content, to, options, progress=progress).run()
+
+    def open_mirror_deletion(
+        self,
+        content: Sequence[str] | ImageSet,
+        to: str,
+        options: DeletionOptions | None = None,
+        *,
+        progress: Progress = NO_PROGRESS,
+    ) -> PlannedDeletion:
+        """Plan a deletion; the method ``run`` of the result deletes the images.
+
+        Args:
+            content: Catalogs, or an image set, as for `delete_mirror`.
+            to: Registry, as for `delete_mirror`.
+            options: Catalogs to keep, and concurrency.
+            progress: Receiver of progress reports.
+
+        Raises:
+            CatalogError: A catalog cannot be read, so that the images which it needs are unknown.
+            ImageToolsError: The registry lacks a catalog, cannot be read, or does not list its repositories.
+        """
+        from opmkit.imagetools.tools.registry import RegistryTool
+        from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
+        from opmkit.supply.mirror.target import parse_registry_location
+
+        chosen = options or DeletionOptions()
+        tool = RegistryTool(self._client, self._store, workers=chosen.workers)
+        return CatalogDeletion(tool, self._client, parse_registry_location(to), chosen, progress).open(content)

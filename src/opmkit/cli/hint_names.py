@@ -26,6 +26,7 @@ _FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
         BundleSetting.DATA_LIMIT: ("--datalimit",),
         ImageSetting.IMAGE_FORMAT: ("--format",),
         ImageSetting.PLAIN_HTTP: ("--use-http",),
+        ImageSetting.SEARCH: ("--no-search",),
         ImageSetting.SIGNATURES: ("--no-signatures",),
         IndexSetting.TO_CATALOG: ("--to-fbc",),
     }

@@ -36,6 +36,10 @@ class RegistryUnavailable(ImageToolsError):
     """The registry cannot be reached, keeps failing, or exceeds the deadline."""
 
 
+class DeletesUnsupported(ImageToolsError):
+    """The registry does not delete images (405), usually because its operator has not enabled that."""
+
+
 class InsecureTransport(ImageToolsError):
     """The registry uses plain HTTP instead of HTTPS, or its certificate is not trusted."""
 

@@ -16,8 +16,10 @@ class ImageSetting(Setting):
     EXECUTOR = "executor"
     IDENTITY_TOKEN = "identity_token"  # noqa: S105 - the name of a setting
     IMAGE_FORMAT = "image_format"
+    KEEP = "keep"
     PLAIN_HTTP = "plain_http"
     PLATFORM = "platform"
+    SEARCH = "search"
     SIGNATURES = "signatures"
     SKIP_TLS_VERIFY = "skip_tls_verify"
     TRUSTED_ROOT = "trusted_root"

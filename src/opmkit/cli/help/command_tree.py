@@ -51,6 +51,9 @@ def list_entries(path: str) -> Iterator[TreeEntry]:
     """
     for child, (target, summary) in _rows().items():
         parent, _, name = child.rpartition(" ")
+        if parent in _rows() and _rows()[parent][0] != _GROUP:  # below a command, which is in a group with it
+            parent, _, first = parent.rpartition(" ")
+            name = f"{first} {name}"
         if parent != path:
             continue
         if target.startswith(_ALIAS):

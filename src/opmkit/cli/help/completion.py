@@ -117,6 +117,9 @@ def complete(root: TyperGroup, words: Sequence[str]) -> Completion:
         return _complete_flag(line, current)
     if isinstance(line.command, TyperGroup):
         return _complete_command(line, current)
+    below = [name for name in line.commands_below() if current and name.startswith(current)]
+    if below:
+        return Completion(tuple(Candidate(name, _first_line(line.commands_below()[name].help)) for name in below))
     argument = _current_argument(line)
     if argument is None:
         return Completion()
@@ -151,8 +154,19 @@ class _CommandLine:
             self._read_flag(word)
         elif isinstance(self.command, TyperGroup):
             self._enter(word)
+        elif word in self.commands_below():
+            name, self.context = f"{self.context.info_name} {word}", self.context.parent
+            self._enter(name)
         else:
             self.arguments.append(word)
+
+    def commands_below(self) -> dict[str, Any]:
+        """Return the commands that are named by another word after the one of this command, before its arguments."""
+        group, start = self.context.parent, f"{self.context.info_name} "
+        if self.arguments or group is None:
+            return {}
+        commands = group.command.commands.items()
+        return {name.removeprefix(start): command for name, command in commands if name.startswith(start)}
 
     def _read_flag(self, word: str) -> None:
         name, equals, _ = word.partition("=")
@@ -183,7 +197,7 @@ def _complete_command(line: _CommandLine, current: str) -> Completion:
     candidates = [
         Candidate(name, _first_line(command.help))
         for name, command in line.command.commands.items()
-        if name.startswith(current) and not command.hidden
+        if name.startswith(current) and " " not in name and not command.hidden
     ]
     return Completion(tuple(candidates))
 

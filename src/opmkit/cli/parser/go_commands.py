@@ -148,7 +148,9 @@ class GoGroup(TyperGroup):
                 raise unknown_flag(name, arg, options, ctx.command_path)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; raise UsageError for an unknown one."""
+        """Find the command, which may have a name of two words; raise UsageError for an unknown one."""
+        if (name := " ".join(args[:2])) in self.commands and len(args) > 1:
+            return name, self.get_command(ctx, name), args[2:]
         if args and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
             known = [name for name, command in self.commands.items() if not command.hidden]
             similar = [f"{ctx.command_path} {name}" for name in similar_names(args[0], known)]
@@ -357,7 +359,8 @@ def move_leading_flags(args: list[str], commands: Container[str], own: Container
     guessed = _count_leading(args, lambda name: name.startswith("-") and name not in ("-", "--") and name not in own)
     if args[guessed : guessed + 1] and args[guessed] in commands:
         count = guessed
-    return [*args[count : count + 1], *args[:count], *args[count + 1 :]]
+    end = count + (2 if " ".join(args[count : count + 2]) in commands else 1)
+    return [*args[count:end], *args[:count], *args[end:]]
 
 
 def _count_leading(args: Sequence[str], is_moved: Callable[[str], bool]) -> int:

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
 
 PULL = frozenset({"pull"})
 PUSH = frozenset({"pull", "push"})
+DELETE = frozenset({"pull", "delete"})
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Rights on a repository, and optionally the right to pull from ``mount_from`` of the same registry."""
+    """Rights on a repository, and optionally the right to pull from ``mount_from`` of the same registry.
+
+    Without a repository, the right is that to list the repositories of the registry.
+    """
 
     location: RepositoryLocation
     actions: frozenset[str] = PULL
@@ -46,6 +50,8 @@ class Access:
         return self.actions >= other.actions and other.mount_from in ("", self.mount_from)
 
     def scopes(self) -> tuple[str, ...]:
-        """Return one scope per repository, such as ``repository:NAME:pull,push``."""
+        """Return one scope per repository, such as ``repository:NAME:pull,push``, or that of the list of them."""
+        if not self.repository:
+            return ("registry:catalog:*",)
         scope = f"repository:{self.repository}:{','.join(sorted(self.actions))}"
         return (scope, f"repository:{self.mount_from}:pull") if self.mount_from else (scope,)

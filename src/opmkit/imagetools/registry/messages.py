@@ -134,6 +134,10 @@ class Endpoint:
         """Return the URL of the list of artifacts with the subject ``digest``."""
         return f"{self.manifest(digest).rpartition('/manifests/')[0]}/referrers/{digest}"
 
+    def repositories(self, page_size: int) -> str:
+        """Return the URL of the list of the registry's repositories."""
+        return self._url(f"{registry_host(self.location.registry)}/v2/_catalog?n={page_size}")
+
     def tags(self, page_size: int) -> str:
         """Return the URL of the list of tags."""
         return self._url(self._container().tags_url(N=page_size))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import (
+    DeletesUnsupported,
     DigestMismatch,
     InvalidImage,
     NotFound,
@@ -14,7 +16,7 @@ from opmkit.imagetools.errors import (
     UnsupportedImage,
     prefix_errors,
 )
-from opmkit.imagetools.registry.access import PUSH, Access
+from opmkit.imagetools.registry.access import DELETE, PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
 from opmkit.imagetools.repository import (
@@ -52,6 +54,7 @@ MAX_TAGS = 1_000_000
 _TAGS_PAGE_SIZE = 1000
 _MAX_TAGS_BODY = 4 << 20
 _REFERRERS_OK = (200, 400, 404, 405, 406, 501)
+_DELETED, _DELETE_REFUSED = (200, 202, 204, 404, 410), (405, 501)
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
 _ACCEPT = ", ".join(media_types.ACCEPT)
 _log = logging.getLogger(__name__)
@@ -188,6 +191,40 @@ class RegistryRepository:
         if manifest.subject is not None and response.headers.get("OCI-Subject") != manifest.subject.digest:
             add_to_fallback_tag(RegistryRepository(self._transport, self.location), manifest)
         return manifest.descriptor
+
+    def delete_manifest(self, digest: str) -> None:
+        """Delete a manifest or index with all tags that name it, unless it does not exist; its blobs remain.
+
+        Raises:
+            DeletesUnsupported: The registry does not delete manifests.
+        """
+        url, subject = self._endpoint.manifest(check_digest(digest)), self._endpoint.reference(digest)
+        access = Access(self.location, DELETE)
+        response = self._transport.send(Request("DELETE", url, subject, access, ok=(*_DELETED, *_DELETE_REFUSED)))
+        if response.status in _DELETE_REFUSED:
+            raise DeletesUnsupported(
+                f"{subject}: {self.location.registry} does not delete images ({response.status})",
+                hint="enable deletes in the registry's configuration, such as REGISTRY_STORAGE_DELETE_ENABLED=true",
+            )
+
+    def registry_repositories(self) -> Iterator[str]:
+        """List the repositories of the registry that the user of these credentials may see, in its order.
+
+        Raises:
+            LimitExceeded: There are more than MAX_TAGS.
+        """
+        names: list[str] = []
+        registry = replace(self.location, repository="")
+        url = self._endpoint.repositories(_TAGS_PAGE_SIZE)
+        request = Request("GET", url, registry.registry, Access(registry), limit=_MAX_TAGS_BODY)
+        for response in self._transport.pages(request):
+            page = response.json(registry.registry).get("repositories")
+            if not isinstance(page, list):
+                raise RegistryUnavailable(f"{registry.registry}: invalid response: expected a list of repositories")
+            names.extend(name for name in page if isinstance(name, str))
+            if len(names) > MAX_TAGS:
+                raise LimitExceeded(f"{registry.registry}: more than {MAX_TAGS} repositories")
+        return iter(names)
 
     def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
         """List the artifacts whose subject is ``digest``, by the referrers API or else by the fallback tag.

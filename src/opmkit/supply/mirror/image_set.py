@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opmkit.documents.fields import FieldPath
     from opmkit.supply.mirror.catalog import CatalogSelection
 
-KIND = "ImageSetConfiguration"
+KIND, DELETE_KIND = "ImageSetConfiguration", "DeleteImageSetConfiguration"
 _GROUP = "mirror.openshift.io"
 _V1, _V2 = "v1alpha2", "v2alpha1"
 MAX_SIZE = 4 << 20
@@ -43,6 +43,7 @@ _BOUND_KEYS = ("minVersion", "maxVersion")
 _CATALOG_KEYS = ("catalog", "packages", "full", "targetCatalog", "targetTag", "skipDependencies")
 _PACKAGE_KEYS = ("name", "channels", "defaultChannel", "bundles", "selectedBundles", *_BOUND_KEYS)
 _MIRROR_KEYS = ("operators", "additionalImages", "blockedImages")
+_DELETE_KEYS = ("operators", "additionalImages")
 _REFUSED = {
     "platform": "mirror the OpenShift release with 'oc adm release mirror', or with oc-mirror",
     "helm": "print the images of a chart with 'helm template', and list them under additionalImages",
@@ -104,7 +105,7 @@ class ImageSetCatalog:
 
 @dataclass(frozen=True, slots=True)
 class ImageSet:
-    """The content of a mirror as an ImageSetConfiguration describes it.
+    """The content of a mirror as an ImageSetConfiguration describes it, or a DeleteImageSetConfiguration.
 
     Attributes:
         file: The file, for messages.
@@ -112,6 +113,7 @@ class ImageSet:
         images: The additional images.
         blocked: The images that are not mirrored.
         warnings: Settings that have no effect.
+        is_deletion: Whether it describes content to delete, not to mirror.
     """
 
     file: str
@@ -119,6 +121,7 @@ class ImageSet:
     images: tuple[MirrorRequest, ...] = ()
     blocked: BlockedImages = BlockedImages()
     warnings: tuple[str, ...] = ()
+    is_deletion: bool = False
 
     @classmethod
     def read(cls, path: Path | str) -> ImageSet:
@@ -152,17 +155,20 @@ class _Parser:
         self.content = content
         self.file = file
         self.is_v1 = False
+        self.section = "mirror"
         self.warnings: list[str] = []
 
     def parse(self) -> ImageSet:
         document = self._check_document()
         self._check_type(document)
         storage = ("storageConfig",) if self.is_v1 else ()
-        root = self._mapping(document, (), ("apiVersion", "kind", "mirror", "archiveSize", *storage))
-        if "mirror" not in root:
-            raise self._invalid((), "has no mirror", "add mirror with operators or additionalImages")
-        path = ("mirror",)
-        mirror = self._mapping(root["mirror"], path, (*_MIRROR_KEYS, "platform", "helm", "samples"))
+        section = self.section
+        root = self._mapping(document, (), ("apiVersion", "kind", section, "archiveSize", *storage))
+        if section not in root:
+            raise self._invalid((), f"has no {section}", f"add {section} with operators or additionalImages")
+        path = (section,)
+        keys = _DELETE_KEYS if section == "delete" else _MIRROR_KEYS
+        mirror = self._mapping(root[section], path, (*keys, "platform", "helm", "samples"))
         catalogs = [
             self._catalog(value, (*path, "operators", number))
             for number, value in self._list(mirror, path, "operators")
@@ -178,8 +184,15 @@ class _Parser:
             for number, value in self._list(mirror, path, "blockedImages")
         ]
         if not catalogs and not images:
-            raise self._invalid(path, "has nothing to mirror", "add operators or additionalImages")
-        return ImageSet(self.file, tuple(catalogs), tuple(images), BlockedImages(tuple(blocked)), tuple(self.warnings))
+            raise self._invalid(path, f"has nothing to {section}", "add operators or additionalImages")
+        return ImageSet(
+            self.file,
+            tuple(catalogs),
+            tuple(images),
+            BlockedImages(tuple(blocked)),
+            tuple(self.warnings),
+            is_deletion=section == "delete",
+        )
 
     def _check_document(self) -> dict[str, Any]:
         if self.content.error:
@@ -194,10 +207,12 @@ class _Parser:
         return self.content.value
 
     def _check_type(self, document: Mapping[str, Any]) -> None:
-        """Check the kind and the version, which decides the known keys."""
+        """Check the kind and the version, which decide the known keys."""
         kind, version = document.get("kind"), document.get("apiVersion")
-        if kind != KIND:
+        if kind not in (KIND, DELETE_KIND):
             raise self._invalid(("kind",), f"is {_show(kind)}, not {KIND}", f"write kind: {KIND}")
+        if kind == DELETE_KIND:
+            self.section = "delete"
         if version not in (f"{_GROUP}/{_V1}", f"{_GROUP}/{_V2}"):
             raise self._invalid(
                 ("apiVersion",), f"is unsupported: {_show(version)}", f"use {_GROUP}/{_V2} or {_GROUP}/{_V1}"
@@ -364,7 +379,9 @@ class _Parser:
                 )
             if key in _REFUSED and member not in (None, {}, [], ""):
                 raise self._invalid(
-                    (*path, key), "cannot be mirrored" if path == ("mirror",) else "is unsupported", _REFUSED[key]
+                    (*path, key),
+                    "cannot be mirrored" if path in (("mirror",), ("delete",)) else "is unsupported",
+                    _REFUSED[key],
                 )
             if key in _IGNORED:
                 self.warnings.append(f"{self._locate((*path, key))}: {key} has no effect: {_IGNORED[key]}")

@@ -231,7 +231,7 @@ def open_mirror(
     with ExitStack() as stack:
         catalogs = [stack.enter_context(open_catalog(tool, text, part)) for text, part in content.indexes]
         spool = stack.enter_context(ManifestSpool())
-        requests, failures = _find_images(catalogs, content, target)
+        requests, failures = find_images(catalogs, content, target)
         if blocked := content.blocked:
             catalogs = [each for each in catalogs if not _is_blocked(blocked, each.name, each.name, each.tag, target)]
         if shard := distribution.shard:
@@ -257,7 +257,7 @@ def open_mirror(
         )
 
 
-def _find_images(
+def find_images(
     catalogs: Sequence[MirrorCatalog], content: MirrorContent, target: MirrorTarget
 ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
     """Return the requests for the images that are not blocked, without catalogs, and the failures."""

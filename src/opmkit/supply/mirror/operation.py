@@ -6,12 +6,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform
 from opmkit.index.operations.filter.fbc import FilterPackages
 from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.supply.mirror.catalog import CatalogSelection
+from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
 from opmkit.supply.mirror.copy import CopyOptions
+from opmkit.supply.mirror.deletion import NeededImages
 from opmkit.supply.mirror.errors import MirrorFailed, UnexpectedMirror
+from opmkit.supply.mirror.image_set import InvalidImageSet
 from opmkit.supply.mirror.load import MirrorLoad, open_mirror_load
 from opmkit.supply.mirror.locations import commit_target, find_layout_source, open_target
 from opmkit.supply.mirror.mirror import IndexMirror, MirrorContent, MirrorDistribution, open_mirror
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.supply.mirror.deletion import MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet
     from opmkit.supply.mirror.locations import LayoutSource
     from opmkit.supply.mirror.result import MirrorOptions
@@ -67,7 +72,8 @@ class MirrorAction:
                 opened = stack.enter_context(self._open_load(source, target, dry_run=dry_run))
             else:
                 opened = stack.enter_context(self._open_indexes(content, target, dry_run=dry_run))
-            return PlannedMirror(self, target, opened, stack.pop_all())
+            pruned = self.prune(opened, dry_run=True) if options.prune and dry_run else None
+            return PlannedMirror(self, target, opened, stack.pop_all(), pruned)
 
     @contextmanager
     def _open_load(self, source: LayoutSource, target: MirrorTarget, *, dry_run: bool) -> Iterator[MirrorLoad]:
@@ -122,6 +128,10 @@ class MirrorAction:
     def _content(self, index: str | ImageSet) -> MirrorContent:
         """Return what to mirror; raise CatalogError, ImageToolsError or ValueError if an option is invalid."""
         options, name = self.options, self.options.target_catalog
+        if not isinstance(index, str) and index.is_deletion:
+            raise InvalidImageSet(
+                f"{index.file}: describes images to delete, not to mirror", hint="write an ImageSetConfiguration"
+            )
         common = CatalogSelection(platforms=self._platforms(), binary_image=options.binary_image)
         if not isinstance(index, str):
             if options.selects:
@@ -131,6 +141,31 @@ class MirrorAction:
         change = FilterPackages(filters, options.default_channels, options.with_dependencies) if filters else None
         named = parse_name_in_target(name, self.location) if name else None
         return MirrorContent(((index, replace(common, change=change, name=named)),))
+
+    def mark_replaced(self, opened: IndexMirror | MirrorLoad) -> None:
+        """Mark the catalogs in the target that are about to be replaced, for `prune`."""
+        deletion = self._deletion()
+        for catalog in opened.catalogs:
+            deletion.mark_replaced(Reference.parse(catalog.name).with_tag(catalog.tag), catalog.digest)
+
+    def prune(self, opened: IndexMirror | MirrorLoad, *, dry_run: bool) -> MirrorDeletion:
+        """Delete what only replaced catalogs need, or plan to, if they are not replaced yet.
+
+        The images of this mirror are kept, whether a catalog needs them or not.
+        """
+        deletion, needed = self._deletion(), NeededImages()
+        names = {Reference.parse(each.name).with_tag(each.tag): each.digest for each in opened.catalogs}
+        for image in opened.plan.images:
+            needed.digests[image.digest] = next(iter(image.request.needed_by), "this mirror")
+        plan = deletion.plan(deletion.replaced(names), needed)
+        return plan if dry_run else deletion.run(plan)
+
+    def _deletion(self) -> CatalogDeletion:
+        options, location = self.options, self.location
+        if not isinstance(location, RegistryLocation):
+            raise TypeError("images can only be deleted from a registry")  # see MirrorOptions.check_target
+        chosen = DeletionOptions(options.keep, options.search, options.max_nested_paths, options.workers)
+        return CatalogDeletion(self.tool, self.client, location, chosen, self.progress)
 
     def write_manifests(self, opened: IndexMirror | MirrorLoad) -> tuple[str, ...]:
         """Write the manifests for the images that the target has, if requested; return the names of the files."""
@@ -158,6 +193,7 @@ class PlannedMirror:
     _target: MirrorTarget
     _opened: IndexMirror | MirrorLoad
     _stack: ExitStack
+    _pruned: MirrorDeletion | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -168,10 +204,10 @@ class PlannedMirror:
     @property
     def result(self) -> MirrorResult:
         """The result so far: the images of the plan, and the warnings, before `run`."""
-        return MirrorResult.from_mirror(self._opened)
+        return replace(MirrorResult.from_mirror(self._opened), pruned=self._pruned)
 
     def run(self) -> MirrorResult:
-        """Copy the images, the catalogs last; complete an archive; and write the manifests.
+        """Copy the images, the catalogs last; complete an archive; write the manifests; and prune.
 
         After an error, `result` has what was copied.
 
@@ -182,11 +218,14 @@ class PlannedMirror:
             DiskError: An archive, a directory or a manifest cannot be written.
         """
         options, opened = self._action.options, self._opened
+        if options.prune:
+            self._action.mark_replaced(opened)
         opened.run(CopyOptions(options.continue_on_errors, options.workers), progress=self._action.progress)
         images = opened.described_images() if isinstance(opened, IndexMirror) else ()
         has_changed = commit_target(self._target, images, options.have)
         manifests = self._action.write_manifests(opened)
-        return replace(self.result, has_changed=has_changed, manifests=manifests)
+        pruned = self._action.prune(opened, dry_run=False) if options.prune else None
+        return replace(self.result, has_changed=has_changed, manifests=manifests, pruned=pruned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result so far in JSON types."""

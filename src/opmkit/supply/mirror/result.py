@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opmkit.core.shard import Shard
     from opmkit.imagetools.worker_options import WorkerExecutor
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
+    from opmkit.supply.mirror.deletion import MirrorDeletion
     from opmkit.supply.mirror.load import MirrorLoad
     from opmkit.supply.mirror.mirror import MirroredCatalog
     from opmkit.supply.mirror.model import MirrorFailure, PlannedImage
@@ -42,6 +43,9 @@ class MirrorOptions:
         manifests: Directory to write manifests for clusters to, which pull from a registry; None for none.
         policy: Settings of the manifests.
         index_only: Whether to reject a mirror in a directory or archive.
+        prune: Whether to delete from a registry what only the replaced versions of the catalogs need.
+        keep: Indexes whose images are not pruned, in addition to the catalogs of the registry.
+        search: Whether to look for catalogs to keep in all repositories of the target, see `DeletionOptions`.
     """
 
     filters: tuple[str, ...] = ()
@@ -60,6 +64,9 @@ class MirrorOptions:
     manifests: Path | None = None
     policy: MirrorPolicy | None = None
     index_only: bool = False
+    prune: bool = False
+    keep: tuple[str, ...] = ()
+    search: bool = True
 
     @property
     def needs_index(self) -> bool:
@@ -79,6 +86,8 @@ class MirrorOptions:
             raise ValueError("the option have requires an archive as the target")
         if (self.shard or self.executor or self.manifests) and not isinstance(location, RegistryLocation):
             raise ValueError("the options shard, executor and manifests require a registry as the target")
+        if self.prune and (self.shard or not isinstance(location, RegistryLocation)):
+            raise ValueError("the option prune requires a registry as the target, and excludes the option shard")
         if self.shard and self.manifests:
             raise ValueError("the options shard and manifests exclude each other: the manifests cover all images")
 
@@ -141,6 +150,7 @@ class MirrorResult:
         warnings: Warnings about the filtered catalogs, and about settings of an image set that have no effect.
         has_changed: Whether an archive, or the description of a directory, was written.
         manifests: Names of the manifests that were written.
+        pruned: What was deleted because only the replaced catalogs need it, or what would be; None without `prune`.
     """
 
     catalogs: tuple[MirroredCatalog, ...]
@@ -151,6 +161,7 @@ class MirrorResult:
     warnings: tuple[str, ...] = ()
     has_changed: bool = False
     manifests: tuple[str, ...] = ()
+    pruned: MirrorDeletion | None = None
 
     @classmethod
     def from_mirror(cls, opened: IndexMirror | MirrorLoad) -> MirrorResult:
@@ -183,4 +194,5 @@ class MirrorResult:
             "failures": failures,
             "size": self.size,
             "transferred": self.transferred,
+            **({"pruned": self.pruned.to_dict()} if self.pruned else {}),
         }

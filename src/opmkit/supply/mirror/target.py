@@ -120,6 +120,19 @@ def parse_location(text: str) -> MirrorLocation:
     return RegistryLocation(registry, prefix)
 
 
+def parse_registry_location(text: str) -> RegistryLocation:
+    """Parse the name of a target that must be a registry; see `parse_location`.
+
+    Raises:
+        InvalidReference: The text is invalid, or names a directory or archive.
+    """
+    location = parse_location(text)
+    if isinstance(location, RegistryLocation):
+        return location
+    hint = "delete the directory or archive, and mirror what is still needed to it again"
+    raise InvalidReference(f"{text}: images can only be deleted from a registry", hint=hint)
+
+
 def parse_name_in_target(text: str, location: MirrorLocation) -> Reference:
     """Parse the name that an image gets in a target: ``NAME[:TAG]`` below the prefix of a registry, or a full name.
 

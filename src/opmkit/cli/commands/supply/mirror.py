@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from opmkit import MirrorScope
+from opmkit.cli.commands.supply.mirror_delete import print_deletion_summary, print_failures
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
@@ -23,7 +24,7 @@ from opmkit.cli.output.console import (
     print_line,
     print_table,
 )
-from opmkit.cli.output.errors import UsageError, conflicting_flags, print_hint, print_to_stderr, print_warnings
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_to_stderr, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import given_flags
@@ -32,10 +33,11 @@ from opmkit.cli.progress.command import progress, waiting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit import ImageSet, MirrorOptions, MirrorPolicy, MirrorResult
+    from opmkit import ImageSet, MirrorDeletion, MirrorOptions, MirrorPolicy, MirrorResult
 
 
 MANIFESTS_PANEL = "Manifests for the cluster"
+PRUNING_PANEL = "Pruning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,20 @@ def mirror(
         metavar="FILE",
     ),
     manifest_flags: MirrorManifestFlags,
+    prune: bool = flag(
+        False,
+        "Then delete the images that only the replaced catalogs needed, see 'opm mirror delete'",
+        panel=PRUNING_PANEL,
+    ),
+    keep: list[str] | None = flag(
+        None, "Further indexes whose images are not pruned", panel=PRUNING_PANEL, metavar="INDEX,..."
+    ),
+    search: bool = flag(
+        True,
+        "Look for catalogs to keep in all repositories of the target",
+        "--search/--no-search",
+        panel=PRUNING_PANEL,
+    ),
     output: Output = OutputFormat.TEXT,
     shard: ShardOption = "",
     executor_flags: ExecutorFlags,
@@ -185,6 +201,9 @@ def mirror(
         manifests=manifest_flags.manifests,
         policy=manifest_flags.policy(),
         index_only=bool(given_flags(ctx) & _INDEX_ONLY_FLAGS),
+        prune=prune,
+        keep=tuple(keep or ()),
+        search=search,
     )
     source = _source(ctx, index, config)
     _check_target(options, ctx.command_path, is_registry=is_registry, is_archive=bool(archive), is_dry_run=dry_run)
@@ -206,6 +225,8 @@ def mirror(
                     print_copied(planned.result)
                 print_written(result, archive, options.manifests)
             print_mirror(result, output, is_dry_run=dry_run)
+    if result.pruned and result.pruned.failures:
+        raise typer.Exit(1)
     if result.failures:
         raise typer.Exit(INCOMPLETE)
 
@@ -240,6 +261,15 @@ def _check_target(
             f"{flag} requires a registry as the target: a directory or archive is written by one process",
             hint=f"mirror to a registry, or omit {flag}",
         )
+    if not options.prune and (options.keep or not options.search):
+        raise UsageError("--keep and --no-search require --prune", command)
+    if options.prune and options.shard:
+        raise UsageError(
+            "--prune and --shard cannot be used together: a shard does not copy the catalog",
+            hint="pass --prune to the command without --shard that copies the catalog",
+        )
+    if options.prune and not is_registry:
+        raise UsageError("--prune requires a registry as the target", command)
     if options.have and not is_archive:
         raise UsageError("--have requires oci-archive:FILE as the target", command)
     if options.manifests and is_dry_run:
@@ -290,10 +320,17 @@ def print_mirror(result: MirrorResult, output: OutputFormat, *, is_dry_run: bool
         with printing_result("the index was mirrored"):
             for catalog in result.catalogs:
                 print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
-    for failure in result.failures:
-        first, *others = failure.lines()
-        print_to_stderr(f"Error: {first}", *others)
-        print_hint(failure.error.hint)
+    print_failures(result.failures)
+    if result.pruned:
+        print_pruned(result.pruned, is_done=not is_dry_run)
+
+
+def print_pruned(pruned: MirrorDeletion, *, is_done: bool) -> None:
+    """Report on stderr what was pruned or would be, and the failures."""
+    for image in pruned.in_state("deleted" if is_done else "delete"):
+        print_to_stderr(f"{'pruned' if is_done else 'to prune'}: {image.target}")
+    print_deletion_summary(pruned, is_done=is_done)
+    print_failures(pruned.failures)
 
 
 def _count(result: MirrorResult, status: str) -> int:
