@@ -37,7 +37,7 @@ class Page:
     @property
     def name(self) -> str:
         """The name of the page, without its section."""
-        return "-".join(self.path)
+        return "-".join(self.path).replace(" ", "-")
 
     @cached_property
     def content(self) -> HelpContent:

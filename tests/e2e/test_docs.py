@@ -48,6 +48,8 @@ OTHER_FLAGS: dict[str, set[str]] = {
     "engines.md": {"--tls-verify"},
     "from-oc-mirror.md": {
         "--v2",
+        "--delete-signatures",
+        "--delete-yaml-file",
         "--workspace",
         "--dest-tls-verify",
         "--src-tls-verify",

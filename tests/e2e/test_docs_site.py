@@ -65,7 +65,7 @@ def dead_links(site: Path) -> list[str]:
 def names_of_commands() -> Iterator[str]:
     for path, command in commands(build_app(), ("opm",)):
         if not command.hidden and canonical_path(" ".join(path)) == " ".join(path):
-            yield "-".join(path)
+            yield "-".join(path).replace(" ", "-")
 
 
 def test_site_has_a_page_per_command_and_search_without_a_network(tmp_path: Path) -> None:

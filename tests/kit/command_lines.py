@@ -204,9 +204,10 @@ def resolve(words: list[str]) -> tuple[Any, str, list[str]]:
     """Return the command that the words name, its path, and the other words; raises ValueError for an unknown one."""
     command, path, rest = tree(words[0]), words[0], words[1:]
     while isinstance(command, TyperGroup) and rest and re.fullmatch(r"[a-z][a-z0-9-]*", rest[0]):
-        if rest[0] not in command.commands:
+        name = next((name for name in (" ".join(rest[:2]), rest[0]) if name in command.commands), "")
+        if not name:
             raise ValueError(f'unknown command "{rest[0]}" of "{path}"')
-        command, path, rest = command.commands[rest[0]], f"{path} {rest[0]}", rest[1:]
+        command, path, rest = command.commands[name], f"{path} {name}", rest[len(name.split()) :]
     return command, path, rest
 
 

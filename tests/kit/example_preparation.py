@@ -47,6 +47,11 @@ _IMAGE_SET = (
     "printf '%s\\n' 'kind: ImageSetConfiguration' 'apiVersion: mirror.openshift.io/v2alpha1' "
     "'mirror: {operators: [{catalog: quay.io/me/catalog:1}]}' > imageset.yaml"
 )
+_DELETION = (
+    "printf '%s\\n' 'kind: DeleteImageSetConfiguration' 'apiVersion: mirror.openshift.io/v2alpha1' "
+    "'delete: {operators: [{catalog: quay.io/me/catalog:1}]}' > delete.yaml"
+)
+_MIRRORED = "opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror"
 BEFORE = {
     "docs/bundles.md: kustomize build": _BASE,
     "docs/bundles.md: opm bundle build -d deploy": RESET,
@@ -115,6 +120,8 @@ BEFORE = {
     "opm image rm": "opm image pull quay.io/me/catalog:1",
     "opm image verify --key": "opm image sign --key cosign.key quay.io/me/catalog:1",
     "docs/mirroring.md: $ opm mirror --config": _IMAGE_SET,
+    "help: opm mirror delete": f"{_MIRRORED}; {_DELETION}; opm image copy quay.io/me/catalog:1 quay.io/me/other:1",
+    "docs/mirroring.md: $ opm mirror delete": _MIRRORED,
     "opm mirror --config": _IMAGE_SET,
     "opm index add -b ./lagoon/0.2.0=": "sed -i /replaces:/d lagoon/0.2.0/manifests/*.clusterserviceversion.yaml",
     "opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog": "rm -r catalog; opm migrate quay.io/me/catalog:1 catalog",

@@ -42,7 +42,7 @@ class Registry:
 
     ``users`` (name to password) requires basic authentication, and ``tokens`` bearer tokens of that server. ``tls``
     enables HTTPS with a certificate of a private authority (``ca_file``), and ``known_clients`` requires client
-    certificates of that authority (``client``).
+    certificates of that authority (``client``). Without ``deletes`` it deletes nothing.
     """
 
     def __init__(
@@ -52,12 +52,14 @@ class Registry:
         tls: bool = False,
         known_clients: bool = False,
         tokens: TokenServer | None = None,
+        deletes: bool = True,
     ) -> None:
         self._program = require("docker-registry")
         self._users = users
         self._tls = tls
         self._known_clients = known_clients
         self._tokens = tokens
+        self._deletes = deletes
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -144,7 +146,7 @@ class Registry:
 
     def _configure(self) -> dict[str, dict[str, object]]:
         configuration: dict[str, dict[str, object]] = {
-            "storage": {"filesystem": {"rootdirectory": str(self.path / "data")}, "delete": {"enabled": True}},
+            "storage": {"filesystem": {"rootdirectory": str(self.path / "data")}, "delete": {"enabled": self._deletes}},
             "http": {},
         }
         if self._tls:

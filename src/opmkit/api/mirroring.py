@@ -143,7 +143,7 @@ class MirrorOperations(Session):
 
         Raises:
             CatalogError: A catalog cannot be read, so that the images which it needs are unknown.
-            ImageToolsError: The registry lacks a catalog, cannot be read, or does not list repositories or delete images.
+            ImageToolsError: The registry lacks a catalog, cannot be read, or refuses to list repositories or to delete.
                 Failures to delete single images are in the result; the catalogs are then not deleted.
         """
         return self.open_mirror_deletion(content, to, options, progress=progress).run()

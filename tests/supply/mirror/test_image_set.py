@@ -150,7 +150,7 @@ def test_mistakes_are_reported_with_file_and_line(mirror: str, message: str, hin
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ("kind: DeleteImageSetConfiguration\n", "kind is 'DeleteImageSetConfiguration', not ImageSetConfiguration"),
+        ("kind: DeleteImageSet\n", "kind is 'DeleteImageSet', not ImageSetConfiguration"),
         ("kind: ImageSetConfiguration\n", "apiVersion is unsupported: None"),
         ("kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v1alpha1\n", "set.yaml:2: apiVersion"),
         ("- 1\n", "the document is not a mapping"),
@@ -191,3 +191,29 @@ def test_patterns_match_any_part_of_the_source_or_the_target() -> None:
     assert blocked.matches("x", "registry.example.com/mirror/fish:1")
     assert blocked.matches("quay.io/me/kelp:1", "")
     assert not blocked.matches("quay.io/me/kelp:11", "registry.example.com/me/kelp:11")
+
+
+DELETE = "apiVersion: mirror.openshift.io/v2alpha1\nkind: DeleteImageSetConfiguration\n"
+
+
+def test_images_to_delete() -> None:
+    operators = "operators: [{catalog: quay.io/o/c:1, packages: [{name: a}]}]"
+    text = f"delete: {{{operators}, additionalImages: [{{name: quay.io/o/i}}]}}"
+    read = ImageSet.parse((DELETE + text).encode(), "delete.yaml")
+    assert (read.is_deletion, [entry.index for entry in read.catalogs]) == (True, ["quay.io/o/c:1"])
+    assert [str(request.reference) for request in read.images] == ["quay.io/o/i:latest"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mirror: {operators: []}", "delete.yaml:3: mirror is an unknown key"),
+        ("{}", "delete.yaml"),
+        ("delete: {}", "delete.yaml:3: delete has nothing to delete"),
+        ("delete: {blockedImages: [{name: x}]}", "delete.yaml:3: delete.blockedImages is an unknown key"),
+        ("delete: {platform: {graph: true}}", "delete.yaml:3: delete.platform cannot be mirrored"),
+    ],
+)
+def test_images_to_delete_are_checked(text: str, message: str) -> None:
+    with pytest.raises(InvalidImageSet, match=re.escape(message)):
+        ImageSet.parse((DELETE + text).encode(), "delete.yaml")

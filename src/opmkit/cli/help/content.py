@@ -59,7 +59,7 @@ def describe_command(ctx: Any) -> HelpContent:
     parameters = [parameter for parameter in ctx.command.get_params(ctx) if not parameter.hidden]
     arguments = [parameter for parameter in parameters if isinstance(parameter, TyperArgument)]
     usage = " ".join([path, "[OPTIONS]", *map(_usage, arguments)])
-    commands = ctx.command.commands.items() if isinstance(ctx.command, TyperGroup) else ()
+    commands = ctx.command.commands if isinstance(ctx.command, TyperGroup) else {}
     panels = group_by_panel(parameters).items()
     return HelpContent(
         path,
@@ -67,7 +67,11 @@ def describe_command(ctx: Any) -> HelpContent:
         summary,
         description,
         tuple(_rename(example, path) for example in examples),
-        tuple(HelpEntry(name, split_help(command.help or "")[0]) for name, command in commands if not command.hidden),
+        tuple(
+            HelpEntry(name, split_help(command.help or "")[0])
+            for name, command in commands.items()
+            if not command.hidden and " " not in name  # the help of the command that the name begins with tells of it
+        ),
         tuple(_describe_argument(argument) for argument in arguments),
         {panel: tuple(map(_describe_option, options)) for panel, options in panels},
     )

@@ -23,6 +23,7 @@ SPECIAL_PANELS = frozenset(
         "Optional validators",
         "Other writers of the tag",
         "Pod of the catalog source",
+        "Pruning",
         "Registry access",
         SCALE_PANEL,
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
@@ -299,6 +299,10 @@ class PlannedDeletion:
 
     _deletion: CatalogDeletion
     result: MirrorDeletion
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan in JSON types."""
+        return self.result.to_dict()
 
     def run(self) -> MirrorDeletion:
         """Delete the images of the plan, the catalogs last.

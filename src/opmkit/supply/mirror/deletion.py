@@ -11,13 +11,12 @@ from opmkit.core.errors import LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import AuthenticationFailed, DeletesUnsupported, ImageToolsError, InvalidReference
-from opmkit.imagetools.repository import DIGEST_TAG
 from opmkit.imagetools.repository import digest_tag as artifact_tag
 from opmkit.imagetools.spec import is_digest
 from opmkit.supply.mirror.model import MirrorFailure, digest_tag, is_digest_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.reference import Reference
     from opmkit.supply.mirror.inventory import RepositoryInventory
@@ -129,11 +128,27 @@ class MirrorDeletion:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """An image, or an image in it, with its artifacts, and the tags that are removed with them."""
+
+    digest: str
+    artifacts: tuple[str, ...]
+    tags: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An image that is to be deleted with its artifacts and children, and the tags that this removes."""
+    """An image that is to be deleted; its parts are itself and the images in it."""
 
     planned: ImageDeletion
-    tags: frozenset[str]
+    parts: tuple[_Part, ...]
+
+    def without(self, kept: Collection[str]) -> ImageDeletion:
+        """Return the plan for this image without the manifests that are kept."""
+        parts = [part for part in self.parts if part.digest not in kept]
+        artifacts = dict.fromkeys(each for part in parts for each in part.artifacts if each not in kept)
+        children = tuple(part.digest for part in parts if part.digest != self.planned.digest)
+        return replace(self.planned, artifacts=tuple(artifacts), children=children)
 
 
 def plan_deletion(
@@ -181,19 +196,20 @@ class _RepositoryPlanner:
             else:
                 yield replace(self._name(request, digest), digest="", state=ABSENT)
         candidates = {digest: self._candidate(digest, group) for digest, group in wanted.items()}
-        reasons = self._reasons(candidates.values())
-        while dropped := [digest for digest in candidates if digest in reasons]:
-            for digest in dropped:
-                planned = candidates.pop(digest).planned
-                yield replace(planned, state=KEPT, kept_for=reasons[digest], artifacts=(), children=())
-            reasons = self._reasons(candidates.values())  # what is kept has tags that keep other images
-        for candidate in candidates.values():
-            planned = candidate.planned
-            yield replace(
-                planned,
-                artifacts=tuple(digest for digest in planned.artifacts if digest not in reasons),
-                children=tuple(digest for digest in planned.children if digest not in reasons),
-            )
+        parts: dict[str, _Part] = {}
+        for part in (part for candidate in candidates.values() for part in candidate.parts):
+            others = parts[part.digest].tags if part.digest in parts else frozenset()
+            parts[part.digest] = replace(part, tags=part.tags | others)
+        reasons = self._reasons(parts.values())
+        while kept := [digest for digest in parts if digest in reasons]:
+            for digest in kept:
+                del parts[digest]
+            reasons = self._reasons(parts.values()) | reasons  # what is kept has tags that keep other images
+        for digest, candidate in candidates.items():
+            if digest in reasons:
+                yield replace(candidate.planned, state=KEPT, kept_for=reasons[digest])
+            else:
+                yield candidate.without(reasons)
 
     def _name(self, request: MirrorRequest, digest: str) -> ImageDeletion:
         tag = request.tag or (digest_tag(digest) if request.reference.digest else request.reference.identifier)
@@ -202,26 +218,18 @@ class _RepositoryPlanner:
         return ImageDeletion(str(request.reference), f"{self._inventory.name}:{tag}", digest, is_catalog=request.last)
 
     def _candidate(self, digest: str, requests: Sequence[MirrorRequest]) -> _Candidate:
-        planned = self._name(requests[0], digest)
-        tree = list(self._inventory.tree(digest))
-        artifacts = list(dict.fromkeys(each for owner in tree for each in self._artifacts(owner)))
         requested = {request.tag or request.reference.identifier for request in requests}
-        own = {tag for tag in self._tags(digest) if tag in requested or _stands_for(tag, digest)}
-        own |= {tag for child in tree[1:] for tag in self._tags(child) if _stands_for(tag, child)}
-        owners = {artifact_tag(owner) for owner in (*tree, *artifacts)}
-        own |= {
-            tag
-            for artifact in artifacts
-            for tag in self._tags(artifact)
-            if _stands_for(tag, artifact) or (DIGEST_TAG.fullmatch(tag) and tag.partition(".")[0] in owners)
-        }
-        planned = replace(
-            planned,
-            artifacts=tuple(artifacts),
-            children=tuple(tree[1:]),
-            is_catalog=any(request.last for request in requests),
-        )
-        return _Candidate(planned, frozenset(own))
+        first, *children = [self._part(each) for each in self._inventory.tree(digest)]
+        first = replace(first, tags=first.tags | requested.intersection(self._tags(digest)))
+        planned = replace(self._name(requests[0], digest), is_catalog=any(request.last for request in requests))
+        return _Candidate(planned, (first, *children))
+
+    def _part(self, digest: str) -> _Part:
+        artifacts = tuple(dict.fromkeys(self._artifacts(digest)))
+        start = artifact_tag(digest)
+        tags = {tag for each in (digest, *artifacts) for tag in self._tags(each) if _stands_for(tag, each)}
+        tags |= {tag for each in artifacts for tag in self._tags(each) if tag.partition(".")[0] == start}
+        return _Part(digest, artifacts, frozenset(tags))
 
     def _tags(self, digest: str) -> Sequence[str]:
         return self._inventory.tags_of.get(digest, ())
@@ -239,9 +247,9 @@ class _RepositoryPlanner:
             for referrer in self._inventory.repository.referrers(digest):
                 yield referrer.digest
 
-    def _reasons(self, candidates: Iterable[_Candidate]) -> dict[str, str]:
-        """Return what needs each image of the repository if these candidates are deleted."""
-        inventory, removed = self._inventory, frozenset(tag for candidate in candidates for tag in candidate.tags)
+    def _reasons(self, parts: Iterable[_Part]) -> dict[str, str]:
+        """Return what needs each image of the repository if these parts of images are deleted."""
+        inventory, removed = self._inventory, frozenset(tag for part in parts for tag in part.tags)
         reasons = {
             digest: self._needed.digests[digest] for digest in inventory.images if digest in self._needed.digests
         }

@@ -135,7 +135,7 @@ def mirror(
     manifest_flags: MirrorManifestFlags,
     prune: bool = flag(
         False,
-        "Then delete the images that only the replaced catalogs needed, see 'opm mirror delete'",
+        "Then delete the images that only the replaced catalogs needed",
         panel=PRUNING_PANEL,
     ),
     keep: list[str] | None = flag(
@@ -157,7 +157,8 @@ def mirror(
     Only what the target lacks is transferred. The catalog is copied last. An interrupted run can be repeated. With
     filters, the catalog image is built as 'opm index filter' builds it.
 
-    INDEX can be a directory or archive that this command has written: all of its images are copied to a registry.
+    INDEX can be a directory or archive that this command has written: all of its images are copied to a registry. What a
+    registry no longer needs is deleted by 'opm mirror delete'.
 
     --shard does not copy the catalog. Repeat the command without it after all shards: it copies what is missing, and
     then the catalog.
@@ -169,6 +170,7 @@ def mirror(
       opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
       opm mirror quay.io/me/catalog:1 --to oci-archive:mirror.tar --have carried.json
       opm mirror mirror.tar --to registry.example.com/mirror
+      opm mirror quay.io/me/catalog:1 lagoon-operator --to registry.example.com/mirror --prune
       opm mirror --config imageset.yaml --to registry.example.com/mirror
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --shard 2/10
@@ -320,7 +322,7 @@ def print_mirror(result: MirrorResult, output: OutputFormat, *, is_dry_run: bool
         with printing_result("the index was mirrored"):
             for catalog in result.catalogs:
                 print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
-    print_failures(result.failures)
+    print_failures(result)
     if result.pruned:
         print_pruned(result.pruned, is_done=not is_dry_run)
 
@@ -330,7 +332,7 @@ def print_pruned(pruned: MirrorDeletion, *, is_done: bool) -> None:
     for image in pruned.in_state("deleted" if is_done else "delete"):
         print_to_stderr(f"{'pruned' if is_done else 'to prune'}: {image.target}")
     print_deletion_summary(pruned, is_done=is_done)
-    print_failures(pruned.failures)
+    print_failures(pruned)
 
 
 def _count(result: MirrorResult, status: str) -> int:

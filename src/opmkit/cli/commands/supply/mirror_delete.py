@@ -17,10 +17,7 @@ from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from opmkit import MirrorDeletion
-    from opmkit.supply.mirror.model import MirrorFailure
+    from opmkit import MirrorDeletion, MirrorResult
 
 
 def delete(
@@ -109,14 +106,14 @@ def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bo
     print_to_stderr(_kept_catalogs(result))
     if not is_done and result.in_state("delete"):
         print_to_stderr("Nothing was deleted. To delete the images, pass --yes")
-    print_failures(result.failures)
+    print_failures(result)
     if result.failures:
         print_to_stderr("The catalogs were not deleted. Run the command again to continue")
 
 
-def print_failures(failures: Iterable[MirrorFailure]) -> None:
+def print_failures(result: MirrorDeletion | MirrorResult) -> None:
     """Print the images that could not be mirrored or deleted to stderr, with the causes."""
-    for failure in failures:
+    for failure in result.failures:
         first, *others = failure.lines()
         print_to_stderr(f"Error: {first}", *others)
         print_hint(failure.error.hint)
