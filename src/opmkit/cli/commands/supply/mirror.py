@@ -163,7 +163,7 @@ def mirror(
     --shard does not copy the catalog. Repeat the command without it after all shards: it copies what is missing, and
     then the catalog.
 
-    Exit codes: 5 if images could not be copied and --continue is given, 1 for other failures.
+    Exit codes: 5 if --continue is given and images could not be copied, else 1.
 
     [bold]Examples:[/]
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror
