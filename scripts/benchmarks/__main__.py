@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.kit.shared import SHARED
 
 from .add import bench_add, bench_scale
+from .figures import bench_figures
 from .gate import bench_gate
 from .mirror import bench_mirror
 from .render import bench_catalog, bench_render
@@ -39,9 +40,13 @@ class Benchmark:
     images: int = 0
     programs: bool = False
     only_directories: bool = False
+    figures: bool = False
 
 
 BENCHMARKS = {
+    "figures": Benchmark(
+        bench_figures, package="multicluster-operators-subscription", runs=3, images=300, figures=True
+    ),
     "add": Benchmark(bench_add, package="multicluster-operators-subscription", runs=1),
     "scale": Benchmark(bench_scale, bundles=False),
     "validate": Benchmark(bench_validate, only_directories=True),
@@ -80,24 +85,36 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--bundles", type=Path, default=corpus, metavar="DIR", help="directory of PACKAGE/VERSION directories"
             )
-        if benchmark.reference:
-            opm = os.environ.get("OPMKIT_REFERENCE_OPM")
-            command.add_argument("--reference", default=opm, metavar="OPM", help="path of Go opm, to compare with")
-        if benchmark.package:
-            command.add_argument("--package", default=benchmark.package, help="package to add alone")
-        if benchmark.runs:
-            command.add_argument("--runs", type=int, default=benchmark.runs, metavar="N", help="number of runs")
-        if benchmark.images:
-            command.add_argument("--images", type=int, default=benchmark.images, metavar="N", help="number of images")
-        if benchmark.programs:
-            _add_mirror_flags(command)
-        if benchmark.only_directories:
-            command.add_argument("--only-directories", action="store_true", help="use no registry")
-        if benchmark.seconds:
-            command.add_argument(
-                "--seconds", type=float, default=benchmark.seconds, metavar="N", help="duration in seconds"
-            )
+        _add_flags(command, benchmark)
     return parser
+
+
+def _add_flags(command: argparse.ArgumentParser, benchmark: Benchmark) -> None:
+    if benchmark.reference:
+        opm = os.environ.get("OPMKIT_REFERENCE_OPM")
+        command.add_argument("--reference", default=opm, metavar="OPM", help="path of Go opm, to compare with")
+    if benchmark.package:
+        command.add_argument("--package", default=benchmark.package, help="package to add alone")
+    for number in ("runs", "images"):
+        if default := getattr(benchmark, number):
+            command.add_argument(f"--{number}", type=int, default=default, metavar="N", help=f"number of {number}")
+    if benchmark.programs:
+        _add_mirror_flags(command)
+    if benchmark.figures:
+        _add_figures_flags(command)
+    if benchmark.only_directories:
+        command.add_argument("--only-directories", action="store_true", help="use no registry")
+    if benchmark.seconds:
+        command.add_argument(
+            "--seconds", type=float, default=benchmark.seconds, metavar="N", help="duration in seconds"
+        )
+
+
+def _add_figures_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--tree", type=Path, metavar="DIR", help="large tree of PACKAGE/VERSION directories")
+    command.add_argument("--write", action="store_true", help="renew docs/development.md and README.md")
+    regsync = os.environ.get("OPMKIT_REFERENCE_REGSYNC")
+    command.add_argument("--regsync", default=regsync, metavar="PATH", help="path of regsync")
 
 
 def _add_mirror_flags(command: argparse.ArgumentParser) -> None:

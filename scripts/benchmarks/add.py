@@ -71,7 +71,7 @@ class _AddComparison:
             if self._reference:
                 image = images["go-opm"] + tag
                 theirs.append(_add_with_go_opm(self._bench, self._reference, bundles, image, source["go-opm"]))
-        return report_comparison(label, ours, theirs)
+        return {**report_comparison(label, ours, theirs), "bundles": len(bundles)}
 
 
 def _add_with_opmkit(bench: BundleRegistry, bundles: list[str], tag: str, from_index: str) -> Run:

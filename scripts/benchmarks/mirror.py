@@ -65,10 +65,11 @@ def bench_mirror(arguments: argparse.Namespace) -> dict[str, object]:
                     work = Path(directory, f"{program.name}-{number}")
                     work.mkdir()
                     runs[program.name].append(_run_steps(program, images, work, target))
-    return {
+    steps = {
         step: _report(step, {name: [steps[at] for steps in all_runs] for name, all_runs in runs.items()})
         for at, step in enumerate(STEPS)
     }
+    return {"images": arguments.images, **steps}
 
 
 def _run_steps(program: Program, images: ImageSet, work: Path, target: Registry) -> list[Run]:

@@ -47,6 +47,7 @@ def bench_serve_catalog(arguments: argparse.Namespace) -> dict[str, object]:
         write_catalog(blobs, catalog, "json", to_json)
         size = sum(path.stat().st_size for path in catalog.rglob("*") if path.is_file())
         print(f"{len(blobs.packages)} packages, {len(blobs.bundles)} bundles, catalog of {size / 1e6:.0f} MB")
+        report["bundles"] = len(blobs.bundles)
         for name, program in programs(arguments.reference).items():
             figures = _measure(client, program, catalog, Path(directory, "cache"), arguments.runs)
             print(

@@ -15,7 +15,7 @@ PACKAGE = "cert-utils-operator"
 
 
 def bench_start(arguments: argparse.Namespace) -> dict[str, object]:
-    """Run short commands: version, help, the validation of a directory and of an image, each without cached results."""
+    """Run short commands: version, help, the validation of a directory, new and again, and of a new image."""
     packages = [package for package in corpus_packages(arguments.bundles) if package.name == PACKAGE]
     directory = package_versions(packages[0])[-1]
     report: dict[str, object] = {}
@@ -24,12 +24,14 @@ def bench_start(arguments: argparse.Namespace) -> dict[str, object]:
         for label, command, reference in (
             ("version", ["version"], arguments.reference),
             ("index add --help", ["index", "add", "--help"], None),
-            ("bundle validate DIR", ["bundle", "validate", str(directory)], None),
+            ("bundle validate DIR, new", ["bundle", "validate", str(directory)], None),
+            ("bundle validate DIR, again", ["bundle", "validate", str(directory)], None),
             ("alpha bundle validate --tag", image, arguments.reference),
         ):
             runs: dict[str, list[Run]] = {name: [] for name in programs(reference)}
             for number in range(arguments.runs):
-                store = f"{bench.work}/store-{label.replace(' ', '-')}-{number}"
+                state = "again" if label.endswith("again") else f"{label.replace(' ', '-')}-{number}"
+                store = f"{bench.work}/store-{state}"
                 env = {**bench.plain_http_settings(), "OPM_STORE": store}
                 for name, program in programs(reference).items():
                     runs[name].append(bench.run([program, *command], env))

@@ -41,6 +41,8 @@ OTHER_FLAGS: dict[str, set[str]] = {
         "--small",
         "--crane",
         "--regsync",
+        "--tree",
+        "--write",
         "--seconds",
         "--only-opmkit",
         "--only-directories",
