@@ -7,10 +7,7 @@ import json
 import logging
 import os
 import re
-import selectors
 import threading
-import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,7 +22,6 @@ from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from subprocess import Popen
 
     RunHelper = Callable[[str, str], "Credentials | None"]
 
@@ -59,7 +55,6 @@ TIMEOUT = 30.0
 
 MAX_OUTPUT = 1 << 20
 """Bytes of the answer of a helper."""
-_CHUNK = 1 << 16
 
 _TOKEN_USERNAME = "<token>"  # noqa: S105 - not a secret
 _NOT_FOUND = "credentials not found"
@@ -71,54 +66,19 @@ def run_credential_helper(name: str, server: str, timeout: float = TIMEOUT) -> C
     If the helper is missing, fails or times out, log a warning and return None: the image may be public, or another
     source may have the credentials.
     """
+    from opmkit.core.programs import ProgramLimits, run_limited  # most runs need no helper
+
     program = f"docker-credential-{name}"
     try:
-        status, output = _run([program, "get"], server.encode(), timeout)
+        done = run_limited([program, "get"], ProgramLimits(timeout, MAX_OUTPUT), server.encode())
     except OSError as error:
         _log.warning("credential helper %s for %s: %s", program, server, error.strerror or error)
         return None
-    if status != 0:
-        if _NOT_FOUND not in output.decode(errors="replace"):
-            _log.warning("credential helper %s for %s: exit code %d", program, server, status)
+    if done.status != 0:
+        if _NOT_FOUND not in done.stdout.decode(errors="replace"):
+            _log.warning("credential helper %s for %s: exit code %d", program, server, done.status)
         return None
-    return _parse(program, server, output)
-
-
-def _run(command: list[str], content: bytes, timeout: float) -> tuple[int, bytes]:
-    """Run a program and return its exit code and its output; raise OSError if it takes too long or prints too much."""
-    import subprocess  # most runs need no helper
-
-    deadline = time.monotonic() + timeout
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-    ) as process:
-        try:
-            output = _exchange(process, content, deadline)
-            return process.wait(max(0.0, deadline - time.monotonic())), output
-        except (subprocess.TimeoutExpired, TimeoutError):
-            raise TimeoutError(f"timed out after {timeout:g} s") from None
-        finally:
-            process.kill()
-
-
-def _exchange(process: Popen[bytes], content: bytes, deadline: float) -> bytes:
-    """Write the input of a process, and return its output."""
-    if process.stdin is None or process.stdout is None:
-        raise OSError("the helper has no pipes")
-    with suppress(BrokenPipeError):
-        process.stdin.write(content)
-    process.stdin.close()
-    output = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select(max(0.0, deadline - time.monotonic())):
-            data = process.stdout.read(_CHUNK)
-            if not data:
-                return bytes(output)
-            output += data
-            if len(output) > MAX_OUTPUT:
-                raise OSError(f"the output exceeds the limit of {MAX_OUTPUT} bytes")
-    raise TimeoutError
+    return _parse(program, server, done.stdout)
 
 
 def _parse(program: str, server: str, output: bytes) -> Credentials | None:
