@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from opmkit.kube.access import ClusterAccess
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.catalog_deletion import DeletionOptions, PlannedDeletion
+    from opmkit.supply.mirror.charts import HelmError
     from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.deletion import ImageDeletion, MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet, InvalidImageSet
@@ -206,6 +207,7 @@ __all__ = [
     "GenerationOptions",
     "Grant",
     "HelmChart",
+    "HelmError",
     "HttpSettings",
     "ImageDeletion",
     "ImageDescription",
@@ -461,6 +463,7 @@ _MODULES = {
     "opmkit.supply.mirror.catalog_deletion": ("DeletionOptions", "PlannedDeletion"),
     "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
     "opmkit.supply.mirror.deletion": ("ImageDeletion", "MirrorDeletion"),
+    "opmkit.supply.mirror.charts": ("HelmError",),
     "opmkit.supply.mirror.image_set": ("ImageSet", "InvalidImageSet"),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorResult"),

@@ -56,7 +56,7 @@ class MirrorOperations(Session):
             progress: Receiver of progress reports.
 
         Raises:
-            CatalogError: The index is invalid, or the filters are.
+            CatalogError: The index is invalid, or the filters are; or a Helm chart of the image set cannot be rendered.
             ImageToolsError: An image cannot be copied, and ``continue_on_errors`` is not set; or the target keeps
                 failing. The catalog in the target is unchanged.
             ValueError: An option does not apply to the index or to the target.

@@ -28,6 +28,11 @@ def operator(*lines: str) -> str:
     return "mirror:\n  operators:\n  - catalog: quay.io/me/catalog:1\n" + "".join(f"    {line}\n" for line in lines)
 
 
+def chart(first: str, *lines: str) -> str:
+    """Return the content of ``mirror`` with one chart in line 6."""
+    return f"mirror:\n  helm:\n    local:\n    - {first}\n" + "".join(f"      {line}\n" for line in lines)
+
+
 def test_catalogs_and_images_get_their_names_in_the_target() -> None:
     found = parse(f"""\
 mirror:
@@ -118,7 +123,22 @@ def test_old_version_has_its_own_keys() -> None:
             "merge",
         ),
         ("mirror:\n  platform:\n    graph: true\n", "set.yaml:4: mirror.platform cannot be mirrored", "oc adm release"),
-        ("mirror:\n  helm:\n    local: [{name: x}]\n", "mirror.helm cannot be mirrored", "'helm template'"),
+        (chart("name: x"), "set.yaml:6: mirror.helm.local[0] has no path", "add path"),
+        (chart("path: x", "platforms: [{os: linux}]"), "set.yaml:7: mirror.helm.local[0].platforms is unsup", "select"),
+        (chart("path: x", "paths: []"), "set.yaml:7: mirror.helm.local[0].paths is an unknown key", "did you mean"),
+        (chart("path: x", "imagePaths: '{.a}'"), "set.yaml:7: mirror.helm.local[0].imagePaths is '{.a}', not", "dash"),
+        (chart("path: x", "imagePaths:", "- {.a: }"), "set.yaml:8: mirror.helm.local[0].imagePaths[0] is", "quotes"),
+        (
+            chart("path: x", "imagePaths:", "- '{.a}'", "- '{.a[?(@.b)]}'"),
+            "set.yaml:9: mirror.helm.local[0].imagePaths[1] is not a supported JSONPath: "
+            "'[?(@.b)]' is not a field, wildcard or index: '{.a[?(@.b)]}'",
+            "in braces, such as '{.spec.images[*].name}'",
+        ),
+        (
+            "mirror:\n  helm:\n    repositories: [{name: x}]\n",
+            "set.yaml:5: mirror.helm.repositories is unsupported",
+            "download the charts with 'helm pull', and list the files under mirror.helm.local",
+        ),
         ("mirror:\n  samples: [{name: x}]\n", "mirror.samples cannot be mirrored", "additionalImages"),
         ("mirror:\n  platforms: []\n", "mirror.platforms is an unknown key", "did you mean platform"),
         ("mirror: {}\n", "mirror has nothing to mirror", "add operators"),
@@ -161,6 +181,18 @@ def test_mistakes_are_reported_with_file_and_line(mirror: str, message: str, hin
 def test_kind_and_version_are_checked(head: str, message: str) -> None:
     with pytest.raises(InvalidImageSet, match=re.escape(message)):
         ImageSet.parse(head.encode(), "set.yaml")
+
+
+def test_charts_have_paths_of_images() -> None:
+    found = parse(chart("path: charts/tide-1.0.0.tgz", "imagePaths: ['{.spec.image}', '{..tool}']", "platforms: []"))
+    (tide,) = found.charts
+    assert (tide.name, tide.path, tide.location) == ("charts/tide-1.0.0.tgz", "charts/tide-1.0.0.tgz", "set.yaml:6")
+    assert [path.text for path in tide.image_paths] == ["{.spec.image}", "{..tool}"]
+    (tide,) = parse(chart("name: tide", "path: ./tide", "version: 1.0.0"), "v1alpha2").charts
+    assert str(tide) == "helm chart tide of set.yaml:6"
+    assert parse(chart("path: ./tide", "version: 1.0.0")).warnings == (
+        "set.yaml:7: version has no effect: the chart at path is used",
+    )
 
 
 def test_empty_sections_of_what_is_not_mirrored_are_accepted() -> None:

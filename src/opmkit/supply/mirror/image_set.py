@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.documents.content import Content
 from opmkit.documents.fields import format_path
+from opmkit.documents.json_path import JsonPath
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.suggestions import did_you_mean, join_names
-from opmkit.supply.mirror.model import MirrorRequest
+from opmkit.supply.mirror.charts import ImageSetChart
+from opmkit.supply.mirror.model import MirrorRequest, image_requests
 from opmkit.supply.mirror.selection import (
     ChannelSelection,
     PackageSelection,
@@ -42,11 +44,11 @@ _LOCAL_REGISTRY = "localhost"
 _BOUND_KEYS = ("minVersion", "maxVersion")
 _CATALOG_KEYS = ("catalog", "packages", "full", "targetCatalog", "targetTag", "skipDependencies")
 _PACKAGE_KEYS = ("name", "channels", "defaultChannel", "bundles", "selectedBundles", *_BOUND_KEYS)
-_MIRROR_KEYS = ("operators", "additionalImages", "blockedImages")
-_DELETE_KEYS = ("operators", "additionalImages")
+_MIRROR_KEYS = ("operators", "additionalImages", "helm", "blockedImages")
+_DELETE_KEYS = ("operators", "additionalImages", "helm")
 _REFUSED = {
     "platform": "mirror the OpenShift release with 'oc adm release mirror', or with oc-mirror",
-    "helm": "print the images of a chart with 'helm template', and list them under additionalImages",
+    "repositories": "download the charts with 'helm pull', and list the files under mirror.helm.local",
     "samples": "list the images under additionalImages",
     "minBundle": "select versions with minVersion, or bundles by name with bundles",
     "platforms": "omit it, and select the platforms of all images when mirroring",
@@ -56,6 +58,7 @@ _IGNORED = {
     "archiveSize": "archives are not split",
     "storageConfig": "the target is the only state",
     "targetCatalogSourceTemplate": "edit the CatalogSource that is written instead",
+    "version": "the chart at path is used",
 }
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?(?:[=!>#(]|<[=!]|P=)|\\[1-9]|\[\[:|\\[pPQCE]|[*+?}]\+")
 _PATTERN_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|(?P<end>\))?(?P<repeated>[*+{])|[()|]|[^()|]", re.DOTALL)
@@ -114,6 +117,7 @@ class ImageSet:
         blocked: The images that are not mirrored.
         warnings: Settings that have no effect.
         is_deletion: Whether it describes content to delete, not to mirror.
+        charts: The Helm charts whose images are mirrored; `opmkit.supply.mirror.charts.read_charts` renders them.
     """
 
     file: str
@@ -122,6 +126,7 @@ class ImageSet:
     blocked: BlockedImages = BlockedImages()
     warnings: tuple[str, ...] = ()
     is_deletion: bool = False
+    charts: tuple[ImageSetChart, ...] = ()
 
     @classmethod
     def read(cls, path: Path | str) -> ImageSet:
@@ -168,7 +173,7 @@ class _Parser:
             raise self._invalid((), f"has no {section}", f"add {section} with operators or additionalImages")
         path = (section,)
         keys = _DELETE_KEYS if section == "delete" else _MIRROR_KEYS
-        mirror = self._mapping(root[section], path, (*keys, "platform", "helm", "samples"))
+        mirror = self._mapping(root[section], path, (*keys, "platform", "samples"))
         catalogs = [
             self._catalog(value, (*path, "operators", number))
             for number, value in self._list(mirror, path, "operators")
@@ -179,19 +184,21 @@ class _Parser:
             for number, value in self._list(mirror, path, "additionalImages")
             for request in self._image(value, (*path, "additionalImages", number))
         ]
+        charts = self._charts(mirror.get("helm"), (*path, "helm"))
         blocked = [
             self._pattern(value, (*path, "blockedImages", number))
             for number, value in self._list(mirror, path, "blockedImages")
         ]
-        if not catalogs and not images:
-            raise self._invalid(path, f"has nothing to {section}", "add operators or additionalImages")
+        if not catalogs and not images and not charts:
+            raise self._invalid(path, f"has nothing to {section}", "add operators, additionalImages or helm")
         return ImageSet(
             self.file,
             tuple(catalogs),
             tuple(images),
             BlockedImages(tuple(blocked)),
             tuple(self.warnings),
-            is_deletion=section == "delete",
+            section == "delete",
+            charts,
         )
 
     def _check_document(self) -> dict[str, Any]:
@@ -309,7 +316,6 @@ class _Parser:
         return tuple(dict.fromkeys(names))
 
     def _image(self, value: Any, path: FieldPath) -> Iterator[MirrorRequest]:
-        """Yield the request for an image; two for a digest and a tag, since clusters may refer to it by either."""
         keys = ("name",) if self.is_v1 else ("name", "targetRepo", "targetTag", "platforms")
         image = self._mapping(value, path, keys)
         text = self._required(image, path, "name")
@@ -319,11 +325,30 @@ class _Parser:
         reference = self._reference(text, (*path, "name"))
         repository, tag = self._target(image, path, "targetRepo")
         name = Reference(reference.registry, repository) if repository else None
-        needed_by = (f"additionalImages of {self._locate(path)}",)
-        tag = tag or (reference.tag or "" if reference.digest else "")
-        if reference.digest and tag:
-            yield MirrorRequest(reference, needed_by, name)
-        yield MirrorRequest(reference.with_default_tag(), needed_by, name, tag)
+        return image_requests(reference, (f"additionalImages of {self._locate(path)}",), name, tag)
+
+    def _charts(self, value: Any, path: FieldPath) -> tuple[ImageSetChart, ...]:
+        helm = self._mapping({} if value is None else value, path, ("local", "repositories"))
+        return tuple(self._chart(item, (*path, "local", number)) for number, item in self._list(helm, path, "local"))
+
+    def _chart(self, value: Any, path: FieldPath) -> ImageSetChart:
+        platforms = () if self.is_v1 else ("platforms",)
+        chart = self._mapping(value, path, ("name", "path", "imagePaths", "version", *platforms))
+        image_paths = tuple(
+            self._image_path(item, (*path, "imagePaths", number))
+            for number, item in self._list(chart, path, "imagePaths")
+        )
+        file = self._required(chart, path, "path")
+        return ImageSetChart(self._text(chart, path, "name") or file, file, image_paths, self._locate(path))
+
+    def _image_path(self, value: Any, path: FieldPath) -> JsonPath:
+        if not isinstance(value, str):
+            raise self._invalid(path, f"is {_show(value)}, not a string", "put it in quotes")
+        try:
+            return JsonPath.parse(value)
+        except ValueError as error:
+            hint = "write fields, wildcards and indexes in braces, such as '{.spec.images[*].name}'"
+            raise self._invalid(path, f"is not a supported JSONPath: {error}: {_show(value)}", hint) from error
 
     def _target(self, value: Mapping[str, Any], path: FieldPath, key: str) -> tuple[str, str]:
         """Return the repository and the tag that an entry has in the target, "" for none."""

@@ -262,8 +262,12 @@ def find_images(
 ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
     """Return the requests for the images that are not blocked, without catalogs, and the failures."""
     requests, failures = bundle_image_requests(use for catalog in catalogs for use in catalog.uses)
-    known = {_identity(request) for request in requests}
-    requests += [request for request in dict.fromkeys(content.images) if _identity(request) not in known]
+    unique = {_identity(request): request for request in requests}
+    for request in content.images:
+        known = unique.setdefault(_identity(request), request)
+        needed_by = tuple(dict.fromkeys((*known.needed_by, *request.needed_by)))
+        unique[_identity(request)] = replace(known, needed_by=needed_by)
+    requests = list(unique.values())
     if blocked := content.blocked:
         requests = [
             request

@@ -42,6 +42,16 @@ class MirrorRequest:
         return self.name or self.reference
 
 
+def image_requests(
+    reference: Reference, needed_by: tuple[str, ...], name: Reference | None = None, tag: str = ""
+) -> Iterator[MirrorRequest]:
+    """Yield the request for an image; two for a digest and a tag, since clusters may refer to it by either."""
+    tag = tag or (reference.tag or "" if reference.digest else "")
+    if reference.digest and tag:
+        yield MirrorRequest(reference, needed_by, name)
+    yield MirrorRequest(reference.with_default_tag(), needed_by, name, tag)
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedManifest:
     """A manifest or index to copy, and the blobs that it refers to, without foreign layers."""

@@ -12,6 +12,7 @@ from opmkit.index.operations.filter.fbc import FilterPackages
 from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.supply.mirror.catalog import CatalogSelection
 from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
+from opmkit.supply.mirror.charts import read_charts
 from opmkit.supply.mirror.copy import CopyOptions
 from opmkit.supply.mirror.deletion import NeededImages
 from opmkit.supply.mirror.errors import MirrorFailed, UnexpectedMirror
@@ -126,7 +127,10 @@ class MirrorAction:
         return tuple(map(Platform.parse, self.options.platforms))
 
     def _content(self, index: str | ImageSet) -> MirrorContent:
-        """Return what to mirror; raise CatalogError, ImageToolsError or ValueError if an option is invalid."""
+        """Return what to mirror, and render charts.
+
+        Raises CatalogError, ImageToolsError or ValueError if an option is invalid, and HelmError.
+        """
         options, name = self.options, self.options.target_catalog
         if not isinstance(index, str) and index.is_deletion:
             raise InvalidImageSet(
@@ -136,7 +140,9 @@ class MirrorAction:
         if not isinstance(index, str):
             if options.selects:
                 raise ValueError("an image set selects bundles itself, and names its catalogs in the target")
-            return MirrorContent(tuple(index.selections(common)), index.images, index.blocked, index.warnings)
+            charts = read_charts(index.charts)
+            images, warnings = (*index.images, *charts.requests), (*index.warnings, *charts.warnings)
+            return MirrorContent(tuple(index.selections(common)), images, index.blocked, warnings)
         filters = [PackageFilter.parse(text) for text in options.filters]
         change = FilterPackages(filters, options.default_channels, options.with_dependencies) if filters else None
         named = parse_name_in_target(name, self.location) if name else None
