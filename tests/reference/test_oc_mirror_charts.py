@@ -58,7 +58,7 @@ KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod", "CronJob", "Tid
 
 def random_chart(rng: random.Random, directory: Path) -> None:
     """Write a chart whose images are in values, helpers, loops, conditions, subcharts, CRDs and test hooks."""
-    values = {f"image{number}": rng.choice(IMAGES) for number in range(6)}
+    values: Value = {f"image{number}": rng.choice(IMAGES) for number in range(6)}
     values |= {"tag": "1.5", "enabled": rng.random() < 0.5, "list": rng.sample(IMAGES, 3)}
     _write(directory, {"apiVersion": "v2", "name": directory.name, "version": "1.0.0", "appVersion": "2.5.1"}, values)
     templates = directory / "templates"
