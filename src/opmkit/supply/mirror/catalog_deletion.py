@@ -13,6 +13,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
+from opmkit.supply.mirror.charts import read_charts
 from opmkit.supply.mirror.deletion import (
     KEPT,
     ImageDeletion,
@@ -168,10 +169,10 @@ class CatalogDeletion:
         is deleted only if all of it is.
 
         Raises:
-            CatalogError: A catalog in the source is invalid, or lacks a package or channel.
+            CatalogError: A catalog in the source is invalid, or lacks a package or channel; or a chart is invalid.
             ImageToolsError: It cannot be read.
         """
-        catalogs, requests = [], list(image_set.images)
+        catalogs, requests = [], [*image_set.images, *read_charts(image_set.charts).requests]
         for entry, (index, selection) in zip(image_set.catalogs, image_set.selections(CatalogSelection()), strict=True):
             if image_set.is_deletion and entry.selection is not None and entry.selection.packages:
                 with open_catalog(self._tool, index, selection) as opened:
