@@ -157,8 +157,8 @@ def mirror(
     Only what the target lacks is transferred. The catalog is copied last. An interrupted run can be repeated. With
     filters, the catalog image is built as 'opm index filter' builds it.
 
-    INDEX can be a directory or archive that this command has written: all of its images are copied to a registry. What a
-    registry no longer needs is deleted by 'opm mirror delete'.
+    INDEX can be a directory or archive that this command has written: all of its images are copied to a registry. What
+    a registry no longer needs is deleted by 'opm mirror delete'.
 
     --shard does not copy the catalog. Repeat the command without it after all shards: it copies what is missing, and
     then the catalog.
