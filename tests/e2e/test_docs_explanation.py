@@ -12,7 +12,7 @@ from opmkit.documents import document, go_yaml
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
-from opmkit.imagetools.registry import messages, repository, sessions, transport
+from opmkit.imagetools.registry import connections, messages, repository, transport
 from opmkit.imagetools.spec import config, fields, manifest
 from opmkit.index.sqlite import connect
 from opmkit.supply.sign import documents, verify
@@ -47,7 +47,7 @@ LIMITS = {
     "constraint of a bundle, nested": document.MAX_CONSTRAINT_DEPTH,
     "value in a database": connect.MAX_VALUE,
     "response of a registry, other than manifests and blobs": messages.MAX_BODY_SIZE,
-    "header of a response": sessions.MAX_HEADER_SIZE,
+    "header of a response": connections.MAX_HEADER_SIZE,
     "redirects": transport._MAX_REDIRECTS,
     "tags of a repository": repository.MAX_TAGS,
     "signatures and attestations of an image": verify.MAX_ATTACHMENTS,

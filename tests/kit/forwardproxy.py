@@ -6,6 +6,7 @@ import base64
 import http.client
 import select
 import socket
+import ssl
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -21,18 +22,21 @@ class ForwardProxy:
     """A proxy for plain requests and tunnels (CONNECT); ``seen`` lists the method and host of each.
 
     ``routes`` maps hosts to addresses, so that a host can be reachable only by the proxy. ``login``
-    (``name:password``) requires basic authentication. If ``refused`` is set, every request is rejected with this
-    status.
+    (``name:password``) requires basic authentication. With ``context`` the proxy itself uses TLS. If ``refused`` is
+    set, every request is rejected with this status.
     """
 
-    def __init__(self, routes: Mapping[str, str] | None = None, *, login: str = "") -> None:
+    def __init__(
+        self, routes: Mapping[str, str] | None = None, *, login: str = "", context: ssl.SSLContext | None = None
+    ) -> None:
         self.routes = dict(routes or {})
         self.seen: list[tuple[str, str]] = []
         self.refused = 0
+        self._context = context
         self._expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
 
     def __enter__(self) -> Self:
-        self._web = WebServer(type("Handler", (_Handler,), {"proxy": self})).__enter__()
+        self._web = WebServer(type("Handler", (_Handler,), {"proxy": self}), self._context).__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -90,6 +94,8 @@ class _Handler(QuietHandler):
         while True:
             for ready in select.select(list(ends), [], [])[0]:
                 data = ready.recv(_CHUNK_SIZE)
+                while isinstance(ready, ssl.SSLSocket) and ready.pending():  # which select does not see
+                    data += ready.recv(_CHUNK_SIZE)
                 if not data:
                     return
                 ends[ready].sendall(data)

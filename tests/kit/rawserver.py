@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 
 class RawServer:
-    """A server that responds to the first request of a connection with the chunks of ``reply(request line)``."""
+    """A server that responds to the first request of a connection with the chunks of ``reply(request line)``.
 
-    def __init__(self, reply: Callable[[str], Iterable[bytes]]) -> None:
+    With ``keep_alive`` it responds to all requests of a connection, which have no bodies.
+    """
+
+    def __init__(self, reply: Callable[[str], Iterable[bytes]], *, keep_alive: bool = False) -> None:
         self.connections = 0
         self._stopped = threading.Event()
         server = self
@@ -23,14 +26,18 @@ class RawServer:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 server.connections += 1
-                request = self.rfile.readline().decode("latin-1")
+                with suppress(OSError):
+                    while (request := self.rfile.readline().decode("latin-1")) and self._respond(request):
+                        pass
+
+            def _respond(self, request: str) -> bool:
                 while self.rfile.readline().strip():
                     pass
-                with suppress(OSError):
-                    for chunk in reply(request):
-                        if server._stopped.is_set():
-                            break
-                        self.wfile.write(chunk)
+                for chunk in reply(request):
+                    if server._stopped.is_set():
+                        break
+                    self.wfile.write(chunk)
+                return keep_alive
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler, bind_and_activate=True)
         self._server.daemon_threads = True

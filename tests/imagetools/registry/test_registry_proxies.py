@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,13 @@ import pytest
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.content import noise, put_image
 from tests.kit.forwardproxy import ForwardProxy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -44,6 +48,31 @@ def test_https_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, 
         assert set(proxy.seen) == {("CONNECT", HOST)}
         with pytest.raises(ImageToolsError, match="not trusted"):
             RegistryClient().repository(reference).resolve("1")
+
+
+def test_proxy_with_tls(
+    tls_registry: Registry, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy needs a certificate that the system trusts, also where the registry has an own authority."""
+    authority = certificate_authority(tmp_path)
+    certificate = server_certificate(tmp_path, authority)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    retry = RetryPolicy(max_attempts=1)
+    with ForwardProxy({HOST: tls_registry.host, PLAIN: registry.host}, context=context) as proxy:
+        for variable in ("HTTPS_PROXY", "HTTP_PROXY"):
+            monkeypatch.setenv(variable, f"https://{proxy.host}")
+        encrypted = RegistryClient(RegistryOptions(ca_file=tls_registry.ca_file), retry=retry)
+        with pytest.raises(ImageToolsError, match="not trusted"):
+            encrypted.repository(Reference(HOST, "proxied")).resolve("1")
+        assert not proxy.seen
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
+        for client, host in (encrypted, HOST), (RegistryClient(RegistryOptions(plain_http=True), retry=retry), PLAIN):
+            repository = client.repository(Reference(host, "proxied"))
+            manifest = put_image(repository, "1", noise(300_000))
+            assert repository.get_manifest("1") == manifest
+        assert ("CONNECT", HOST) in proxy.seen
+        assert ("PUT", PLAIN) in proxy.seen
 
 
 @pytest.mark.parametrize("no_proxy", ["127.0.0.1", "other.test,127.0.0.0/8", "*"])

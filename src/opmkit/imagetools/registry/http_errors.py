@@ -10,12 +10,9 @@ import re
 import socket
 import ssl
 import time
-from email.utils import parsedate_to_datetime
-from http.client import responses
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import urllib3.exceptions
 
 from opmkit.core.escape import escape_controls
 from opmkit.core.hints import Hint
@@ -28,8 +25,14 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.hint_terms import ImageSetting
+from opmkit.imagetools.registry.connections import (
+    HeaderLimitExceeded,
+    IncompleteBody,
+    InvalidHeader,
+    InvalidURL,
+    Unreachable,
+)
 from opmkit.imagetools.registry.retry import TransientError
-from opmkit.imagetools.registry.sessions import HeaderLimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,8 +48,11 @@ _TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
 _CONTENT_ERRORS = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
 _PROXY_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 """The message of http.client if a proxy refuses to connect to the host."""
-_UNREACHABLE = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _MAX_DETAIL_LENGTH = 300
+
+
+class MalformedResponse(RegistryUnavailable):
+    """A response whose header is too large or violates HTTP, for which a retry does not help."""
 
 
 def error_from_response(request: Request, response: Response) -> ImageToolsError:
@@ -115,10 +121,10 @@ def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
             )
         if (refused := _PROXY_REFUSED.match(str(cause))) and refused[1] == "407":
             return _proxy_authentication_required(request)
-        if isinstance(cause, urllib3.exceptions.LocationValueError):
+        if isinstance(cause, InvalidURL):
             return RegistryUnavailable(f"{request.subject}: {host} sent an invalid URL")
-        if isinstance(cause, HeaderLimitExceeded):
-            return RegistryUnavailable(
+        if isinstance(cause, (HeaderLimitExceeded, InvalidHeader)):
+            return MalformedResponse(
                 f"{request.subject}: invalid response from {host}: {cause}",
                 hint="check the registry's name and the proxy settings",
             )
@@ -138,21 +144,17 @@ def _proxy_authentication_required(request: Request) -> ImageToolsError:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes down to the one of the operating system, not what was handled before that.
-
-    Some errors of urllib3 contain their cause only as an argument.
-    """
+    """Yield the error and its causes down to the one of the operating system, not what was handled before that."""
     while error is not None:
         yield error
         if isinstance(error, OSError):
             return
-        wrapped = next((argument for argument in error.args if isinstance(argument, Exception)), None)
-        error = error.__cause__ or error.__context__ or wrapped
+        error = error.__cause__ or error.__context__
 
 
 def _reason(causes: list[BaseException]) -> tuple[str, bool]:
     """Return why the connection failed, and whether the host could not be reached at all."""
-    unreachable = any(isinstance(cause, _UNREACHABLE) for cause in causes)
+    unreachable = any(isinstance(cause, Unreachable) for cause in causes)
     for cause in reversed(causes):
         if isinstance(cause, socket.gaierror):
             return "unknown host", True
@@ -160,11 +162,19 @@ def _reason(causes: list[BaseException]) -> tuple[str, bool]:
             return f"the proxy returned {refused[1]}", False
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror.lower(), unreachable
-        if isinstance(cause, (urllib3.exceptions.TimeoutError, TimeoutError)):
+        if isinstance(cause, TimeoutError):
             return "timed out", unreachable
-        if isinstance(cause, urllib3.exceptions.IncompleteRead):
+        if isinstance(cause, IncompleteBody):
             return "the response ended early", False
     return "connection lost", False
+
+
+def status_phrase(status: int) -> str:
+    """Return the reason phrase of a status code."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no details"
 
 
 def _registry_error(response: Response) -> tuple[str, str]:
@@ -173,7 +183,7 @@ def _registry_error(response: Response) -> tuple[str, str]:
         error = json.loads(response.body)["errors"][0]
         code, message = str(error["code"]), str(error.get("message") or "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return "", responses.get(response.status, "no details")
+        return "", status_phrase(response.status)
     text = f"{code}: {message}" if message else code
     return code, escape_controls(text[:_MAX_DETAIL_LENGTH])
 
@@ -183,6 +193,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
+    from email.utils import parsedate_to_datetime  # slow to import
+
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import oras.container
@@ -13,7 +13,7 @@ import oras.container
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry_config import RepositoryLocation
@@ -46,6 +46,16 @@ def content_length(headers: Mapping[str, str]) -> int | None:
     return int(value) if _CONTENT_LENGTH.fullmatch(value) else None
 
 
+class Body(Protocol):
+    """The content of a request as parts, whose length in bytes becomes the Content-Length."""
+
+    def __len__(self) -> int:
+        """Return the number of bytes."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Iterate over the parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request to a registry, or to its token server.
@@ -67,7 +77,7 @@ class Request:
     subject: str
     access: Access
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: Callable[[], bytes | Iterable[bytes]] | None = field(default=None, repr=False)
+    body: Callable[[], bytes | Body] | None = field(default=None, repr=False)
     ok: Collection[int] = (200,)
     limit: int = MAX_BODY_SIZE
     for_token: bool = False

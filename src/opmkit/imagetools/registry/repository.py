@@ -18,6 +18,7 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.registry.access import DELETE, PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
+from opmkit.imagetools.registry.http_errors import MalformedResponse
 from opmkit.imagetools.registry.messages import Request, Response, content_length
 from opmkit.imagetools.repository import (
     MAX_REFERRERS,
@@ -87,7 +88,10 @@ class RegistryRepository:
 
     def resolve(self, identifier: str) -> Descriptor:
         """Resolve a tag or digest by HEAD, or by GET if the registry does not support that or omits headers."""
-        response = self._transport.send(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
+        try:
+            response = self._transport.send(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
+        except MalformedResponse:  # such as an invalid Content-Length
+            return self._resolve_by_get(identifier)
         digest = response.headers.get("Docker-Content-Digest", "")
         size = content_length(response.headers)
         media_type = _media_type(response)

@@ -1,75 +1,86 @@
-"""HTTP sessions and their connections, which limit the time, size and number of responses and count bytes."""
+"""HTTP sessions: pools of connections with the same TLS configuration, and counters of bytes."""
 
 from __future__ import annotations
 
 import errno
-import http.client
-import io
 import os
-import socket
 import ssl
+import sys
 import threading
-import time
-from collections.abc import Sized
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from base64 import b64encode
+from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies
 
 import certifi
-import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from opmkit._version import __version__
-from opmkit.core import interrupts
 from opmkit.core.progress import NO_TRANSFERS, TransferObserver
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.registry.connections import (
+    Headers,
+    HttpConnection,
+    InvalidURL,
+    Origin,
+    Proxy,
+    connect,
+    request_target,
+)
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from _typeshed import ReadableBuffer, WriteableBuffer
+    from _typeshed import ReadableBuffer
 
+    from opmkit.imagetools.registry.messages import Body
     from opmkit.imagetools.registry.retry import Deadline
 
 
-_POOL_SIZE = 16
-"""Idle connections to keep per host, at least the number of threads that use it."""
+_MAX_IDLE = 16
+"""Idle connections to keep per server, at least the number of threads that use it."""
 _HEADERS = {"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity", "Accept": "*/*"}
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
-@dataclass(frozen=True, slots=True)
 class OpenResponse:
-    """A response whose body can be read from ``raw``. As a context manager, it is closed at the end of the block."""
+    """A response whose body can be read. As a context manager, it is closed at the end of the block."""
 
-    url: str
-    raw: urllib3.BaseHTTPResponse
+    def __init__(
+        self,
+        url: str,
+        status: int,
+        headers: Headers,
+        connection: HttpConnection,
+        release: Callable[[HttpConnection], None],
+    ) -> None:
+        """Describe the response to be read from ``connection``; ``release`` makes the connection available again."""
+        self.url = url
+        self.status = status
+        self.headers: Mapping[str, str] = headers
+        self._connection: HttpConnection | None = connection
+        self._release = release
 
-    @property
-    def status(self) -> int:
-        """The status code."""
-        return self.raw.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers; names are case-insensitive."""
-        return self.raw.headers
+    def read(self, size: int, deadline: Deadline) -> bytes:
+        """Read at most ``size`` bytes of the body, none only at its end; see `HttpConnection.read`."""
+        return self._connection.read(size, deadline) if self._connection else b""
 
     def close(self) -> None:
         """Close the connection, or if the body was read to its end, return it to the session."""
-        self.raw.close()
-        self.raw.release_conn()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            (self._release if connection.finish() else HttpConnection.close)(connection)
 
     def __enter__(self) -> Self:
+        """Return the response."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the response."""
         self.close()
 
 
@@ -82,7 +93,8 @@ class HttpSession:
     """
 
     config: TLSConfig
-    _managers: dict[tuple[str, bool], urllib3.PoolManager] = field(default_factory=dict)
+    _idle: dict[tuple[Origin, str], deque[HttpConnection]] = field(default_factory=dict)
+    """The idle connections by server and URL of the proxy, that of the last response last."""
 
     @cached_property
     def context(self) -> ssl.SSLContext:
@@ -99,42 +111,66 @@ class HttpSession:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: bytes | Iterable[bytes] | None,
-        timeout: urllib3.Timeout,
+        body: bytes | Body | None,
+        connect_timeout: float,
+        timeout: float,
         proxy: str,
     ) -> OpenResponse:
         """Send one request, through a proxy unless its URL is "". Redirects are not followed.
 
         Raises:
             ImageToolsError: A certificate file cannot be read or is invalid.
-            urllib3.exceptions.HTTPError: The request failed, or the URL is invalid.
-            ValueError: A header is invalid.
-            OSError: The connection failed.
+            InvalidURL: The URL is invalid.
+            Unreachable: The server or the proxy cannot be reached.
+            OSError: The connection failed, or the header takes longer than ``timeout``.
+            HeaderLimitExceeded, InvalidHeader: The header is too large or invalid.
+            ValueError: A header of the request is invalid.
         """
-        if isinstance(body, Sized):  # urllib3 knows that of bytes only
-            headers = {"Content-Length": str(len(body)), **headers}
-        response = self._manager(proxy, is_encrypted=url.startswith("https:")).urlopen(
-            method,
-            url,
-            headers={**_HEADERS, **headers},
-            body=body,
-            timeout=timeout,
-            retries=False,
-            redirect=False,
-            preload_content=False,
-            decode_content=False,
-        )
-        return OpenResponse(url, response)
+        origin = Origin.from_url(url)
+        target = request_target(url)
+        fields = {"Host": origin.host_header, **_HEADERS, **headers}
+        if body is not None or method in _WITH_BODY:
+            fields["Content-Length"] = str(len(body or b""))
+        through = _parse_proxy(proxy) if proxy else None
+        if through and origin.scheme == "http":
+            target = f"http://{origin.host_header}{target}"
+            fields |= through.headers
+        idle = self._idle.setdefault((origin, proxy), deque())
+        connection = _take(idle) or connect(origin, connect_timeout, lambda: self.context, through)
+        try:
+            response = connection.send(method, target, fields, body or b"", timeout)
+        except BaseException:
+            connection.close()
+            raise
+
+        def release(connection: HttpConnection) -> None:
+            idle.append(connection)
+            if len(idle) > _MAX_IDLE:
+                idle.popleft().close()
+
+        return OpenResponse(url, response.status_code, Headers(list(response.headers)), connection, release)
 
     def close(self) -> None:
         """Close the idle connections."""
-        for manager in self._managers.values():
-            manager.clear()
+        for idle in self._idle.values():
+            while connection := _pop(idle):
+                connection.close()
 
-    def _manager(self, proxy: str, *, is_encrypted: bool) -> urllib3.PoolManager:
-        key = proxy, is_encrypted or proxy.startswith("https:")
-        manager = self._managers.get(key)
-        return manager or self._managers.setdefault(key, _create_manager(proxy, self.context if key[1] else None))
+
+def _take(idle: deque[HttpConnection]) -> HttpConnection | None:
+    """Remove and return an idle connection that the server has not closed, None if there is none."""
+    while connection := _pop(idle):
+        if connection.is_alive:
+            return connection
+        connection.close()
+    return None
+
+
+def _pop(idle: deque[HttpConnection]) -> HttpConnection | None:
+    try:
+        return idle.pop()
+    except IndexError:  # checking for it first would not be thread-safe
+        return None
 
 
 class SessionPool:
@@ -159,6 +195,11 @@ class SessionPool:
 
 def environment_proxy(url: str) -> str:
     """Return the proxy that the environment sets for a URL, or "" if it sets none."""
+    has_settings = sys.platform == "darwin" or any(name.lower().endswith("_proxy") for name in os.environ)
+    if not has_settings:
+        return ""
+    from urllib.request import getproxies  # slow to import
+
     if not getproxies():
         return ""
     from requests.utils import get_environ_proxies, select_proxy  # slow to import
@@ -167,24 +208,15 @@ def environment_proxy(url: str) -> str:
     return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
-def _create_manager(proxy: str, context: ssl.SSLContext | None) -> urllib3.PoolManager:
-    manager: urllib3.PoolManager
-    if proxy:
-        manager = urllib3.ProxyManager(
-            proxy, maxsize=_POOL_SIZE, ssl_context=context, proxy_headers=_proxy_headers(proxy)
-        )
-    else:
-        manager = urllib3.PoolManager(maxsize=_POOL_SIZE, ssl_context=context)
-    manager.pool_classes_by_scheme = dict(pool_classes())
-    return manager
-
-
-def _proxy_headers(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy)
-    if not parts.username:
-        return {}
-    user, password = unquote(parts.username), unquote(parts.password or "")
-    return dict(urllib3.make_headers(proxy_basic_auth=f"{user}:{password}"))
+def _parse_proxy(url: str) -> Proxy:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise InvalidURL("unsupported proxy")
+    headers = {}
+    if parts.username:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode('latin-1')).decode()}"
+    return Proxy(Origin.from_url(url), headers, TLSConfig().context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +238,7 @@ class TLSConfig:
         """
         context = _default_context() if self.verify else _unverified_context()
         context.sslsocket_class = _ClientSocket
+        context.set_alpn_protocols(["http/1.1"])
         for path in self.certificates.authorities if self.verify else ():
             with _certificate_errors(path, "not a PEM certificate", "give a PEM file of certificate authorities"):
                 context.load_verify_locations(cafile=path)
@@ -220,8 +253,8 @@ class TLSConfig:
 class _ClientSocket(ssl.SSLSocket):
     """A TLS socket that fails to write to a closed connection as a plain socket does.
 
-    urllib3 reads the response after a BrokenPipeError. In TLS 1.3 this is where a server's alert arrives that refuses
-    the client certificate: it closes the connection after the client has finished the handshake.
+    `HttpConnection` reads the response after a BrokenPipeError. In TLS 1.3 this is where a server's alert arrives that
+    refuses the client certificate: it closes the connection after the client has finished the handshake.
     """
 
     def send(self, data: ReadableBuffer, flags: int = 0) -> int:
@@ -255,154 +288,6 @@ def _unverified_context() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-MAX_HEADER_SIZE = 256 << 10
-"""Bytes of a response header, including the informational responses before it, and of a trailer."""
-MAX_INFORMATIONAL = 20
-"""Informational responses per request."""
-
-_current_deadline: ContextVar[Deadline | None] = ContextVar("body_deadline", default=None)
-
-
-class HeaderLimitExceeded(http.client.HTTPException):
-    """A response header beyond MAX_HEADER_SIZE or MAX_INFORMATIONAL."""
-
-
-@contextmanager
-def body_deadline(deadline: Deadline) -> Iterator[None]:
-    """Limit the time in which this thread reads response bodies within the block."""
-    token = _current_deadline.set(deadline)
-    try:
-        yield
-    finally:
-        _current_deadline.reset(token)
-
-
-def pool_classes() -> Mapping[str, type[HTTPConnectionPool]]:
-    """Return the connection pool classes by scheme, for ``urllib3.PoolManager.pool_classes_by_scheme``."""
-    return {"http": _Pool, "https": _TLSPool}
-
-
-class _DeadlineReader(io.RawIOBase):
-    """A reader of a socket with a time limit for all reads together instead of for each.
-
-    The limit for a header is the timeout of the socket when the response begins; for a body it is `body_deadline`.
-    """
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
-        self._timeout = sock.gettimeout()
-        self._header_deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        self._stream = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        seconds = self._seconds_left()
-        if seconds is None:
-            return self._stream.readinto(buffer)
-        if seconds <= 0:
-            raise TimeoutError("timed out")
-        self._socket.settimeout(seconds)
-        try:
-            return self._stream.readinto(buffer)
-        finally:
-            self._socket.settimeout(self._timeout)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def _seconds_left(self) -> float | None:
-        deadline = _current_deadline.get()
-        if deadline is None:
-            return None if self._header_deadline is None else self._header_deadline - time.monotonic()
-        return deadline.remaining() if self._timeout is None else min(self._timeout, deadline.remaining())
-
-
-class _HeaderLimitReader(io.BufferedReader):
-    """A buffered reader that limits consecutive lines, as in headers and trailers."""
-
-    def __init__(self, raw: io.RawIOBase) -> None:
-        super().__init__(raw)
-        self._size = self._responses = 0
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        line = super().readline(size)
-        self._size += len(line)
-        self._responses += line.startswith(b"HTTP/")
-        if self._size > MAX_HEADER_SIZE:
-            raise HeaderLimitExceeded(f"the response header exceeds {MAX_HEADER_SIZE} bytes")
-        if self._responses > MAX_INFORMATIONAL + 1:
-            raise HeaderLimitExceeded(f"more than {MAX_INFORMATIONAL} informational responses")
-        return line
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._size = 0
-        return super().read(size)
-
-    def read1(self, size: int = -1, /) -> bytes:
-        self._size = 0
-        return super().read1(size)
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        self._size = 0
-        return super().readinto(buffer)
-
-
-class _SocketAdapter:
-    """A socket as http.client uses it for responses: its `makefile`."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
-
-    def makefile(self, mode: str = "rb", buffering: int | None = None) -> io.BufferedReader:
-        return _HeaderLimitReader(_DeadlineReader(self._socket))
-
-
-class _Response(http.client.HTTPResponse):
-    """A response with a limited header."""
-
-    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
-        super().__init__(_SocketAdapter(sock), *args, **kwargs)  # type: ignore[arg-type] # only makefile is called
-
-
-class _Connection(HTTPConnection):
-    """A connection with limited response headers that closes on a signal, in any thread."""
-
-    response_class = _Response
-
-    def connect(self) -> None:
-        interrupts.cancel_on_signal(self, lambda connection: _shut_down(connection.sock))  # during a TLS handshake
-        super().connect()
-        interrupts.cancel_on_signal(self.sock, _shut_down)  # a response may outlive its connection
-
-
-class _TLSConnection(_Connection, HTTPSConnection):
-    """A connection over TLS with limited response headers that closes on a signal."""
-
-    def connect(self) -> None:
-        super().connect()
-        self.is_verified = True  # no InsecureRequestWarning where the options disable verification
-
-
-def _shut_down(connection: socket.socket | None) -> None:
-    if connection is not None:
-        with suppress(OSError):  # already closed
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # the method of ssl.SSLSocket is not thread-safe
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TLSPool(HTTPSConnectionPool):
-    ConnectionCls = _TLSConnection
 
 
 @dataclass(frozen=True, slots=True)

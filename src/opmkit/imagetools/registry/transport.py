@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from http.client import responses
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import urllib3
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
@@ -23,14 +20,14 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
-from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response
+from opmkit.imagetools.registry.connections import CONNECTION_ERRORS
+from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response, status_phrase
 from opmkit.imagetools.registry.messages import Endpoint, Request, Response, content_length, http_url, registry_host
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError
 from opmkit.imagetools.registry.sessions import (
     SessionPool,
     TLSConfig,
     TransferCounter,
-    body_deadline,
     environment_proxy,
 )
 from opmkit.imagetools.registry_config import Certificates, RegistrySettings, RepositoryLocation
@@ -153,9 +150,8 @@ class RegistryTransport:
             TransientError: The connection broke, or the deadline passed.
         """
         try:
-            with body_deadline(deadline):
-                data: bytes = response.raw.read1(size) or b""
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+            data = response.read(size, deadline)
+        except CONNECTION_ERRORS as error:
             response.close()
             interrupts.check()
             raise (error_from_exception(request, error) if deadline.remaining() else _timed_out(request)) from None
@@ -199,11 +195,18 @@ class RegistryTransport:
         tls = self._tls_config(request, url)
         session = self._sessions.session(tls)
         headers = dict(request.headers) | ({"Authorization": authorization} if authorization else {})
-        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, seconds), read=min(READ_TIMEOUT, seconds))
         proxy = self._proxy_for(url)
         try:
-            response = session.send(request.method, url, headers=headers, body=body, timeout=timeout, proxy=proxy)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            response = session.send(
+                request.method,
+                url,
+                headers=headers,
+                body=body,
+                connect_timeout=min(CONNECT_TIMEOUT, seconds),
+                timeout=min(READ_TIMEOUT, seconds),
+                proxy=proxy,
+            )
+        except (*CONNECTION_ERRORS, ValueError) as error:
             interrupts.check()
             raise error_from_exception(replace(request, url=url), error) from None
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status)
@@ -254,9 +257,9 @@ class RegistryTransport:
     def _drain(self, response: OpenResponse, deadline: Deadline) -> None:
         """Close a response; read a short body to its end, so that the connection can be reused."""
         length = content_length(response.headers)
-        with response, body_deadline(deadline), suppress(urllib3.exceptions.HTTPError, OSError):
-            if length is not None and length < _READ_SIZE:
-                self.counter.count(read=len(response.raw.read(_READ_SIZE)))
+        with response, suppress(*CONNECTION_ERRORS):
+            while length is not None and length < _READ_SIZE and (data := response.read(_READ_SIZE, deadline)):
+                self.counter.count(read=len(data))
 
     def _is_registry(self, url: str, request: Request) -> bool:
         """Return whether ``url`` is on the registry, not on its token server or a host that it redirects to."""
@@ -389,7 +392,7 @@ def _check(response: OpenResponse, url: str) -> None:
     """Raise the error for a response without the file."""
     if url.startswith("https:") and not response.url.startswith("https:"):
         raise ImageToolsError(f"{url}: refusing to follow the redirect to {response.url}", hint=_HINT)
-    reason = f"{response.status} ({responses.get(response.status, 'no details')})"
+    reason = f"{response.status} ({status_phrase(response.status)})"
     if response.status in (404, 410):
         raise NotFound(f"{url}: not found", hint=_HINT)
     if response.status in _TRANSIENT_STATUSES:
