@@ -60,13 +60,15 @@ class IndexOperations(Session):
             IndexMoved: Another writer has moved the tag.
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
+        from opmkit.bundle.load import BundleFetcher
         from opmkit.index.operations.add.change import AddBundles
         from opmkit.index.operations.add.options import AddOptions
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)
-        change = AddBundles(tool, verified, options or AddOptions(), progress)
-        return self.change_index(change, self._verified(plan, require_signature), progress=progress)
+        with BundleFetcher(tool, verified) as fetcher:  # while the index is read
+            change = AddBundles(tool, verified, options or AddOptions(), progress, fetcher)
+            return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
     def update_index(
         self, update: IndexUpdate, plan: IndexPlan, *, require_signature: str = "", progress: Progress = NO_PROGRESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files, reject_layout
@@ -17,7 +17,7 @@ from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.workers import ordered_parallel_map
+from opmkit.core.workers import LOOKAHEAD, WORKERS, WorkerPool, ordered_parallel_map
 from opmkit.documents.document import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
@@ -118,13 +118,44 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     return NotABundle(f"{reference} is not a bundle: {kind}", hint=hint)
 
 
+class BundleFetcher:
+    """Fetches the files of bundles, those of the first bundles before they are asked for. Thread-safe.
+
+    A context manager; leaving it cancels what was not asked for.
+    """
+
+    def __init__(self, tool: ContainerTool, references: Sequence[str] = ()) -> None:
+        """Start to fetch the first of ``references``."""
+        self._tool = tool
+        first = list(dict.fromkeys(references))[:LOOKAHEAD]
+        self._pool = WorkerPool(WORKERS, "fetch")
+        self._started = {reference: self._pool.submit(self._fetch, reference) for reference in first}
+
+    def fetch(self, source: BundleSource) -> dict[str, bytes]:
+        """Return the files of a bundle; raises the errors of `fetch_bundle_files`."""
+        started = self._started.pop(source.text, None)
+        with path_or_image(source.text):
+            return started.result() if started else fetch_bundle_files(self._tool, source)
+
+    def _fetch(self, reference: str) -> dict[str, bytes]:
+        return fetch_bundle_files(self._tool, BundleSource.parse(reference))
+
+    def __enter__(self) -> Self:
+        """Return the fetcher."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop fetching."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
 def pull_bundles(
-    tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
+    fetcher: BundleFetcher, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
 ) -> Iterator[Bundle]:
     """Pull bundles concurrently and yield them in the order of ``references``, without duplicates.
 
     Args:
-        tool: Reads the images.
+        fetcher: Reads the images.
         references: Sources as `BundleSource.parse` reads them.
         warn: Called with each warning about a bundle.
         progress: Reports the number of bundles.
@@ -139,7 +170,7 @@ def pull_bundles(
     cache = ManifestCache()
     with (
         ManifestPrefetcher(cache) as prefetcher,
-        closing(ordered_parallel_map(partial(_fetch, tool, prefetcher), sources)) as fetched,
+        closing(ordered_parallel_map(partial(_fetch, fetcher, prefetcher), sources)) as fetched,
     ):
         try:
             for source, files in fetched:
@@ -153,9 +184,8 @@ def pull_bundles(
             progress.end()
 
 
-def _fetch(tool: ContainerTool, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:
+def _fetch(fetcher: BundleFetcher, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:
     """Read the files of a bundle and submit its manifests for parsing."""
-    with path_or_image(source.text):
-        files = fetch_bundle_files(tool, source)
+    files = fetcher.fetch(source)
     prefetcher.submit_files(files)
     return files

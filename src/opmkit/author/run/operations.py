@@ -19,7 +19,7 @@ from opmkit.author.run.resources import InjectedBundles, is_empty_index
 from opmkit.author.run.serving import CHANNEL, ServedCatalog, add_sequence
 from opmkit.author.run.session import WaitDeadline, check_cluster
 from opmkit.author.run.upgrade import UpgradeRequest, upgrade_operator
-from opmkit.bundle.load import pull_bundles
+from opmkit.bundle.load import BundleFetcher, pull_bundles
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.image.source import IndexSource, SourceKind
@@ -122,7 +122,7 @@ class ImageReader:
     def load_bundle(self, text: str) -> Bundle:
         """Pull a bundle that clusters can pull as well, or that the catalog can contain."""
         with self.reporter.step() as progress:
-            (bundle,) = pull_bundles(self.tool(), [text], warn=self.reporter.warn, progress=progress)
+            (bundle,) = pull_bundles(BundleFetcher(self.tool()), [text], warn=self.reporter.warn, progress=progress)
         check_bundle(bundle)
         return bundle
 

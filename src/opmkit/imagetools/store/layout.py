@@ -34,6 +34,8 @@ MAX_INDEX_SIZE = 64 << 20
 MAX_INDEX_IMAGES = 1 << 18
 LOCK_FILE = "opmkit.lock"
 LOCK_TIMEOUT_SECONDS = 120.0
+_LOCK_POLL_SECONDS = 0.005
+"""Threads that cache their first layer wait for one of them to create the layout, which takes little time."""
 INGEST_DIRECTORY = "ingest"
 _OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
 """Files that opmkit may create in the directory of a layout before the layout itself."""
@@ -177,7 +179,7 @@ class Layout:
             mode = FILE_MODE if self.private else -1
             lock = FileLock(self.path / LOCK_FILE, timeout=LOCK_TIMEOUT_SECONDS, mode=mode)
             try:
-                with lock:
+                with lock.acquire(poll_interval=_LOCK_POLL_SECONDS):
                     self._initialize()
                     yield
             except Timeout as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.load import pull_bundles
+from opmkit.bundle.load import BundleFetcher, pull_bundles
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.documents.errors import DocumentError
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddBundles(Change):
-    """Pull bundle images and add them."""
+    """Pull bundle images and add them.
+
+    The ``fetcher`` has started to read the first of them, if given.
+    """
 
     tool: ContainerTool
     images: Sequence[str]
     options: AddOptions = field(default_factory=AddOptions)
     progress: Progress = NO_PROGRESS
+    fetcher: BundleFetcher | None = None
 
     @property
     def supports_databases(self) -> bool:
@@ -99,7 +103,8 @@ class AddBundles(Change):
         return replace(edit, warnings=(*warnings, *edit.warnings), skipped=tuple(skipped))
 
     def _pull(self, warnings: list[str]) -> Iterable[Bundle]:
-        return pull_bundles(self.tool, self.images, warn=warnings.append, progress=self.progress)
+        fetcher = self.fetcher or BundleFetcher(self.tool)
+        return pull_bundles(fetcher, self.images, warn=warnings.append, progress=self.progress)
 
     def _without_present(
         self, database: IndexDatabase, bundles: Iterable[Bundle], skipped: list[str]
