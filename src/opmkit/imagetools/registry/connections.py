@@ -28,7 +28,7 @@ MAX_HEADER_SIZE = 256 << 10
 """Bytes of the header of a response, of each informational response before it, and of a trailer."""
 MAX_INFORMATIONAL = 20
 """Informational responses per request."""
-_READ_SIZE = 1 << 16
+_READ_SIZE = 1 << 17
 _PORTS = {"http": 80, "https": 443}
 _TARGET_CHARACTERS = "".join(map(chr, range(0x21, 0x7F)))
 _HEADER_TOO_LARGE = 431
@@ -129,8 +129,8 @@ class Transport(Protocol):
     def sendall(self, data: bytes, /) -> None:
         """Send all bytes."""
 
-    def recv(self, size: int, /) -> bytes:
-        """Receive some bytes, none at the end."""
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Receive some bytes, none at the end, and return their number."""
 
     def settimeout(self, seconds: float | None, /) -> None:
         """Limit the time of each call."""
@@ -153,7 +153,8 @@ class HttpConnection:
         self._transport = transport
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_SIZE)
         self._timeout = 0.0
-        self._unread = b""
+        self._buffer = memoryview(bytearray(_READ_SIZE))
+        self._unread = memoryview(b"")
 
     @property
     def is_alive(self) -> bool:
@@ -194,8 +195,8 @@ class HttpConnection:
         """
         if not self._unread and self._protocol.their_state is h11.SEND_BODY:
             event = self._next_event(lambda: min(self._timeout, deadline.remaining()))
-            self._unread = bytes(event.data) if isinstance(event, h11.Data) else b""
-        data, self._unread = self._unread[:size], self._unread[size:]
+            self._unread = memoryview(event.data if isinstance(event, h11.Data) else b"")
+        data, self._unread = bytes(self._unread[:size]), self._unread[size:]
         return data
 
     def finish(self) -> bool:
@@ -242,10 +243,10 @@ class HttpConnection:
                 if seconds <= 0:
                     raise TimeoutError("timed out")
                 self._transport.settimeout(seconds)
-                data = self._transport.recv(_READ_SIZE)
-                if not data and not in_body:
+                count = self._transport.recv_into(self._buffer)
+                if not count and not in_body:
                     raise ConnectionResetError("connection closed without a response")
-                self._protocol.receive_data(data)
+                self._protocol.receive_data(self._buffer[:count])  # type: ignore[arg-type] # copies any buffer
         except h11.RemoteProtocolError as error:
             if error.error_status_hint == _HEADER_TOO_LARGE:
                 raise HeaderLimitExceeded(f"the response header exceeds {MAX_HEADER_SIZE} bytes") from error
