@@ -260,6 +260,7 @@ def test_unread_body_is_not_the_next_response() -> None:
     ("url", "host", "authority"),
     [
         ("http://Host.example/a", "host.example", "host.example:80"),
+        ("http://host.example.:8080/", "host.example:8080", "host.example:8080"),
         ("https://user:word@host.example:443", "host.example", "host.example:443"),
         ("https://host.example:80/", "host.example:80", "host.example:80"),
         ("http://[::1]:5000/v2/", "[::1]:5000", "[::1]:5000"),

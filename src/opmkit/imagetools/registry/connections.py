@@ -90,7 +90,8 @@ class Origin:
 
     @property
     def _bracketed(self) -> str:
-        return f"[{self.host}]" if ":" in self.host else self.host
+        name = self.host.rstrip(".")  # which only matters to resolvers
+        return f"[{name}]" if ":" in name else name
 
 
 def request_target(url: str) -> str:
