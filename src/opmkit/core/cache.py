@@ -1,10 +1,12 @@
-"""On-disk cache of results, keyed by content digest."""
+"""On-disk cache of results, keyed by content digest, and the recognition of unchanged directories."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -76,10 +78,60 @@ def files_digest(contents: Mapping[str, bytes]) -> str:
     return f"files:{digest.hexdigest()}"
 
 
-def code_digest(package: str) -> str:
-    """Return a digest of the source and data files of an installed package and its subpackages."""
+_SETTLED_NS = 10 * 10**9
+"""Age from which a change is certain to get another timestamp than the next one, in nanoseconds.
+
+Timestamps have a resolution of up to two seconds (FAT), and the clock of a file server may differ from this one.
+"""
+
+
+def tree_state(root: str, others: Iterable[str], max_entries: int) -> str | None:
+    """Return a digest of the names and metadata of a directory tree and of other files, which may not exist.
+
+    Each change of a file changes its inode's time (ctime), which programs cannot set. The digest also has the user,
+    who may not be allowed to read the files.
+
+    Returns:
+        None if equal metadata do not prove equal contents: there are symbolic links or more than ``max_entries``
+        entries, an entry changed in the last seconds and could change again in the same tick of the clock, or the tree
+        cannot be read.
+    """
+    latest = time.time_ns() - _SETTLED_NS
+    entries: list[object] = [os.geteuid()]
+    pending = [root]
+    try:
+        for path in (root, *others):
+            entries.append(path)
+            if os.path.lexists(path) and not _append_state(entries, os.lstat(path), latest):
+                return None
+        while pending:
+            directory = pending.pop()
+            with os.scandir(directory) as found:
+                for entry in sorted(found, key=lambda entry: entry.name):
+                    entries.append(entry.path)
+                    if not _append_state(entries, entry.stat(follow_symlinks=False), latest):
+                        return None
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+            if len(entries) > 2 * max_entries:
+                return None
+    except OSError:
+        return None
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
+
+
+def _append_state(entries: list[object], status: os.stat_result, latest: int) -> bool:
+    """Append the metadata of an entry, and return whether it is no symbolic link and changed before ``latest``."""
+    entries.append(
+        (status.st_mode, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    )
+    return max(status.st_mtime_ns, status.st_ctime_ns) < latest and not stat.S_ISLNK(status.st_mode)
+
+
+def code_digest(*packages: str) -> str:
+    """Return a digest of the source and data files of installed packages and their subpackages."""
     digest = hashlib.sha256()
-    pending = [files(package)]
+    pending = [files(package) for package in packages]
     while pending:
         for entry in sorted(pending.pop().iterdir(), key=lambda entry: entry.name):
             if entry.is_dir() and entry.name != "__pycache__":

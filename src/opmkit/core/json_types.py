@@ -51,8 +51,13 @@ def expect(value: Any, kind: type[T]) -> T:
     return value
 
 
-def expect_fields(value: T, sample: T) -> T:
-    """Return a decoded dataclass instance; raise TypeError for a field of another type than in ``sample``."""
-    for field in fields(value):  # type: ignore[arg-type]
-        expect(getattr(value, field.name), type(getattr(sample, field.name)))
+def field_types(sample: Any) -> dict[str, type]:
+    """Return the types of the values in a dataclass instance, by field."""
+    return {field.name: type(getattr(sample, field.name)) for field in fields(sample)}
+
+
+def expect_fields(value: T, types: Mapping[str, type]) -> T:
+    """Return a decoded dataclass instance; raise TypeError for a field of another type than in ``types``."""
+    for name, kind in types.items():
+        expect(getattr(value, name), kind)
     return value

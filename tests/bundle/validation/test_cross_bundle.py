@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.cross_bundle import ComparedBundle, CrossBundleRule, run_cross_bundle_rules
+from opmkit.bundle.validation.cross_bundle import (
+    LOCATED_FIELDS,
+    ComparedBundle,
+    CrossBundleRule,
+    run_cross_bundle_rules,
+)
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import demo
 from tests.kit.shared import needs_shared
@@ -99,7 +104,7 @@ def test_findings_have_the_file_and_the_field() -> None:
         located = [dataclasses.replace(one, csv_file="csv.yaml", annotations_file="other.yaml") for one in bundles]
         for _, finding in run_cross_bundle_rules(located, validators()["across"]):
             assert finding.file == ("other.yaml" if finding.rule == "ACROSS-DEFAULT-CHANNEL" else "csv.yaml")
-            assert finding.path
+            assert finding.path in LOCATED_FIELDS
 
 
 def test_a_message_lists_at_most_five_names() -> None:
@@ -125,6 +130,13 @@ def test_the_summary_of_a_bundle() -> None:
         digest="sha256:1",
         csv_file="manifests/demo.clusterserviceversion.yaml",
         annotations_file="metadata/annotations.yaml",
+        locations=(
+            (4, 3, "name: demo.v1.2.3"),
+            (25, 3, "version: 1.2.3"),
+            (29, 3, "replaces: demo.v1.2.2"),
+            (52, 5, "owned:"),
+            (7, 3, "operators.operatorframework.io.bundle.channel.default.v1: stable"),
+        ),
     )
     assert ComparedBundle.from_bundle(view({})) is None
     without_package = {path: raw for path, raw in demo().files.items() if path.startswith("manifests/")}

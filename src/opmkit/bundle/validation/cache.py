@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 
+from opmkit._version import __version__
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cel import compiler_version
-from opmkit.bundle.validation.cross_bundle import ComparedBundle
+from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import extension_versions
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
-from opmkit.core.json_types import expect, expect_fields
+from opmkit.core.json_types import expect, expect_fields, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,15 +31,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ValidationCache:
-    """On-disk cache of validation results."""
+    """On-disk cache of validation results, and of the digests of directories by their states.
+
+    A directory whose state is the same as before is not read, see `tree_state`.
+    """
 
     results: ResultCache
+    directories: ResultCache
 
     @classmethod
     def open(cls, directory: Path, options: Iterable[str]) -> ValidationCache:
         """Return a cache for the rules of this installation and for ``options``: profile, mode, optional validators."""
-        code = [code_digest("opmkit.bundle"), compiler_version(), *extension_versions()]
-        return cls(ResultCache.open(directory, [*code, "", *options]))
+        code = [__version__, code_digest("opmkit.bundle", "opmkit.documents"), compiler_version()]
+        results = ResultCache.open(directory, [*code, *extension_versions(), "", *options])
+        return cls(results, ResultCache.open(directory, code))
+
+    def find_digest(self, directory: str, state: str) -> str:
+        """Return the digest of a directory that was in this state, or ""."""
+        known, _, digest = (self.directories.get(ascii(directory)) or b"").partition(b" ")
+        return digest.decode(errors="replace") if known == state.encode() else ""
+
+    def put_digest(self, directory: str, state: str, digest: str) -> None:
+        """Store the digest of a directory in a state, instead of that of an earlier state."""
+        self.directories.put(ascii(directory), f"{state} {digest}".encode())
 
     def get(self, content: str, target: str) -> ValidationResult | None:
         """Return the result for the bundle with this digest, under the name ``target``, or None."""
@@ -74,17 +89,28 @@ def decode_result(
     return ValidationResult(target, findings, name, error, hint or Hint(), package=package, summary=summary)
 
 
+_FINDING_TYPES = field_types(Finding(""))
+_SUMMARY_TYPES = field_types(ComparedBundle("", "", ""))
+
+
 def _summary(value: Mapping[str, Any], target: str) -> ComparedBundle:
     fields: dict[str, Any] = {
         name: tuple(expect(item, str) for item in member) if isinstance(member, list) else member
         for name, member in expect(value, dict).items()
+        if name != "locations"
     }
-    return expect_fields(ComparedBundle(**{**fields, "target": target}), ComparedBundle("", "", ""))
+    locations = tuple(
+        (expect(line, int), expect(column, int), expect(text, str)) for line, column, text in value["locations"]
+    )
+    if len(locations) not in (0, len(LOCATED_FIELDS)):
+        raise ValueError("locations of other fields")
+    fields |= {"target": target, "locations": locations}
+    return expect_fields(ComparedBundle(**fields), _SUMMARY_TYPES)
 
 
 def _finding(value: Mapping[str, Any]) -> Finding:
     path = tuple(step if isinstance(step, int) else expect(step, str) for step in value["path"])
-    return expect_fields(Finding(**{**value, "path": path, "severity": Severity(value["severity"])}), Finding(""))
+    return expect_fields(Finding(**{**value, "path": path, "severity": Severity(value["severity"])}), _FINDING_TYPES)
 
 
 def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:

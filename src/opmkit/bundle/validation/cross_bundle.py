@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.bundle.finding import Severity
-    from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
+    from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "across"
+LOCATED_FIELDS: tuple[FieldPath, ...] = (
+    ("metadata", "name"),
+    ("spec", "version"),
+    ("spec", "replaces"),
+    ("spec", "customresourcedefinitions", "owned"),
+    ("annotations", labels.DEFAULT_CHANNEL),
+)
+"""Fields that findings of the rules are about, whose locations are in the summary: files are not read for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class ComparedBundle:
 
     ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, or is "" if
     unknown; bundles with the same digest are the same bundle. ``csv_file`` and ``annotations_file`` are paths in the
-    bundle.
+    bundle, ``locations`` line, column and excerpt of each of the `LOCATED_FIELDS`.
     """
 
     target: str
@@ -47,6 +56,7 @@ class ComparedBundle:
     digest: str = ""
     csv_file: str = ""
     annotations_file: str = ""
+    locations: tuple[tuple[int, int, str], ...] = ()
 
     @classmethod
     def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> ComparedBundle | None:
@@ -71,6 +81,10 @@ class ComparedBundle:
             digest,
             bundle.csv.path if bundle.csv else "",
             bundle.annotations_file.path if bundle.annotations_file else "",
+            tuple(
+                _locate(bundle.annotations_file if _in_annotations(path) else bundle.csv, path)
+                for path in LOCATED_FIELDS
+            ),
         )
 
     @property
@@ -87,6 +101,17 @@ def _parse(version: str) -> Version:
         return tolerant_version(version)
     except ValueError:
         return tolerant_version("0")
+
+
+def _in_annotations(path: FieldPath) -> bool:
+    return path[:1] == ("annotations",)
+
+
+def _locate(file: ManifestView | None, path: FieldPath) -> tuple[int, int, str]:
+    if file is None:
+        return 0, 0, ""
+    line, column = file.content.locate(path)
+    return line, column, file.content.excerpt(line)
 
 
 BundleFinding: TypeAlias = tuple[ComparedBundle, Finding]
@@ -137,6 +162,5 @@ def run_cross_bundle_rules(summaries: Iterable[ComparedBundle], rules: Iterable[
     for rule in rules:
         if isinstance(rule, CrossBundleRule):
             for summary, finding in rule.check_bundles(tuple(distinct.values())):
-                in_annotations = finding.path[:1] == ("annotations",)
-                file = summary.annotations_file if in_annotations else summary.csv_file
+                file = summary.annotations_file if _in_annotations(finding.path) else summary.csv_file
                 yield summary, replace(rule.complete(finding), file=file)

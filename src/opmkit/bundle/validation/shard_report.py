@@ -17,7 +17,7 @@ from opmkit.bundle.validation.baseline import exclude_known
 from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
-from opmkit.core.json_types import expect, expect_fields
+from opmkit.core.json_types import expect, expect_fields, field_types
 from opmkit.core.shard import Shard
 from opmkit.imagetools.errors import InvalidReference
 
@@ -225,7 +225,7 @@ class ReportSettings:
 
         known = value["known"]
         severities = tuple((expect(rule, str), Severity(name) if name else None) for rule, name in value["severities"])
-        ignores = tuple(expect_fields(Ignore(**ignore), Ignore("", "")) for ignore in value["ignores"])
+        ignores = tuple(expect_fields(Ignore(**ignore), field_types(Ignore("", ""))) for ignore in value["ignores"])
         return cls(
             profile_named(expect(value["profile"], str)).name,
             Compat(value["compat"]).value,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
@@ -15,6 +15,8 @@ from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
 from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.operator_directory import (
+    CI_FILE,
+    REPOSITORY_CONFIG,
     bundle_directories,
     config_file,
     operator_directories,
@@ -22,7 +24,7 @@ from opmkit.bundle.validation.operator_directory import (
     template_names,
 )
 from opmkit.bundle.validation.pipeline_yaml import blank_preamble
-from opmkit.core.cache import files_digest
+from opmkit.core.cache import files_digest, tree_state
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
@@ -90,8 +92,9 @@ class BundleFiles:
     @property
     def digest(self) -> str:
         """Digest of all that rules depend on."""
+        contents = {**self.files, **{f"{path}/": b"" for path in self.directories - _parents(self.files)}}
         config = files_digest({"": self.operator_config}) if self.operator_config else ""
-        return ":".join(filter(None, (files_digest(self.files), self.operator, config)))
+        return ":".join(filter(None, (files_digest(contents), self.operator, config)))
 
     @property
     def bare(self) -> bool:
@@ -187,6 +190,13 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
         raise not_a_bundle(source.target, get_tool().inspect(source.location))
     files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
+
+
+def directory_state(source: Source) -> str | None:
+    """Return a digest of the metadata of all that `read_files` reads for a directory, see `tree_state`."""
+    root = Path(os.path.realpath(cast("Path", source.location)))
+    config = root / REPOSITORY_CONFIG if source.operator else root.parent / CI_FILE
+    return tree_state(str(root), (str(config), str(config.with_suffix(".yml"))), _LIMITS.entries)
 
 
 def read_definitions(get_tool: GetTool, target: str) -> tuple[bytes, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.cache import ValidationCache
+from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, run_cross_bundle_rules
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
-from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
 from opmkit.bundle.validation.platforms import find_platforms
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.bundle.validation.sources import BundleFiles, read_files, read_labels
+from opmkit.bundle.validation.sources import BundleFiles, directory_state, read_files, read_labels
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.compat import Compat
+    from opmkit.bundle.validation.cross_bundle import ComparedBundle
     from opmkit.bundle.validation.parallel_validator import PendingResult, ValidatorConfig
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Rule
@@ -76,10 +78,7 @@ class BundleValidator:
     def _pull(self, validator: ParallelValidator, source: Source) -> _PulledBundle:
         """Return the cached result, or read the bundle and submit it for validation."""
         if isinstance(source.location, Path):
-            bundle = self.read(self.get_tool, source)
-            digest = bundle.digest if self.cache else ""
-            result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
-            return _PulledBundle(digest, str(source.location.resolve()), result, bundle.files)
+            return self._pull_directory(validator, source, source.location)
         from opmkit.imagetools.reference import Reference  # slow to import: not needed for directories
 
         digest = self.get_tool().digest(source.location) if self.cache else ""
@@ -91,6 +90,19 @@ class BundleValidator:
         bundle = self.read(self.get_tool, source)
         identity = digest or bundle.digest
         return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)
+
+    def _pull_directory(self, validator: ParallelValidator, source: Source, directory: Path) -> _PulledBundle:
+        """Return the cached result, without reading the files if the directory is in the same state as before."""
+        identity, state = os.path.realpath(directory), directory_state(source) if self.cache else None
+        known = self.cache.find_digest(identity, state) if self.cache and state else ""
+        if known and (cached := self._cached(known, source)):
+            return _PulledBundle(known, identity, cached)
+        bundle = self.read(self.get_tool, source)
+        digest = bundle.digest if self.cache else ""
+        if self.cache and state and digest != known:
+            self.cache.put_digest(identity, state, digest)
+        result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
+        return _PulledBundle(digest, identity, result, bundle.files)
 
     def _cached(self, digest: str, source: Source) -> ValidationResult | None:
         return self.cache.get(digest, source.target) if self.cache and digest else None
@@ -140,14 +152,17 @@ def add_cross_bundle_findings(
     for summary, finding in run_cross_bundle_rules((result.summary for result in results if result.summary), rules):
         source = by_target[summary.target]
         if not (source.of_operator and finding.rule in _OPERATOR_RULES):
-            findings.setdefault(summary.target, []).append(_locate(finding, source))
+            findings.setdefault(summary.target, []).append(_locate(finding, summary, source))
     return [replace(result, findings=(*result.findings, *findings.get(result.target, ()))) for result in results]
 
 
-def _locate(finding: Finding, source: Source) -> Finding:
+def _locate(finding: Finding, summary: ComparedBundle, source: Source) -> Finding:
     """Add the line to a finding in a directory; the files of images are not stored."""
     if not finding.file or not isinstance(source.location, Path):
         return finding
+    if finding.path in LOCATED_FIELDS and summary.locations:
+        line, column, excerpt = summary.locations[LOCATED_FIELDS.index(finding.path)]
+        return replace(finding, line=line, column=column, excerpt=excerpt)
     try:
         content = Content.read((source.location / finding.file).read_bytes())
     except OSError:  # an escaped name, or removed in the meantime
