@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import directory, load, upload
-from opmkit.documents import document, go_yaml
+from opmkit.documents import MAX_BYTES, document, go_yaml
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
@@ -35,7 +35,7 @@ LIMITS = {
     "decompressed layers of an image, read from or written to disk": DISK_LIMITS.total_bytes,
     "files in the layers of an image": DISK_LIMITS.entries,
     "links to follow for one file": MAX_LINKS,
-    "file of a bundle": document.MAX_BYTES,
+    "file of a bundle": MAX_BYTES,
     "all files of a bundle": directory.MAX_TOTAL_BYTES,
     "files in the layers of a bundle image": load._LIMITS.entries,
     "uploaded bundle archive (library, service)": upload.MAX_ARCHIVE_SIZE,

@@ -7,8 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.optional_validators import select_validators
 from opmkit.bundle.validation.profiles import DEFAULT, profile_named
 from opmkit.bundle.validation.run import run_profile

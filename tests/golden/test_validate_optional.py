@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import ALL, Compat
+from opmkit.bundle.validation.compat import ALL, Compat, Options
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.fake_platforms import platforms_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.bundle_view import BundleView, Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.bundle_view import BundleView
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from opmkit.documents.content import ContentCache

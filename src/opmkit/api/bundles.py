@@ -479,7 +479,7 @@ class BundleOperations(Session):
             ImageToolsError: The archive is damaged, unsafe or too large, or cannot be read.
         """
         from opmkit.bundle.upload import unpack_archive
-        from opmkit.core.files import ScratchDirectory
+        from opmkit.core.scratch import ScratchDirectory
 
         with ScratchDirectory("opm-upload-") as scratch:
             directory = unpack_archive(archive, Path(scratch, "bundle"))

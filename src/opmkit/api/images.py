@@ -162,7 +162,7 @@ class ImageOperations(Session):
         import tempfile
         from pathlib import Path
 
-        from opmkit.core.files import remove_stale_directories
+        from opmkit.core.scratch import remove_stale_directories
         from opmkit.imagetools.store.images import PrunedStore
 
         freed = self._store.prune(grace=older_than)

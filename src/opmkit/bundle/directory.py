@@ -11,8 +11,7 @@ from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.files import disk_errors, is_partial
 from opmkit.core.hints import Hint
-from opmkit.documents import fields
-from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.documents import MAX_BYTES, fields
 from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.imagetools.store.layout_files import is_layout, layout_hint
 
@@ -109,6 +108,8 @@ def _only_csv(directory: Path) -> ClusterServiceVersion | None:
 
 def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
     """Return the first file with a packageName."""
+    from opmkit.documents.document import read_document  # slow to import: not needed for other directories
+
     for content in read_files(directory).values():
         with suppress(BundleError, DocumentError):
             manifest = fields.mapping(read_document(content).value, "the document")

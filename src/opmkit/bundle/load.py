@@ -18,7 +18,7 @@ from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import LOOKAHEAD, WORKERS, WorkerPool, ordered_parallel_map
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,13 +11,12 @@ from opmkit.bundle.finding import AllowedFinding, Severity, TargetResult
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
-from opmkit.documents.content import Content
-from opmkit.documents.document import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from opmkit.documents.content import Content
     from opmkit.documents.fields import FieldPath
 
 FILE_NAME = ".opm-validate.yaml"
@@ -218,6 +216,9 @@ def read_policy(path: Path, rules: Collection[str]) -> Policy:
         InvalidPolicy: With the line, for unknown keys and rules, and for ignores without a reason.
         ImageToolsError: The file cannot be read, or is too large.
     """
+    from opmkit.documents import MAX_BYTES
+    from opmkit.documents.content import Content  # slow to import: not needed without a policy
+
     with disk_errors(path):
         raw = read_limited(path, MAX_BYTES)
     return _Parser(path, Content.read(raw), rules).policy()
@@ -350,6 +351,8 @@ class _Parser:
 
     def _check_rule(self, rule: str, path: FieldPath) -> None:
         if rule not in self.rules:
+            import difflib  # slow to import: only for errors
+
             near = difflib.get_close_matches(rule.upper(), self.rules, n=1)
             hint = f"did you mean {near[0]}?" if near else Hint("list all rules with {}", BundleOperation.LIST_RULES)
             raise self._invalid(path, "is not a known rule", hint)

@@ -11,7 +11,8 @@ from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.metadata import read_metadata
 from opmkit.bundle.source import parse_location, path_or_image
-from opmkit.core.files import ScratchDirectory, disk_errors, is_partial
+from opmkit.core.files import disk_errors, is_partial
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.image import Image

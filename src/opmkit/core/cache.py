@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import make_directory
+from opmkit.core.files import FILE_MODE, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,11 +57,12 @@ class ResultCache:
     def put(self, content: str, result: bytes) -> None:
         """Store the result for the content with this digest."""
         path = self._path(content)
+        part = path.with_suffix(f".{os.getpid()}-{time.monotonic_ns()}")
         with suppress(OSError):
             make_directory(path.parent)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
                 file.write(result)
-            Path(file.name).replace(path)
+            part.replace(path)
 
     def _path(self, content: str) -> Path:
         digest = hashlib.sha256(f"{self.key}\0{content}".encode()).hexdigest()
@@ -131,13 +131,14 @@ def _append_state(entries: list[object], status: os.stat_result, latest: int) ->
 def code_digest(*packages: str) -> str:
     """Return a digest of the source and data files of installed packages and their subpackages."""
     digest = hashlib.sha256()
-    pending = [files(package) for package in packages]
+    pending = [path for package in packages for path in import_module(package).__path__]
     while pending:
-        for entry in sorted(pending.pop().iterdir(), key=lambda entry: entry.name):
-            if entry.is_dir() and entry.name != "__pycache__":
-                pending.append(entry)
-            elif entry.name.endswith((".py", ".json")):
-                digest.update(entry.read_bytes())
+        with os.scandir(pending.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir() and entry.name != "__pycache__":
+                    pending.append(entry.path)
+                elif entry.name.endswith((".py", ".json")):
+                    digest.update(Path(entry.path).read_bytes())
     return digest.hexdigest()
 
 

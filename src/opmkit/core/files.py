@@ -1,16 +1,10 @@
-"""Atomic writes of several files, copies of directories, and temporary directories that a later process removes."""
+"""Atomic writes of several files, copies of directories, and errors of the operating system."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import logging
 import os
-import re
-import shutil
 import stat
-import tempfile
-import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +26,10 @@ def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
     Raises:
         DiskError: A file cannot be written.
     """
+    import shutil  # slow to import: most commands write no files
+
+    from opmkit.core.scratch import ScratchDirectory
+
     with disk_errors(directory), ScratchDirectory(".opm-", directory) as scratch:
         staging = Path(scratch)
         for name, source in files.items():
@@ -53,6 +51,8 @@ def copy_tree(source: Path, target: Path) -> Path:
     Raises:
         OSError: A file cannot be read or written.
     """
+    import shutil
+
     try:
         return Path(shutil.copytree(source, target, symlinks=True, ignore=_special_files))
     except shutil.Error as error:
@@ -145,6 +145,8 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     Several writers of the same file do not disturb each other: the last one wins. Names of files in a text can have
     bytes that are not UTF-8, as ``os.fsdecode`` returns them.
     """
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, path.parent)
     part = Path(name)
@@ -204,6 +206,8 @@ def private_directory() -> Path:
     Raises:
         DiskError: The directory cannot be created, or other users could write to it and replace files there.
     """
+    import tempfile
+
     path = Path(tempfile.gettempdir(), f"opmkit-{os.getuid()}")
     with disk_errors(path):
         path.mkdir(DIRECTORY_MODE, exist_ok=True)
@@ -214,89 +218,3 @@ def private_directory() -> Path:
             hint="remove it, or set TMPDIR to another directory",
         )
     return path
-
-
-_SCRATCH_SUFFIX = ".scratch"
-_SCRATCH_NAME = re.compile(rf"\.?opm-(?:[a-z]+-)*[a-z0-9_]{{8}}{re.escape(_SCRATCH_SUFFIX)}")
-_OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_cleaned_parents: set[str] = set()
-_log = logging.getLogger(__name__)
-
-
-class ScratchDirectory(tempfile.TemporaryDirectory[str]):
-    """A locked temporary directory (mode 0700), by default in the system's directory for temporary files.
-
-    The first one that a process creates in a parent directory removes stale ones there.
-    """
-
-    def __init__(self, prefix: str, parent: Path | None = None) -> None:
-        """Create the directory. ``prefix`` must begin with ``opm-`` or ``.opm-``. Raises OSError."""
-        directory = str(parent or tempfile.gettempdir())
-        if directory not in _cleaned_parents:
-            _cleaned_parents.add(directory)
-            remove_stale_directories(Path(directory))
-        while True:
-            super().__init__(suffix=_SCRATCH_SUFFIX, prefix=prefix, dir=directory)
-            lock = _lock(self.name)
-            if lock is None:  # another process removed it as stale before it was locked
-                super().cleanup()
-                continue
-            self._unlock = weakref.finalize(self, os.close, lock)
-            return
-
-    def cleanup(self) -> None:
-        """Remove the directory and release its lock."""
-        try:
-            super().cleanup()
-        finally:
-            self._unlock()
-
-
-def remove_stale_directories(directory: Path) -> int:
-    """Remove this user's stale scratch directories in ``directory`` and return their number.
-
-    Symbolic links, directories of other users and directories that cannot be removed are skipped. Nothing is removed
-    from a directory in which other users may rename this user's files, since names prove nothing there.
-    """
-    removed = 0
-    with suppress(OSError):
-        mode = directory.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            return 0
-        for path in [path for path in directory.iterdir() if _SCRATCH_NAME.fullmatch(path.name)]:
-            with suppress(OSError), _lock_stale(path):
-                shutil.rmtree(path)
-                removed += 1
-                _log.debug("removed stale scratch directory %s", path)
-    return removed
-
-
-@contextmanager
-def _lock_stale(path: Path) -> Iterator[None]:
-    """Lock a stale directory; raises OSError if it is in use or not a scratch directory of this user."""
-    descriptor = os.open(path, _OPEN_FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-            raise PermissionError(f"{path} is not a scratch directory of this user")
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(path: str) -> int | None:
-    """Lock a new directory and return its file descriptor, or None if it was removed in the meantime.
-
-    On file systems without flock the directory stays unlocked and is never removed as stale.
-    """
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS)
-    except FileNotFoundError:
-        return None
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    if os.fstat(descriptor).st_nlink and Path(path).exists():
-        return descriptor
-    os.close(descriptor)
-    return None

@@ -15,10 +15,10 @@ from opmkit.documents.document import read_document
 from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:
+    from opmkit.documents.block_locator import BlockLocator
     from opmkit.documents.errors import DuplicateKey
     from opmkit.documents.fields import FieldPath
     from opmkit.documents.json_value import JsonValue
-    from opmkit.documents.source_nodes import BlockLocator
 
 
 _MAX_EXCERPT = 160
@@ -73,7 +73,7 @@ class Content:
 
     @cached_property
     def _locator(self) -> BlockLocator:
-        from opmkit.documents.source_nodes import BlockLocator  # slow to import: not needed without findings
+        from opmkit.documents.block_locator import BlockLocator  # slow to import: not needed without findings
 
         return BlockLocator(self.raw, self.value)
 

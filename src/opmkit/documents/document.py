@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 
-from opmkit.documents import yaml_decoder
+from opmkit.documents import MAX_BYTES, yaml_decoder
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.json_value import replace_lone_surrogates
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 MAX_CONSTRAINT_DEPTH = 32
 """Maximum nesting of constraints on dependencies, far above that of real ones."""
-MAX_BYTES = 16 * 1024 * 1024
-"""Maximum size of a file; clusters accept objects of up to 1.5 MiB."""
 
 _SNIFFED_BYTES = 30
 """Length of the start of a file that must contain the brace of a JSON document."""

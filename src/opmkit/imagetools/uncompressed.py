@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeGuard
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import DISK_LIMITS, Compression, LimitTracker, read_tar, write_tar

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from opmkit._version import __version__
 from opmkit.core.executors import ExecutorError, ExecutorLocation
-from opmkit.core.files import ScratchDirectory, disk_errors, read_limited
+from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.hint_terms import ImageSetting
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import to_json_types
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.diff.model import IndexDiff, diff_states, read_state
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
 from opmkit.server.acceptor import ReservedPort
 from opmkit.server.response_cache import ResponseCache

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.optional_validators import (
     InvalidOption,
     InvalidSelector,

@@ -11,13 +11,11 @@ import pytest
 
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation import parallel_validator
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator, ValidatorConfig
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import BundleFiles
-from opmkit.documents.content import ContentCache
 from tests.kit.broken import BASE
 from tests.kit.demo import CSV
 
@@ -41,7 +39,7 @@ def bundle(number: int) -> NamedBundle:
 
 def validate(config: ValidatorConfig, bundles: list[NamedBundle], processes: int) -> list[ValidationResult]:
     """Return the results, requested after a worker process has finished the last bundle."""
-    with ParallelValidator(config, ContentCache(), processes) as validator:
+    with ParallelValidator(config, processes) as validator:
         pending = [validator.submit(bundle) for bundle in bundles]
         if processes:
             assert pending[-1].future.result(60) is not None
@@ -73,7 +71,7 @@ def test_exceptions_are_raised_in_the_consumer() -> None:
     def fail(view: BundleView) -> list[Finding]:
         raise ZeroDivisionError(view.name)
 
-    with ParallelValidator(ValidatorConfig(fail, Compat.OPMKIT, Options()), ContentCache(), 0) as validator:
+    with ParallelValidator(ValidatorConfig(fail, Compat.OPMKIT, Options()), 0) as validator:
         pending = validator.submit(bundle(1))
         with pytest.raises(ZeroDivisionError, match="bundle 1"):
             validator.result(pending)
@@ -82,7 +80,17 @@ def test_exceptions_are_raised_in_the_consumer() -> None:
 def test_few_bundles_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_validator, "MIN_BUNDLES", 2)
     monkeypatch.setattr(subprocess, "Popen", None)
-    with ParallelValidator(ValidatorConfig(report_process, Compat.OPMKIT, Options()), ContentCache(), 1) as validator:
+    with ParallelValidator(ValidatorConfig(report_process, Compat.OPMKIT, Options()), 1) as validator:
         pending = [validator.submit(bundle(number)) for number in range(2)]
         results = [validator.result(one) for one in pending]
     assert [result.findings[0].message for result in results] == [str(os.getpid())] * 2
+
+
+def test_rules_are_imported_ahead() -> None:
+    program = (
+        "import sys; from opmkit.bundle.validation.parallel_validator import ParallelValidator\n"
+        "with ParallelValidator(None, 0) as validator: validator.prepare(); validator.prepare()\n"
+        "print('opmkit.bundle.validation.rules.csv' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.parallel_validator import ValidatorConfig
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.validator import BundleValidator
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 from tests.kit.broken import BASE
 from tests.kit.demo import ANNOTATIONS, CRD, CSV
 

@@ -20,8 +20,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.reports import github, junit, sarif, text
 from opmkit.bundle.reports import json as json_report
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.cross_bundle import ComparedBundle, run_cross_bundle_rules
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.result import ValidationResult

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.cache import ValidationCache
-from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.parallel_validator import ValidatorConfig
-from opmkit.bundle.validation.sources import Source, read_files
+from opmkit.bundle.validation.compat import Compat, Options
+from opmkit.bundle.validation.parallel_validator import ParallelValidator, ValidatorConfig
+from opmkit.bundle.validation.sources import BundleFiles, Source, read_files
 from opmkit.bundle.validation.validator import BundleValidator
 from opmkit.core.cache import tree_state
+from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.result import ValidationResult
-    from opmkit.bundle.validation.sources import BundleFiles, GetTool
+    from opmkit.bundle.validation.sources import GetTool
 
 
 def write_manifest(root: Path, content: bytes) -> Path:
@@ -198,3 +198,16 @@ def test_trees_with_links_or_too_many_entries_have_no_state(tmp_path: Path) -> N
     assert tree_state(str(tmp_path / "gone"), [], max_entries=10) is None
     (root / "link").symlink_to("manifests")
     assert tree_state(str(root), [], max_entries=10) is None
+
+
+def test_rules_are_imported_while_an_image_is_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(ParallelValidator, "prepare", lambda _: steps.append("import"))
+
+    def read(_get_tool: GetTool, source: Source) -> BundleFiles:
+        steps.append(source.target)
+        return BundleFiles({"manifests/a.yaml": b"a"}, frozenset({"manifests"}), {})
+
+    image = Source("image", Reference("registry.example.com", "demo", "1"))
+    list(replace(recording_validator([]), read=read).run([image]))
+    assert steps == ["import", "image"]

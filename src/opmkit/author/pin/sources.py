@@ -12,10 +12,12 @@ from opmkit.bundle.directory import read_files
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import ScratchDirectory, copy_tree, disk_errors, write_files
+from opmkit.core.files import copy_tree, disk_errors, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.core.scratch import ScratchDirectory
+from opmkit.documents import MAX_BYTES
+from opmkit.documents.document import read_document
 from opmkit.documents.errors import InvalidDocument
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile

@@ -15,7 +15,7 @@ from opmkit.bundle.api_types.encode import encode_struct
 from opmkit.bundle.errors import InvalidProject
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.files import disk_errors
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 from opmkit.documents.document_stream import read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.yaml_writer import dump_yaml

@@ -21,7 +21,7 @@ from opmkit.author.project.markers import (
 )
 from opmkit.bundle.errors import InvalidProject
 from opmkit.core.files import disk_errors, read_limited
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 from opmkit.documents.errors import InvalidDocument
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.errors import InvalidProject
 from opmkit.core.files import disk_errors
+from opmkit.documents import MAX_BYTES
 from opmkit.documents.content import Content
-from opmkit.documents.document import MAX_BYTES
 from opmkit.documents.fields import describe, format_path
 
 if TYPE_CHECKING:

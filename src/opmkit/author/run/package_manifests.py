@@ -12,8 +12,8 @@ from opmkit.author.run.objects import items, name_of, text
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.index.convert.database_blobs import database_to_blobs

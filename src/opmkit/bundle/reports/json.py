@@ -6,8 +6,6 @@ import re
 from binascii import a2b_base64, b2a_base64
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from opmkit.bundle.finding import Severity
 
 if TYPE_CHECKING:
@@ -59,6 +57,8 @@ def add_to_sarif(log: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, A
 
 def add_to_junit(document: str, data: Mapping[str, Any]) -> str:
     """Return a JUnit document with the data in a processing instruction, which other readers ignore."""
+    import orjson  # slow to import: not needed for other reports
+
     encoded = b2a_base64(orjson.dumps(data), newline=False).decode()
 
     def insert(root: re.Match[str]) -> str:
@@ -92,6 +92,8 @@ def _decode_base64(text: bytes) -> bytes:
 
 
 def _mapping(raw: bytes) -> dict[str, Any]:
+    import orjson
+
     try:
         value = orjson.loads(raw)
     except ValueError:

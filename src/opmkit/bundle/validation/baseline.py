@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import orjson
-
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.policy import InvalidPolicy
 from opmkit.core.files import disk_errors, read_limited
@@ -35,6 +33,8 @@ def read_baseline(path: Path) -> Baseline:
         InvalidPolicy: The file is not a baseline.
         ImageToolsError: The file cannot be read, or is too large.
     """
+    import orjson  # slow to import: not needed without a baseline
+
     with disk_errors(path):
         raw = read_limited(path, MAX_BYTES)
     try:
@@ -61,6 +61,8 @@ def encode_baseline(results: Iterable[ValidationResult]) -> bytes:
         for (bundle, rule, file, subject), count in sorted(baseline.items())
     ]
     value = {"version": FORMAT_VERSION, "findings": findings}
+    import orjson
+
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
-from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.documents.content import Content, ContentCache
 from opmkit.documents.lenient import mapping, scalar_text, text
 
@@ -20,24 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.api_types.decode import DecodeMode
-    from opmkit.bundle.validation.compat import OlmVersion
     from opmkit.bundle.validation.platforms import Inspect
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of optional validators, "" if not given, and of the rules about upgrades.
-
-    ``replaced_crds`` are the files with CustomResourceDefinitions of the bundle that is replaced. ``olm`` is the only
-    OLM whose rules about upgrades run, None for all.
-    """
-
-    k8s_version: str = ""
-    index_path: str = ""
-    container_tools: str = ""
-    categories_file: str = ""
-    replaced_crds: tuple[bytes, ...] = ()
-    olm: OlmVersion | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +91,7 @@ class BundleView:
     operator: str = field(default="", kw_only=True)
     operator_config: bytes = field(default=b"", kw_only=True)
     compat: Compat = Compat.OPMKIT
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
     inspect: Inspect | None = field(default=None, compare=False, repr=False)
     csv_decode_mode: DecodeMode | None = None

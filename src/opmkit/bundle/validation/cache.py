@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-
-import orjson
 
 from opmkit._version import __version__
 from opmkit.bundle.finding import Finding, Severity
@@ -58,18 +57,20 @@ class ValidationCache:
     def get(self, content: str, target: str) -> ValidationResult | None:
         """Return the result for the bundle with this digest, under the name ``target``, or None."""
         try:
-            return decode_result(orjson.loads(self.results.get(content) or b""), target)
+            return decode_result(json.loads(self.results.get(content) or b""), target)
         except (ValueError, TypeError, KeyError):
             return None
 
     def put(self, content: str, result: ValidationResult) -> None:
         """Store a result, unless it is an error."""
         if not result.error:
-            self.results.put(content, orjson.dumps(encode_result(result)))
+            self.results.put(content, json.dumps(encode_result(result), ensure_ascii=False).encode())
 
 
 def encode_result(result: ValidationResult) -> dict[str, Any]:
     """Return the result in JSON types, without its name on the command line and its error."""
+    import orjson  # slow to import: not needed for cached results
+
     fields = {"name": result.name, "package": result.package, "findings": result.findings, "summary": result.summary}
     encoded: dict[str, Any] = orjson.loads(orjson.dumps(fields))
     return encoded

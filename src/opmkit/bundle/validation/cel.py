@@ -6,9 +6,8 @@ import re
 from functools import cache
 from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from opmkit.bundle.versions import tolerant_version, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +34,11 @@ class CompilerMissing(Exception):
 
 
 def compiler_version() -> str:
-    """Return the version of the CEL library, or "" if it is not installed."""
-    return _distribution_version() if find_spec(_MODULE) else ""
+    """Return the name and version of the CEL library, or "" if it is not installed."""
+    spec = find_spec(_MODULE)
+    sites = [Path(location).parent for location in (spec and spec.submodule_search_locations) or ()]
+    names = [path.name for site in sites for path in site.glob(f"{_MODULE}-*.dist-info")]  # faster than the metadata
+    return names[0] if names else _distribution_version() if spec else ""
 
 
 def _distribution_version() -> str:
@@ -101,6 +103,8 @@ def _as_floats(value: JsonValue) -> JsonValue:
 
 def _compare_versions(first: object, second: object) -> int:
     """Return -1, 0 or 1; raise ValueError for text that is no version, which makes the rule fail."""
+    from opmkit.bundle.versions import tolerant_version, version_key  # slow to import: not needed to find the library
+
     one, other = (version_key(tolerant_version(_go_text(value))) for value in (first, second))
     return (one > other) - (one < other)
 

@@ -1,7 +1,8 @@
-"""Programs whose results and rules apply: releases of the Go tools, and versions of OLM."""
+"""Programs whose results and rules apply: releases of the Go tools, and versions of OLM; and options of rules."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 
@@ -24,3 +25,19 @@ class OlmVersion(StrEnum):
 
     V0 = "v0"
     V1 = "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of optional validators, "" if not given, and of the rules about upgrades.
+
+    ``replaced_crds`` are the files with CustomResourceDefinitions of the bundle that is replaced. ``olm`` is the only
+    OLM whose rules about upgrades run, None for all.
+    """
+
+    k8s_version: str = ""
+    index_path: str = ""
+    container_tools: str = ""
+    categories_file: str = ""
+    replaced_crds: tuple[bytes, ...] = ()
+    olm: OlmVersion | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +44,8 @@ def bundle_directory(location: object, files: Mapping[str, bytes]) -> Iterator[P
     if isinstance(location, Path):
         yield location
         return
+    import tempfile  # slow to import, as subprocess: few commands run programs
+
     with tempfile.TemporaryDirectory(prefix="opm-bundle-") as name:
         for path, content in files.items():
             target = Path(name, path)
@@ -56,6 +56,8 @@ def bundle_directory(location: object, files: Mapping[str, bytes]) -> Iterator[P
 
 
 def _run(program: str, directory: Path) -> Iterator[Finding]:
+    import subprocess
+
     try:
         done = subprocess.run([program, str(directory)], stdout=subprocess.PIPE, check=False)
     except OSError as error:

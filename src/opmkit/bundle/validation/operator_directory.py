@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

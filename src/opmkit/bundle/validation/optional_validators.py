@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
-from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.compat import Options
 from opmkit.bundle.validation.profiles import OPTIONAL, OptionalValidator
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.validation.compat import Compat
 
-
-CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
-"""Environment variable with the path of a file of categories."""
 
 OPTION_NAMES = {"k8s-version": "k8s_version", "index-path": "index_path", "container-tools": "container_tools"}
 """Names of the options of optional validators, and the fields of `Options`."""

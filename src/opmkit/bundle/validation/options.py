@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.policy import Policy
 from opmkit.bundle.validation.baseline import read_baseline
-from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.optional_validators import (
-    CATEGORIES_VARIABLE,
-    available_validators,
-    read_options,
-    select_validators,
-)
-from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.profiles import DEFAULT, profile_named
-from opmkit.bundle.validation.run import ProfileValidator, validate_labels
 from opmkit.bundle.validation.shard_report import ReportSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.validation.bundle_view import Options
     from opmkit.bundle.validation.compat import OlmVersion
+    from opmkit.bundle.validation.parallel_validator import ValidatorConfig
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.profiles import OptionalValidator, Profile
     from opmkit.core.shard import Shard
 
 MULTIARCH = "multiarch"
+CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
+"""Environment variable with the path of a file of categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +79,8 @@ class ValidationOptions:
 
     def available_validators(self) -> tuple[OptionalValidator, ...]:
         """Return the optional validators that options with this ``compat`` can select."""
+        from opmkit.bundle.validation.optional_validators import available_validators
+
         return available_validators(self.compat or Compat.OPMKIT)
 
     def plan(self) -> ValidationPlan:
@@ -98,15 +94,30 @@ class ValidationOptions:
         profile = profile_named(self.profile_name)
         default = Compat.NEWEST if profile.name == self.program else Compat.OPMKIT
         compat = self.compat or profile.compat or default
-        chosen = [validator.name for text in self.selectors for validator in select_validators(text, compat)]
-        values = [*(f"{key}={value}" for key, value in policy.optional_values), *self.optional_values]
-        optional = tuple(dict.fromkeys([*policy.optional, *chosen, *self.optional]))
-        options = replace(read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")), olm=self.olm)
+        optional = tuple(dict.fromkeys([*policy.optional, *self._selected(compat), *self.optional]))
+        options = replace(self._read_options(), olm=self.olm)
         path = self.baseline or policy.baseline
         known = read_baseline(Path(path)) if path and not self.ignore_baseline else None
         fail_on = self.fail_on or policy.fail_on or Severity.ERROR
         settings = ReportSettings(profile.name, compat.value, fail_on, policy, known)
         return ValidationPlan(profile, compat, optional, options, settings, self.labels_only, tuple(self.external))
+
+    def _selected(self, compat: Compat) -> list[str]:
+        """Return the names of the optional validators that the selectors match."""
+        if not self.selectors:
+            return []
+        from opmkit.bundle.validation.optional_validators import select_validators  # slow to import: often not needed
+
+        return [validator.name for text in self.selectors for validator in select_validators(text, compat)]
+
+    def _read_options(self) -> Options:
+        values = [*(f"{key}={value}" for key, value in self.policy.optional_values), *self.optional_values]
+        categories = os.environ.get(CATEGORIES_VARIABLE, "")
+        if not values and not categories:
+            return Options()
+        from opmkit.bundle.validation.optional_validators import read_options
+
+        return read_options(values, categories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,9 @@ class ValidationPlan:
 
     def validator_config(self, inspect: Inspect | None) -> ValidatorConfig:
         """Return the configuration of the validator processes; ``inspect`` looks up platforms in registries."""
+        from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+        from opmkit.bundle.validation.run import ProfileValidator, validate_labels
+
         validate = validate_labels if self.labels_only else ProfileValidator(self.profile, self.optional)
         return ValidatorConfig(validate, self.compat, self.options, inspect if self.needs_registries else None)
 

@@ -11,23 +11,22 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.labels import PACKAGE
-from opmkit.bundle.validation.bundle_view import BundleView
-from opmkit.bundle.validation.cross_bundle import ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.core.workers import GC_THRESHOLD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
-from opmkit.documents.content import ContentCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.bundle_view import Options
-    from opmkit.bundle.validation.compat import Compat
+    from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.bundle.validation.compat import Compat, Options
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.sources import BundleFiles
+    from opmkit.documents.content import ContentCache
 
 MIN_BUNDLES = 8
 """Number of bundles that are validated in less time than a process takes to start."""
@@ -61,6 +60,9 @@ class ValidatorConfig:
 
     def validate(self, bundle: NamedBundle, contents: ContentCache) -> ValidationResult:
         """Validate a bundle."""
+        from opmkit.bundle.validation.bundle_view import BundleView  # slow to import: not needed for cached results
+        from opmkit.bundle.validation.cross_bundle import ComparedBundle
+
         files = bundle.files
         view = BundleView(
             bundle.target,
@@ -97,16 +99,27 @@ class ParallelValidator:
     A context manager; leaving it drops pending work. Safe for concurrent use.
     """
 
-    def __init__(self, config: ValidatorConfig, contents: ContentCache, processes: int | None = None) -> None:
+    def __init__(self, config: ValidatorConfig, processes: int | None = None) -> None:
         """Prepare a number of worker processes, by default one per spare CPU."""
         count = spare_cpu_count(_MAX_PROCESSES) if processes is None else processes
         self._config = config
-        self._contents = contents
         self._lock = threading.Lock()
         self._pending: deque[PendingResult] = deque()
         self._submitted = 0
+        self._imports: threading.Thread | None = None
         self._idle = [WorkerProcess(__name__) for _ in range(count)]
         self._threads = WorkerPool(count, "validate") if count > 0 else None
+
+    def prepare(self) -> None:
+        """Import the rules in another thread, which takes as long as the requests for an image."""
+        with self._lock:
+            if self._imports is None:
+                self._imports = threading.Thread(target=_import_rules, name="import")
+                self._imports.start()
+
+    @cached_property
+    def _contents(self) -> ContentCache:
+        return _new_cache()
 
     def submit(self, bundle: NamedBundle) -> PendingResult:
         """Validate a bundle when a worker is idle."""
@@ -157,10 +170,26 @@ class ParallelValidator:
 
     def __exit__(self, *_: object) -> None:
         """Stop the worker processes."""
+        if self._imports is not None:
+            self._imports.join()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
         for process in self._idle:
             process.stop()
+
+
+def _import_rules() -> None:
+    with contextlib.suppress(Exception):  # it is raised again where the rules run
+        from opmkit.bundle.validation.bundle_view import BundleView  # noqa: F401
+        from opmkit.bundle.validation.rule_registry import validators
+
+        validators()
+
+
+def _new_cache() -> ContentCache:
+    from opmkit.documents.content import ContentCache  # slow to import: not needed for cached results
+
+    return ContentCache()
 
 
 def _request_handler(contents: ContentCache) -> Callable[[tuple[ValidatorConfig, list[NamedBundle]]], object]:
@@ -173,4 +202,4 @@ def _request_handler(contents: ContentCache) -> Callable[[tuple[ValidatorConfig,
 
 if __name__ == "__main__":
     gc.set_threshold(GC_THRESHOLD)
-    serve_requests(_request_handler(ContentCache()))
+    serve_requests(_request_handler(_new_cache()))

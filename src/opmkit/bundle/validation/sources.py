@@ -13,7 +13,6 @@ from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
-from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.operator_directory import (
     CI_FILE,
     REPOSITORY_CONFIG,
@@ -28,7 +27,7 @@ from opmkit.core.cache import files_digest, tree_state
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
-from opmkit.documents.document import MAX_BYTES
+from opmkit.documents import MAX_BYTES
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
 
@@ -206,6 +205,8 @@ def read_definitions(get_tool: GetTool, target: str) -> tuple[bytes, ...]:
         NotABundle: The target is not exactly one bundle.
         DiskError, ImageToolsError: The bundle cannot be read.
     """
+    from opmkit.bundle.validation.bundle_view import BundleView  # slow to import: only needed for upgrades
+
     sources = list(expand_targets([target], _reject_repository))
     if len(sources) != 1:
         raise NotABundle(f"{target}: contains several bundles", hint="name the directory of one version")

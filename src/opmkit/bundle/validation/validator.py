@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.validation.cache import ValidationCache
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, run_cross_bundle_rules
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
-from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
-from opmkit.bundle.validation.platforms import find_platforms
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.sources import BundleFiles, directory_state, read_files, read_labels
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
-from opmkit.documents.content import Content, ContentCache
 from opmkit.imagetools.store.directory import cache_directory
 
 if TYPE_CHECKING:
@@ -65,7 +62,7 @@ class BundleValidator:
         """Yield one result per source, in their order. For a bundle that cannot be read, the result is the error."""
         progress.begin("Validating", None, unit="bundles")
         processes = 0 if self.config.inspect else self.processes
-        with ParallelValidator(self.config, ContentCache(), processes) as validator:
+        with ParallelValidator(self.config, processes) as validator:
             pull = partial(self._pull, validator)
             try:
                 with closing(ordered_parallel_map(pull, sources, lookahead=LOOKAHEAD)) as pulled:
@@ -85,6 +82,7 @@ class BundleValidator:
         cached = self._cached(digest, source)
         if cached is not None:
             return _PulledBundle(digest, digest, cached)
+        validator.prepare()
         if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
             source = replace(source, location=source.location.with_digest(digest))
         bundle = self.read(self.get_tool, source)
@@ -125,6 +123,8 @@ class BundleValidator:
         """Return the result with the findings of the external validators."""
         if not self.external:
             return result
+        from opmkit.bundle.validation.external import bundle_directory, run_external_validators  # slow to import
+
         with bundle_directory(source.location, files) as directory:
             findings = run_external_validators(self.external, directory)
         return replace(result, findings=(*result.findings, *findings))
@@ -163,6 +163,8 @@ def _locate(finding: Finding, summary: ComparedBundle, source: Source) -> Findin
     if finding.path in LOCATED_FIELDS and summary.locations:
         line, column, excerpt = summary.locations[LOCATED_FIELDS.index(finding.path)]
         return replace(finding, line=line, column=column, excerpt=excerpt)
+    from opmkit.documents.content import Content  # slow to import: only for rules of other distributions
+
     try:
         content = Content.read((source.location / finding.file).read_bytes())
     except OSError:  # an escaped name, or removed in the meantime
@@ -215,6 +217,8 @@ class ValidationTask:
 
     def __call__(self, sources: Sequence[Source]) -> list[ValidationResult]:
         """Return one result per source, in their order."""
+        from opmkit.bundle.validation.platforms import find_platforms
+
         tool = self.worker.tool()
         config = replace(self.config, inspect=partial(find_platforms, tool)) if self.needs_registries else self.config
         cache = None if self.cache_key is None else ValidationCache.open(cache_directory(CACHE), self.cache_key)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.errors import DiskError
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.engines.engine import (
     CONTAINERS_INSECURE_HINT,
     ArchiveOpener,

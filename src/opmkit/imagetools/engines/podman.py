@@ -21,8 +21,8 @@ from podman.api import encode_auth_header
 from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.engines.engine import (
     CONTAINERS_INSECURE_HINT,
     ArchiveOpener,

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.limits import DISK_LIMITS, MEMORY_LIMITS, Limits, LimitTracker
 from opmkit.imagetools.layer.reader import (

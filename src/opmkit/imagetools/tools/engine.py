@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.credentials import Keychain

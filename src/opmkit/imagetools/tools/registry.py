@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, prefix_errors
 from opmkit.imagetools.image import Image, load_image, load_image_or_index

@@ -16,8 +16,9 @@ import requests
 from docker.errors import DockerException
 from docker.errors import NotFound as DockerNotFound
 
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.archive import (
     TarArchive,
     TarWriter,

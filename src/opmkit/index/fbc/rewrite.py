@@ -10,7 +10,8 @@ from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError

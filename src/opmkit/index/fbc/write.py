@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.json_value import UINT64, go_float
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import (

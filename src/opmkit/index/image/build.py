@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.source import path_or_image
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import ScratchDirectory, write_files
+from opmkit.core.files import write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageSetting

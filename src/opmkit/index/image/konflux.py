@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.labels import INDEX_CONFIGS
 from opmkit.bundle.source import path_or_image
-from opmkit.core.files import ScratchDirectory, disk_errors
+from opmkit.core.files import disk_errors
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import prefix_errors
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer.reader import normalize_path

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.locks import NamedLocks
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
 from opmkit.imagetools.repository import TAG_MOVE_WINDOW

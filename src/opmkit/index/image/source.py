@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
 from opmkit.bundle.source import parse_location, path_or_image
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.hints import Hint
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import CatalogCompat

@@ -17,11 +17,12 @@ from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import ScratchDirectory, disk_errors, write_files
+from opmkit.core.files import disk_errors, write_files
 from opmkit.core.progress import NO_PROGRESS, Progress
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.core.workers import WorkerPool
-from opmkit.documents import fields
-from opmkit.documents.document import MAX_BYTES, read_document
+from opmkit.documents import MAX_BYTES, fields
+from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version

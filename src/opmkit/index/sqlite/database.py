@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.core.environment import source_date_epoch
-from opmkit.core.files import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.connect import (

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.core.files import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite.connect import check_objects, connect
 from opmkit.index.sqlite.database import current_database

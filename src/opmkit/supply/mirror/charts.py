@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import ScratchDirectory
 from opmkit.core.programs import ProgramLimits, run_isolated
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.document_stream import read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.json_path import JsonPath

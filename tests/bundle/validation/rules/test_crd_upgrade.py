@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.compat import OlmVersion
+from opmkit.bundle.validation.compat import OlmVersion, Options
 from opmkit.bundle.validation.profiles import DEFAULT, profile_named
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_profile

@@ -10,7 +10,8 @@ from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.manifest import ManifestCache, manifest_from_value
-from opmkit.core.files import ScratchDirectory, write_files
+from opmkit.core.files import write_files
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents import fields
 from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from opmkit.core.files import disk_errors
+from opmkit.documents import MAX_BYTES
 from opmkit.documents.content import Content
-from opmkit.documents.document import MAX_BYTES
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.operations.merge.differences import fingerprint
 from opmkit.index.suggestions import did_you_mean, suggest_names

@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from opmkit.core.files import ScratchDirectory, disk_errors, write_files
+from opmkit.core.files import disk_errors, write_files
+from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.templates.repository.plan import FileFormat
 

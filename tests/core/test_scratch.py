@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from opmkit.core import files
-from opmkit.core.files import ScratchDirectory, remove_stale_directories
+from opmkit.core import scratch
+from opmkit.core.scratch import ScratchDirectory, remove_stale_directories
 from tests.kit.unprivileged import UID
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from opmkit.core.files import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory
 with ScratchDirectory(sys.argv[1], Path(sys.argv[2])) as path:
     Path(path, "directory").mkdir()
     Path(path, "directory", "file").write_text("content")
@@ -29,7 +29,7 @@ with ScratchDirectory(sys.argv[1], Path(sys.argv[2])) as path:
 @pytest.fixture(autouse=True)
 def _new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate a process that has not created a scratch directory yet."""
-    monkeypatch.setattr(files, "_cleaned_parents", set())
+    monkeypatch.setattr(scratch, "_cleaned_parents", set())
 
 
 def start(directory: Path, prefix: str = "opm-index-") -> tuple[subprocess.Popen[str], Path]:
@@ -135,7 +135,7 @@ def test_nothing_is_removed_where_other_users_may_rename_files(tmp_path: Path, m
 def test_directory_removed_before_it_is_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = files._lock
+    lock = scratch._lock
     removed: list[str] = []
 
     def remove_before_lock(path: str) -> int | None:
@@ -144,7 +144,7 @@ def test_directory_removed_before_it_is_locked_is_created_again(
             assert remove_stale_directories(tmp_path) == 1
         return lock(path)
 
-    monkeypatch.setattr(files, "_lock", remove_before_lock)
+    monkeypatch.setattr(scratch, "_lock", remove_before_lock)
     with ScratchDirectory("opm-index-", tmp_path) as path:
         assert [path] != removed
         assert Path(path).is_dir()

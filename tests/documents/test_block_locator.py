@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opmkit.documents.block_locator import BlockLocator
 from opmkit.documents.content import Content
-from opmkit.documents.source_nodes import BlockLocator, locate
+from opmkit.documents.source_nodes import locate
 from tests.kit.broken import BASE
 
 if TYPE_CHECKING:
