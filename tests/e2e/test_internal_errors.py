@@ -31,7 +31,7 @@ entry.{program}()
 """
 DEFECT = 'ZeroDivisionError("division\\nby zero")'
 FUNCTIONS = {
-    "opm": ("opmkit.cli.flags.policy", "find_policy_file"),
+    "opm": ("opmkit.bundle.validation.sources", "select_sources"),
     "initializer": ("opmkit.index.change", "change_database"),
     "registry_server": ("opmkit.server.serve", "serve_database"),
     "configmap_server": ("opmkit.cli.entrypoints", "_read_in_subprocess"),

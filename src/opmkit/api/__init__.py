@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from opmkit.api.client import Opm
+from typing import TYPE_CHECKING
+
+from opmkit.core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from opmkit.api.client import Opm
 
 __all__ = ["Opm"]
+__getattr__ = lazy_exports(__name__, {"client": ["Opm"]})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from opmkit.bundle.finding import Severity
-from opmkit.cli.flags.validation import ReportFormat
 from opmkit.cli.help.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
+from opmkit.cli.output.validation import ReportFormat
 from opmkit.imagetools.tools import ENGINES
 from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.modes import UpdateMode

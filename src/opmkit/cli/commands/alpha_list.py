@@ -8,8 +8,9 @@ import typer
 
 from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
+from opmkit.cli.flags.output import ValueOutput
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import ValueFormat, ValueOutput, print_listing
+from opmkit.cli.output.console import ValueFormat, print_listing
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table, print_text
+from opmkit.cli.flags.output import Output
+from opmkit.cli.output.console import OutputFormat, print_json, print_table, print_text
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import argument
 

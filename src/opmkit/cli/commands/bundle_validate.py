@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import typer
 
+from opmkit.cli.bundle_validation import validate_bundles
 from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
 from opmkit.cli.flags.validation import (
     COMMAND,
-    OF_ONE_BUNDLE,
     ReportFlags,
-    ReportFormat,
     RuleFlags,
     TagFlags,
     validation_options,
@@ -25,11 +23,9 @@ from opmkit.cli.output.console import print_line, print_table
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.output.streams import printing_result
-from opmkit.cli.output.validation import OPERATOR_SDK, print_operator_sdk_log, print_report
+from opmkit.cli.output.validation import OF_ONE_BUNDLE, OPERATOR_SDK, ReportFormat, print_operator_sdk_log, print_report
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import runs_as_operator_sdk
-from opmkit.cli.progress.command import progress
-from opmkit.core.workers import GC_THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,10 +86,8 @@ def validate(
     if executor and (options.external or image_builder != "none"):
         flag = "--alpha-select-external" if options.external else "--image-builder"
         raise conflicting_flags("--executor", flag, COMMAND)
-    gc.set_threshold(GC_THRESHOLD)
     opm = registry_flags.opm(image_builder)
-    with progress() as bars:
-        report = opm.validate_bundles(names, options, executor=executor, progress=bars).with_hints(format_hint)
+    report = validate_bundles(opm, names, options, executor).with_hints(format_hint)
     _check_count(report or names, report_format)
     if path := report_flags.write_baseline:
         count = report.write_baseline(path)

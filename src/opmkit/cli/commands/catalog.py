@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.flags.progress import PROGRESS_HELP
-from opmkit.cli.output.console import ValueFormat, ValueOutput, print_line, print_listing, print_table, print_value
+from opmkit.cli.flags.output import PROGRESS_HELP, ValueOutput
+from opmkit.cli.output.console import ValueFormat, print_line, print_listing, print_table, print_value
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting

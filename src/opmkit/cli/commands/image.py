@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.output import Output, ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import Output, OutputFormat, format_size, print_json, print_line, print_table
+from opmkit.cli.output.console import OutputFormat, format_size, print_json, print_line, print_table
 from opmkit.cli.output.errors import conflicting_flags
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag

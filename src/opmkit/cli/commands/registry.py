@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.index import AddFlags, AllowPackageRemoval, BundleImages, Database, Packages, Permissive
-from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.output import ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.server import INFINITE, ServerFlags, SkipMigrate
 from opmkit.cli.flags.target import ChangeOutputFlags, OutputFlags

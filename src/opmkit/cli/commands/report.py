@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.flags.policy import REPORT_PANEL
-from opmkit.cli.flags.validation import OF_ONE_BUNDLE, ReportFormat
 from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.validation import OF_ONE_BUNDLE, ReportFormat
 from opmkit.cli.parser.declaration import flag
 
 COMMAND = "opm report merge"

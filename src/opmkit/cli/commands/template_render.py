@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from opmkit import CatalogCompat
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
-from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line
+from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_line
 from opmkit.cli.output.errors import conflicting_flags, print_to_stderr, print_warning, print_warnings
 from opmkit.cli.output.fbc import CatalogFormat, CompatOption, parse_level, parse_openshift_version
 from opmkit.cli.parser.declaration import argument, flag

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.bundle_validation import POLICY_FILE
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from opmkit import Policy, Severity
 
-_DEFAULT = Path(".opm-validate.yaml")
+_DEFAULT = Path(POLICY_FILE)
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from opmkit.cli.flags.progress import ProgressOption
+from opmkit.cli.flags.output import ProgressOption
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, transfer_observer
 

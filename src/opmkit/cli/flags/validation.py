@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,6 +20,7 @@ from opmkit.cli.flags.policy import (
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.fbc import COMPAT_HELP
+from opmkit.cli.output.validation import ReportFormat
 from opmkit.cli.parser.declaration import flag
 from opmkit.core.shard import Shard
 
@@ -30,23 +30,6 @@ if TYPE_CHECKING:
 COMMAND = "opm bundle validate"
 OPTIONAL_PANEL = "Optional validators"
 BASELINE_PANEL = "Baseline"
-
-
-class ReportFormat(StrEnum):
-    """Formats of a report."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
-    MARKDOWN = "markdown"
-    JSON_ALPHA1 = "json-alpha1"
-    PREFLIGHT = "preflight"
-
-
-OF_ONE_BUNDLE = (ReportFormat.JSON_ALPHA1, ReportFormat.PREFLIGHT)
-"""Formats of other programs, which have the result of a single bundle."""
 
 
 @dataclass(frozen=True, slots=True)

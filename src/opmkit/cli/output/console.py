@@ -6,13 +6,11 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from opmkit.core.escape import escape_controls
 
-_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
+_CONTROLS = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])"
 """DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
 
 
@@ -29,10 +27,6 @@ class ValueFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"
-
-
-Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
-ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format: text, json or yaml")]
 
 
 def print_value(value: Any, output_format: ValueFormat) -> None:
@@ -131,7 +125,7 @@ def print_json(value: Any) -> None:
     import orjson
 
     text = _encode_json(value, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    print_bytes([_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
+    print_bytes([re.sub(_CONTROLS, lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
 
 
 def _encode_json(value: Any, option: int = 0) -> bytes:

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-import typer
-
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.errors import UsageError, format_os_error
 from opmkit.core.errors import OpmkitError
@@ -49,8 +47,10 @@ def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
             except UsageError:
                 raise
             except (OpmkitError, OSError) as error:
+                from typer import Exit  # slow to import: only servers need it
+
                 _log_fatal(logger, error)
-                raise typer.Exit(1) from error
+                raise Exit(1) from error
     finally:
         logger.handlers, level = before
         logger.setLevel(level)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.cli.flags.validation import ReportFormat
 from opmkit.cli.output.console import print_bytes, print_json, print_line, print_text
 from opmkit.cli.output.errors import print_error, print_to_stderr
 from opmkit.core.errors import OpmkitError
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
     from opmkit import Severity, ValidationReport, ValidationResult
 
+
+class ReportFormat(StrEnum):
+    """Formats of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
+    JSON_ALPHA1 = "json-alpha1"
+    PREFLIGHT = "preflight"
+
+
+OF_ONE_BUNDLE = (ReportFormat.JSON_ALPHA1, ReportFormat.PREFLIGHT)
+"""Formats of other programs, which have the result of a single bundle."""
 
 OPERATOR_SDK = "operator-sdk"
 """The profile with the rules of operator-sdk."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class GoCommand(TyperCommand):
         if ctx.resilient_parsing:  # shell completion passes incomplete command lines
             return super().parse_args(ctx, args)
         options = options_by_name(self.get_params(ctx))
-        set_command_flags(name for name, option in options.items() if not option.hidden)
+        set_command_flags(visible_flags(options.values()))
         detect_json_output(ctx, args, options)
         with print_failures_as_json(ctx):
             return self._parse(ctx, args, CommandLine(options, ctx.command_path))
@@ -342,6 +342,12 @@ def options_by_name(params: Sequence[Any]) -> dict[str, TyperOption]:
         if isinstance(param, TyperOption)
         for name in (*param.opts, *param.secondary_opts)
     }
+
+
+def visible_flags(params: Iterable[Any]) -> Iterator[str]:
+    """Yield the names of the flags among ``params`` that help lists."""
+    options = options_by_name([*params])
+    return (name for name, option in options.items() if not option.hidden)
 
 
 def long_name(option: TyperOption) -> str:

@@ -8,8 +8,8 @@ import typer
 
 from opmkit.cli.flags.cluster import ClusterFlags
 from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, parse_timeout
-from opmkit.cli.flags.progress import ProgressFlags
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_table
+from opmkit.cli.flags.output import Output, ProgressFlags
+from opmkit.cli.output.console import OutputFormat, print_json, print_table
 from opmkit.cli.output.errors import print_warning
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result

@@ -8,8 +8,9 @@ import typer
 
 from opmkit.cli.flags.cluster import ConnectionFlags
 from opmkit.cli.flags.olm import DEFAULT_TIMEOUT, Timeout, parse_timeout
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_table
+from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_table
 from opmkit.cli.output.errors import print_error
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result

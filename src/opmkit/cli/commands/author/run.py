@@ -18,9 +18,9 @@ from opmkit.cli.flags.olm import (
     parse_timeout,
     warn_of_add_mode,
 )
-from opmkit.cli.flags.progress import ProgressFlags
+from opmkit.cli.flags.output import Output, ProgressFlags
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.output.console import OutputFormat, print_json, print_line
 from opmkit.cli.output.status_lines import report_status
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import typer
 
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.signing import SignedImage, SignedImages, SignerFlags, SigningFlags
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.output.console import OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import flag

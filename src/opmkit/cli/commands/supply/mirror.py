@@ -11,12 +11,12 @@ import typer
 from opmkit import MirrorScope
 from opmkit.cli.commands.supply.mirror_delete import print_deletion_summary, print_failures
 from opmkit.cli.flags.index import INDEX_HELP, DefaultChannels, parse_default_channels
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import (
-    Output,
     OutputFormat,
     format_count,
     format_size,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
 from opmkit.cli.hints import format_hint
-from opmkit.cli.output.console import Output, OutputFormat, format_count, print_json, print_line, print_table
+from opmkit.cli.output.console import OutputFormat, format_count, print_json, print_line, print_table
 from opmkit.cli.output.errors import UsageError, conflicting_flags, print_hint, print_to_stderr, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag

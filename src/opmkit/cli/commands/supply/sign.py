@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from opmkit.cli.flags.output import Output
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.signing import SignedImages, SignerFlags, SigningFlags, parse_annotations, read_new_password
-from opmkit.cli.output.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.output.console import OutputFormat, print_json, print_line
 from opmkit.cli.output.errors import print_to_stderr
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import flag

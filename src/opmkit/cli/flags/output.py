@@ -1,4 +1,4 @@
-"""The flag for the format of progress."""
+"""Flags for the format of results and of progress."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from opmkit.cli.output.console import OutputFormat, ValueFormat
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format
 
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
+ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format: text, json or yaml")]
 PROGRESS_HELP = "Progress on stderr: auto (bars on a terminal), json (one event per line) or none"
 ProgressOption = Annotated[
     ProgressFormat, typer.Option("--progress", help=PROGRESS_HELP, rich_help_panel="Registry access")
