@@ -171,6 +171,28 @@ def test_errors(catalog: Path, tmp_path: Path, opm: Opm) -> None:
     assert "lagoon.v9" in (tmp_path / "log").read_text()
 
 
+def test_server_ends_if_the_cache_cannot_be_completed(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    path = catalog / "catalog.json"
+    path.write_text(path.read_text().replace('"stable"', f'"{"stable" * 50}"'))  # too long for the name of a file
+    done = opm.attempt("serve", str(catalog), "--port", "0", "-t", str(tmp_path / "log"))
+    assert done.returncode == 1
+    assert "File name too long" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "process" in (tmp_path / "log").read_text()
+
+
+def test_bundles_with_the_same_cache_file_are_refused(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    path = catalog / "catalog.json"
+    channels = [
+        {"schema": "olm.channel", "package": "lagoon", "name": name, "entries": [{"name": "lagoon.v1"}]}
+        for name in ("a/b", "a//b")
+    ]
+    path.write_text("\n".join([path.read_text(), *map(json.dumps, channels)]))
+    done = opm.attempt("serve", str(catalog), "--port", "0", "-t", str(tmp_path / "log"))
+    assert done.returncode == 1
+    assert "two bundles have the same cache file" in done.stderr
+
+
 def test_index_image_is_served(catalog: Path, tmp_path: Path) -> None:
     files = {f"configs/{path.name}": path.read_bytes() for path in catalog.iterdir()}
     labels = {"operators.operatorframework.io.index.configs.v1": "/configs"}

@@ -12,7 +12,7 @@ import orjson
 
 from opmkit.core.files import disk_errors
 from opmkit.index.grpc_api import STRUCT, message_class
-from opmkit.server.json_cache.digest import METAS, SCHEMA_NAME, bundle_file
+from opmkit.server.json_cache.digest import METAS, SCHEMA_NAME
 from opmkit.server.response_cache import BUNDLE_LIST, content_record, prefix_messages
 from opmkit.server.settings import InvalidQuery, QueryFailed
 
@@ -77,7 +77,7 @@ class CatalogBackend:
 
     def __init__(self, json_cache: JsonCache, responses: ResponseCache) -> None:
         """Use the cache of a catalog; ``responses`` must have room for `count_records`."""
-        self._directory = json_cache.directory
+        self._cache = json_cache
         self._responses = responses
         packages = {name: json_cache.packages[name] for name in sorted(json_cache.packages)}
         numbers = iter(range(1, _count_entries(json_cache) + 1))
@@ -193,7 +193,7 @@ class CatalogBackend:
             return self._responses.read_messages(span)
 
         def compute() -> Iterator[bytes]:
-            messages = custom_documents(self._directory, schema, package)
+            messages = custom_documents(self._cache.directory, schema, package)
             return self._responses.read_messages(
                 self._responses.get_or_write(record, lambda: prefix_messages(messages))
             )
@@ -255,9 +255,7 @@ class CatalogBackend:
 
     def _read_fields(self, entry: _Entry) -> dict[str, Any]:
         """Return the fields of a bundle in the form of JSON; raises DiskError and CatalogError."""
-        path = self._directory / bundle_file(*_key(entry))
-        with disk_errors(path):
-            fields: dict[str, Any] = orjson.loads(path.read_bytes())
+        fields: dict[str, Any] = orjson.loads(self._cache.read_bundle(*_key(entry)))
         return fields
 
 

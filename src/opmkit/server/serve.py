@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.hint_terms import IndexOperation, IndexSetting
-from opmkit.server.acceptor import ReservedPort
-from opmkit.server.response_cache import ResponseCache
-from opmkit.server.supervisor import run_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from opmkit.index.sqlite.serving import ServedDatabase
     from opmkit.server.json_cache.cache import JsonCache
+    from opmkit.server.response_cache import ResponseCache
     from opmkit.server.service import LoadedBackend
     from opmkit.server.settings import ServerSettings
 
@@ -48,6 +47,9 @@ def serve_database(
         ServerError: The port or the certificate cannot be used, or a worker has ended.
     """
     from opmkit.index.sqlite.serving import served_database  # not needed for file-based catalogs
+    from opmkit.server.acceptor import ReservedPort
+    from opmkit.server.response_cache import ResponseCache
+    from opmkit.server.supervisor import run_workers
 
     with ExitStack() as stack:
         with loading:
@@ -91,16 +93,21 @@ def serve_catalog(
     """
     with ExitStack() as stack:
         readable_cache = _readable_cache(cache)
+        opening = stack.enter_context(_opening(root, readable_cache, enforce=enforce))
+        # While another process reads the catalog, this one imports what all workers need, to share their memory.
+        from opmkit.index.grpc_api import parse_request
+        from opmkit.server.acceptor import ReservedPort
+        from opmkit.server.catalog_backend import CatalogBackend, count_records
+        from opmkit.server.response_cache import ResponseCache
+        from opmkit.server.service import LoadedBackend
+        from opmkit.server.supervisor import run_workers
+        from opmkit.server.worker import Worker
+
         port = stack.enter_context(ReservedPort(settings.port))
         http = settings.http
         http_port = stack.enter_context(ReservedPort(http.port, IndexSetting.HTTP_PORT)) if http else None
         with loading:
-            json_cache = stack.enter_context(_opened_cache(root, readable_cache, enforce=enforce))
-        from opmkit.index.grpc_api import parse_request
-        from opmkit.server.catalog_backend import CatalogBackend, count_records
-        from opmkit.server.service import LoadedBackend
-        from opmkit.server.worker import Worker
-
+            json_cache = opening.open()
         api = None
         if http and http_port:
             from opmkit.server.http_api.api import CatalogApi
@@ -118,6 +125,7 @@ def serve_catalog(
             lambda context: worker.run(lambda: nullcontext(loaded), context),
             settings,
             lambda: _log.info("serving registry", extra={"fields": fields}),
+            opening.check,
         )
 
 
@@ -137,6 +145,27 @@ def build_cache(root: Path, cache: Path | None, *, enforce: bool, http: bool = F
                 pass
     if cache is not None:
         remove_unreadable(cache)
+
+
+class _Opening(NamedTuple):
+    """A function that opens the cache of a catalog, and one that raises ServerError if a process for it has failed."""
+
+    open: Callable[[], JsonCache]
+    check: Callable[[], None] = lambda: None
+
+
+@contextmanager
+def _opening(root: Path, directory: Path | None, *, enforce: bool) -> Iterator[_Opening]:
+    """Prepare to open the cache in ``directory``; for None, start a process that builds one."""
+    if directory is not None:
+        from opmkit.server.json_cache.cache import load_cache
+
+        yield _Opening(partial(load_cache, root, directory, enforce=enforce))
+        return
+    from opmkit.server.json_cache.background import BackgroundBuild
+
+    with ScratchDirectory("opm-serve-cache-") as scratch, BackgroundBuild(root, Path(scratch)) as build:
+        yield _Opening(build.open, build.check)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from opmkit.core import interrupts
@@ -49,10 +50,16 @@ class WorkerContext:
         os.write(self._ready_descriptor, b"\n")
 
 
-def run_workers(run: Callable[[WorkerContext], None], settings: ServerSettings, ready: Callable[[], None]) -> None:
+def run_workers(
+    run: Callable[[WorkerContext], None],
+    settings: ServerSettings,
+    ready: Callable[[], None],
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Call ``run`` in as many processes as the settings require, until a signal or the timeout; then stop them.
 
-    This process must have no other threads. ``ready`` is called when all workers have reported to be ready.
+    This process must have no other threads. ``ready`` is called when all workers have reported to be ready; ``check``
+    at first and when a child of this process has ended, and its errors stop the server.
 
     Raises:
         ServerError: A worker has ended unexpectedly.
@@ -61,7 +68,7 @@ def run_workers(run: Callable[[WorkerContext], None], settings: ServerSettings, 
         supervisor = Supervisor(signals, settings.processes)
         try:
             supervisor.start(run)
-            reason = supervisor.wait(settings.timeout, ready)
+            reason = supervisor.wait(settings.timeout, ready, check)
             _log.info(reason)
         finally:
             supervisor.stop(settings.grace + _STOP_MARGIN)
@@ -80,20 +87,20 @@ class Supervisor:
 
     def start(self, run: Callable[[WorkerContext], None]) -> None:
         """Fork the workers."""
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
         gc.freeze()  # a collection would write to all objects, so that their memory would no longer be shared
         for number in range(self._count):
-            process = os.fork()
-            if not process:
-                os.close(self._stop_writer)
-                _run_worker(run, WorkerContext(self._stop_reader, not number, self._ready_writer))
-            self._workers.add(process)
+            context = WorkerContext(self._stop_reader, not number, self._ready_writer)
+            self._workers.add(fork_process(partial(self._run, run, context)))
 
-    def wait(self, timeout: float | None, ready: Callable[[], None]) -> str:
+    def _run(self, run: Callable[[WorkerContext], None], context: WorkerContext) -> None:
+        os.close(self._stop_writer)
+        run(context)
+
+    def wait(self, timeout: float | None, ready: Callable[[], None], check: Callable[[], None]) -> str:
         """Wait for a reason to stop, and return its description."""
         deadline = None if timeout is None else time.monotonic() + timeout
         waiting = self._count
+        check()
         while True:
             remaining = None if deadline is None else max(0, deadline - time.monotonic())
             readable, _, _ = select.select([self._signals, self._ready_reader], [], [], remaining)
@@ -107,10 +114,8 @@ class Supervisor:
                 if _STOP_SIGNALS & set(os.read(self._signals, 64)):
                     return "shutting down..."
                 for process, status in self._reap():
-                    raise ServerError(
-                        f"process {process} of the server ended by itself ({_describe_status(status)})",
-                        hint="look for its error above; the memory limit may be too low",
-                    )
+                    raise ended_process(process, status)
+                check()
 
     def stop(self, seconds: float) -> None:
         """Stop the workers gracefully within ``seconds``, or kill them at another signal."""
@@ -140,15 +145,25 @@ class Supervisor:
                 yield process, os.waitstatus_to_exitcode(status)
 
 
-def _run_worker(run: Callable[[WorkerContext], None], context: WorkerContext) -> NoReturn:
-    """Run a worker, and exit without the cleanup of the parent process."""
+def fork_process(run: Callable[[], None]) -> int:
+    """Call ``run`` in a forked process, which logs its errors and leaves signals to this one; return its id."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    process = os.fork()
+    if not process:
+        _run_forked(run)
+    return process
+
+
+def _run_forked(run: Callable[[], None]) -> NoReturn:
+    """Run a process, and exit without the cleanup of the parent process."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in _STOP_SIGNALS:  # terminals and service managers send them to every process
             signal.signal(number, signal.SIG_IGN)
-        run(context)
+        run()
         status = 0
     except OpmkitError as error:
         _log.error(error.message, extra={"fields": {"hint": error.hint}})
@@ -182,5 +197,10 @@ def _signal_descriptor() -> Iterator[int]:
         os.close(writer)
 
 
-def _describe_status(status: int) -> str:
-    return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+def ended_process(process: int, status: int) -> ServerError:
+    """Return the error of a process that has ended unexpectedly with an exit code, negative for a signal."""
+    description = f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+    return ServerError(
+        f"process {process} of the server ended by itself ({description})",
+        hint="look for its error above; the memory limit may be too low",
+    )

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from opmkit.core.errors import OpmkitError
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
-from opmkit.index.errors import CatalogError
 from opmkit.index.grpc_api import ALL_METHODS, METHODS
 from opmkit.index.hint_terms import IndexSetting
 from opmkit.server.acceptor import Acceptor, bind_shared
@@ -166,7 +166,7 @@ def _prepare_bundle_list(backend: QueryBackend) -> None:
 
     Errors are ignored here: calls will return them.
     """
-    with suppress(CatalogError, OSError):
+    with suppress(OpmkitError, OSError, ValueError):
         reply = backend.list_bundles()
         if callable(reply):
             reply()

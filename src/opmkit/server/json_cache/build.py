@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import posixpath
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +23,6 @@ from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json, with_go_numbers
-from opmkit.index.grpc_api import message_class
 from opmkit.server.json_cache.digest import (
     DIRECTORY_MODE,
     METAS,
@@ -62,31 +63,45 @@ def load_catalog(root: Path) -> LoadedCatalog:
     return LoadedCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)
 
 
-def write_content(catalog: LoadedCatalog, directory: Path) -> None:
-    """Write all files into an empty directory.
+def write_index(catalog: LoadedCatalog, directory: Path) -> None:
+    """Write all files except those of bundles into an empty directory.
 
     Raises:
         CatalogError: Two bundles have the same file name, or names are invalid in a file name.
         OSError: A file cannot be written.
     """
-    index = {}
+    index = {package.name: _package(package, catalog.graph) for package in catalog.packages}
+    files = {PACKAGES: escape_html(orjson.dumps(index)), **dict(_custom_files(catalog.others))}
+    _check_names(catalog.graph, files)
+    for name, document in files.items():
+        _write_file(directory / name, document)
+
+
+def write_bundles(catalog: LoadedCatalog, directory: Path) -> None:
+    """Write the files of bundles next to those that `write_index` has written; raises OSError."""
     for package in catalog.packages:
         for name, document in _bundle_files(package, catalog.graph):
             _write_file(directory / name, document)
-        index[package.name] = _package(package, catalog.graph)
-    _write_file(directory / PACKAGES, escape_html(orjson.dumps(index)))
-    for name, document in dict(_custom_files(catalog.others)).items():
-        _write_file(directory / name, document)
+
+
+def _check_names(graph: Catalog, files: Iterable[str]) -> None:
+    """Raise CatalogError unless each bundle in each channel has its own file."""
+    used = set(files)
+    for package in graph.packages.values():
+        for channel in package.channels.values():
+            for bundle in channel.entries:
+                name = bundle_file(package.name, channel.name, bundle)
+                if name in used:
+                    raise CatalogError(
+                        f"{posixpath.basename(name)}: two bundles have the same cache file",
+                        hint="rename one of the channels or bundles",
+                    )
+                used.add(name)
 
 
 def _write_file(path: Path, data: bytes) -> None:
     make_directory(path.parent, DIRECTORY_MODE)
-    try:
-        create_file(path, data)
-    except FileExistsError as error:
-        raise CatalogError(
-            f"{path.name}: two bundles have the same cache file", hint="rename one of the channels or bundles"
-        ) from error
+    create_file(path, data)
 
 
 def _bundle_files(package: PackageBlobs, graph: Catalog) -> Iterator[tuple[str, bytes]]:
@@ -154,7 +169,6 @@ def _custom_files(blobs: Iterable[OtherBlob]) -> Iterator[tuple[str, bytes]]:
             yield "/".join(filter(None, (METAS, blob.schema, blob.package, f"{fnv1a(document):x}.json"))), document
 
 
-_FIELDS = tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)
 GVK = "olm.gvk"
 _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
@@ -205,7 +219,15 @@ def bundle_document(common: Mapping[str, Any], package: str, channel: str, entry
         "replaces": entry.replaces,
         "skips": entry.skips,
     }
-    return escape_html(orjson.dumps({name: fields[name] for name in _FIELDS if fields[name]}))
+    return escape_html(orjson.dumps({name: fields[name] for name in _bundle_fields() if fields[name]}))
+
+
+@cache
+def _bundle_fields() -> tuple[str, ...]:
+    """Return the names of the fields of a bundle, in the order of Go's type."""
+    from opmkit.index.grpc_api import message_class  # slow to import: not needed to check a catalog
+
+    return tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)
 
 
 def _sorted_json(value: JsonValue) -> str:

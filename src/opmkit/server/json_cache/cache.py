@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from opmkit.server.json_cache.digest import (
     FILE_MODE,
     PACKAGES,
     POGREB,
+    bundle_file,
     check_file_types,
     create_file,
     hash_tree,
@@ -36,6 +36,8 @@ from opmkit.server.json_cache.digest import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from opmkit.server.json_cache.build import LoadedCatalog
 
 _NEW_CONTENT, _NEW_DIGEST = f".{CONTENT}-", f".{DIGEST}-"
 
@@ -48,12 +50,22 @@ class InvalidCache(CatalogError):
 class JsonCache:
     """A valid cache: the index of packages, and the directory with a file for each bundle in each channel.
 
-    ``digest`` covers the cache and the catalog; it is empty for a private cache.
+    ``digest`` covers the cache and the catalog; it is empty for a private cache. ``writing`` is a descriptor whose end
+    is reached when the files of bundles are written, or None if they are.
     """
 
     packages: dict[str, Any]
     directory: Path
     digest: str
+    writing: int | None = None
+
+    def read_bundle(self, package: str, channel: str, bundle: str) -> bytes:
+        """Return the file of a bundle in a channel, when it is written; raises DiskError and CatalogError."""
+        path = self.directory / bundle_file(package, channel, bundle)
+        with disk_errors(path):
+            if self.writing is not None:
+                os.read(self.writing, 1)
+            return path.read_bytes()
 
 
 def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
@@ -87,20 +99,39 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
 
 
 def build_private_cache(root: Path, directory: Path) -> JsonCache:
-    """Build a cache of the catalog in ``root`` for this process alone, which needs no digest.
+    """Build a cache of the catalog in ``root`` for this server alone, which needs no digest.
 
     Raises:
         InvalidCatalog: The catalog is not valid; the error lists all findings.
         DiskError: A file cannot be read or written.
     """
-    from opmkit.server.json_cache.build import load_catalog, write_content
+    finish_private_cache(begin_private_cache(root, directory), directory)
+    return load_private_cache(directory)
+
+
+def begin_private_cache(root: Path, directory: Path) -> LoadedCatalog:
+    """Read a catalog, and write its private cache without the files of bundles; raises like `build_private_cache`."""
+    from opmkit.server.json_cache.build import load_catalog, write_index
 
     check_file_types(root)
     loaded = load_catalog(root)
     with disk_errors(directory):
         (directory / CONTENT).mkdir(parents=True)
-        write_content(loaded, directory / CONTENT)
-        return _load(directory, "")
+        write_index(loaded, directory / CONTENT)
+    return loaded
+
+
+def finish_private_cache(catalog: LoadedCatalog, directory: Path) -> None:
+    """Write the files of bundles to a private cache; raises DiskError."""
+    from opmkit.server.json_cache.build import write_bundles
+
+    with disk_errors(directory):
+        write_bundles(catalog, directory / CONTENT)
+
+
+def load_private_cache(directory: Path, writing: int | None = None) -> JsonCache:
+    """Return a private cache, for whose bundles readers wait until the end of ``writing`` (see `JsonCache`)."""
+    return _load(directory, "", writing)
 
 
 def is_current(root: Path, directory: Path, digest: str) -> bool:
@@ -126,7 +157,9 @@ def _build(root: Path, catalog: int, directory: Path) -> JsonCache:
 
     The hash ``catalog`` was computed before reading it, so that the digest does not match if it changes meanwhile.
     """
-    from opmkit.server.json_cache.build import load_catalog, write_content  # not needed for a valid cache
+    import secrets  # slow to import
+
+    from opmkit.server.json_cache.build import load_catalog, write_bundles, write_index  # not needed for a valid cache
 
     loaded = load_catalog(root)
     with disk_errors(directory), _umask(0), _claimed(directory):
@@ -136,7 +169,8 @@ def _build(root: Path, catalog: int, directory: Path) -> JsonCache:
         new = directory / f"{_NEW_CONTENT}{secrets.token_hex(8)}"
         new.mkdir(DIRECTORY_MODE)
         try:
-            write_content(loaded, new)
+            write_index(loaded, new)
+            write_bundles(loaded, new)
             digest = _digest(catalog, new)
             _install(new, directory, digest)
         except BaseException:
@@ -185,15 +219,17 @@ def _remove(path: Path) -> None:
 
 
 def _write_digest(directory: Path, digest: str) -> None:
+    import secrets
+
     pending = directory / f"{_NEW_DIGEST}{secrets.token_hex(8)}"
     create_file(pending, digest.encode())
     pending.rename(directory / DIGEST)
 
 
-def _load(directory: Path, digest: str) -> JsonCache:
+def _load(directory: Path, digest: str, writing: int | None = None) -> JsonCache:
     with disk_errors(directory):
         packages: dict[str, Any] = orjson.loads((directory / CONTENT / PACKAGES).read_bytes())
-    return JsonCache(packages, directory / CONTENT, digest)
+    return JsonCache(packages, directory / CONTENT, digest, writing)
 
 
 def _digest(catalog: int, content: Path) -> str:
