@@ -37,6 +37,9 @@ _BEFORE_TOKENS = frozenset(b" \n\r\t[{,:\x85\xa8\xa9\xbf")
 
 The last ones are the ends of Unicode's line breaks and of the byte order mark in UTF-8.
 """
+_BEFORE_PLAIN = _BEFORE_TOKENS | frozenset(b"\f\v")
+_AFTER_PLAIN = frozenset((b"", *(bytes((byte,)) for byte in b" \t\n\r\f\v,]}:\xc2\xe2")))
+"""What follows a plain scalar: the end of the document, or a byte of which the last two begin Unicode's line breaks."""
 _FLOW_START = re.compile(rb"(?:\A|(?<=[ \n\r\t\[{,:\x85\xa8\xa9\xbf]))[\[{]")
 _ESCAPED_TAG = (b"\\x21", b"\\u0021", b"\\U00000021")
 _BEFORE_SPACE = frozenset(b"\n\r-:?[{,\x85\xa8\xa9\xbf")
@@ -98,8 +101,8 @@ def _has_indicators(content: bytes) -> bool:
     """Report whether the document may contain directives, aliases, signed numbers, or byte order marks inside."""
     return (
         content.startswith(b"%")
-        or content.find(_BYTE_ORDER_MARK, 1) > 0  # which libyaml ignores at the start of a line
-        or b"\n%" in content
+        or (b"\xef" in content and content.find(_BYTE_ORDER_MARK, 1) > 0)  # libyaml ignores it at the start of a line
+        or (b"%" in content and b"\n%" in content)  # single bytes are found much faster
         or (_may_have_anchors(content) and _starts_token(b"*", _ANCHOR_NAME, content))
         or _starts_token(b"+", _NUMBER_START, content)
     )
@@ -150,8 +153,11 @@ def _starts_token(indicator: bytes, following: frozenset[int], content: bytes) -
 
 
 def _is_plain(scalar: bytes, content: bytes) -> bool:
-    """Report whether the text occurs where a plain scalar can be."""
-    return (
-        re.search(rb"(?:\A|[\s\[{,:\x85\xa8\xa9\xbf])" + re.escape(scalar) + rb"(?=[\s,\]}:\xc2\xe2]|\Z)", content)
-        is not None
-    )
+    """Report whether the text occurs where a plain scalar can be. A regular expression would take much longer."""
+    position = content.find(scalar)
+    while position >= 0:
+        end = position + len(scalar)
+        if (not position or content[position - 1] in _BEFORE_PLAIN) and (content[end : end + 1] in _AFTER_PLAIN):
+            return True
+        position = content.find(scalar, position + 1)
+    return False
