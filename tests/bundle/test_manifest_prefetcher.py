@@ -133,3 +133,15 @@ def test_contents_of_earlier_bundles_are_dropped(monkeypatch: pytest.MonkeyPatch
             prefetcher.submit([b"kind: %d" % number])
     assert list(prefetcher._pending) == [[b"kind: %d" % number] for number in range(968, 1000)]
     assert len(calls) == 32
+
+
+@pytest.mark.parametrize(("in_order", "parsed"), [(False, [False, True]), (True, [True, False])])
+def test_order_of_parsing(in_order: bool, parsed: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = [CRD + b"# first\n", CRD + b"# second\n"]
+    cache = ManifestCache()
+    with ManifestPrefetcher(cache, 1, in_order=in_order) as prefetcher:
+        monkeypatch.setattr(prefetcher._threads, "submit", lambda _: None)  # the worker is busy
+        for content in contents:
+            prefetcher.submit([content])
+        prefetcher._prefetch()
+        assert [not cache.claim(content).mine for content in contents] == parsed

@@ -12,12 +12,12 @@ from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files, re
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
+from opmkit.bundle.manifest_prefetcher import MAX_PROCESSES, ManifestPrefetcher
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.workers import LOOKAHEAD, WORKERS, WorkerPool, ordered_parallel_map
+from opmkit.core.workers import LOOKAHEAD, WORKERS, WorkerPool, ordered_parallel_map, spare_cpu_count
 from opmkit.documents import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
+_READERS = 2
+"""Threads that read directories, whose contents take memory until they are parsed."""
 _INDEX_HINT = Hint("pass bundle images; {} lists those of an index", BundleOperation.LIST_INDEX_BUNDLES)
 
 
@@ -168,9 +170,13 @@ def pull_bundles(
     sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
     progress.begin("Pulling bundles", len(sources), unit="bundles")
     cache = ManifestCache()
+    only_directories = all(isinstance(source.location, Path) for source in sources)
+    workers, lookahead = (_READERS, 4 * _READERS) if only_directories else (WORKERS, LOOKAHEAD)
     with (
-        ManifestPrefetcher(cache) as prefetcher,
-        closing(ordered_parallel_map(partial(_fetch, fetcher, prefetcher), sources)) as fetched,
+        _prefetcher(cache, only_directories=only_directories) as prefetcher,
+        closing(
+            ordered_parallel_map(partial(_fetch, fetcher, prefetcher), sources, workers=workers, lookahead=lookahead)
+        ) as fetched,
     ):
         try:
             for source, files in fetched:
@@ -182,6 +188,14 @@ def pull_bundles(
                 yield bundle
         finally:
             progress.end()
+
+
+def _prefetcher(cache: ManifestCache, *, only_directories: bool) -> ManifestPrefetcher:
+    """Return a prefetcher that leaves little to parse for this process if reading the bundles takes hardly any time."""
+    spare = spare_cpu_count(MAX_PROCESSES)
+    if only_directories and spare:
+        return ManifestPrefetcher(cache, spare + 1, in_order=True)
+    return ManifestPrefetcher(cache)
 
 
 def _fetch(fetcher: BundleFetcher, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:

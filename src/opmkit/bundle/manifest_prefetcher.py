@@ -7,11 +7,12 @@ parses contents and responds with the manifests.
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
-from opmkit.core.workers import LOOKAHEAD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.core.workers import GC_THRESHOLD, LOOKAHEAD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MIN_TOTAL_BYTES = 2 << 20
 """Bytes of manifests that are parsed in less time than a process takes to start."""
 _MIN_BYTES = 1 << 14
-_MAX_PROCESSES = 4
+MAX_PROCESSES = 4
 _MAX_PENDING = 2 * LOOKAHEAD
 """Bundles that wait for a worker. The consumer has parsed the earlier ones, which would only use memory."""
 
@@ -34,10 +35,18 @@ class ManifestPrefetcher:
     this process.
     """
 
-    def __init__(self, cache: ManifestCache, processes: int | None = None) -> None:
-        """Prepare a number of worker processes, by default one per spare CPU."""
-        count = spare_cpu_count(_MAX_PROCESSES) if processes is None else processes
+    def __init__(self, cache: ManifestCache, processes: int | None = None, *, in_order: bool = False) -> None:
+        """Prepare a number of worker processes, by default one per spare CPU.
+
+        Args:
+            cache: The cache to fill.
+            processes: The number of processes.
+            in_order: Whether to parse the earliest manifests first, for a consumer that has little else to do than to
+                wait for them. Otherwise the latest come first, since the consumer is about to parse the earlier ones.
+        """
+        count = spare_cpu_count(MAX_PROCESSES) if processes is None else processes
         self._cache = cache
+        self._in_order = in_order
         self._submitted_bytes = 0
         self._pending: deque[list[bytes]] = deque(maxlen=_MAX_PENDING)
         self._idle = [WorkerProcess(__name__) for _ in range(count)]
@@ -48,7 +57,7 @@ class ManifestPrefetcher:
         self.submit(content for path, content in files.items() if path.startswith("manifests/"))
 
     def submit(self, contents: Iterable[bytes]) -> None:
-        """Parse manifests when a worker is idle, the latest first: the consumer is about to parse the earlier ones."""
+        """Parse manifests when a worker is idle."""
         large = [content for content in contents if len(content) > _MIN_BYTES]
         self._submitted_bytes += sum(map(len, large))
         if self._threads is not None and self._submitted_bytes > MIN_TOTAL_BYTES:
@@ -61,7 +70,7 @@ class ManifestPrefetcher:
     def _prefetch(self) -> None:
         process = self._idle.pop()
         try:
-            pending = self._pending.pop() if self._pending else ()
+            pending = (self._pending.popleft() if self._in_order else self._pending.pop()) if self._pending else ()
             claims = [claim for content in pending if (claim := self._cache.claim(content)).mine]
             contents = [claim.content for claim in claims]
             self._cache.settle(claims, (contents and process.request(contents)) or map(try_manifest, contents))
@@ -84,4 +93,5 @@ def _parse_all(contents: list[bytes]) -> list[ObjectManifest | InvalidDocument |
 
 
 if __name__ == "__main__":
+    gc.set_threshold(GC_THRESHOLD)
     serve_requests(_parse_all)
