@@ -70,7 +70,7 @@ def describe_command(ctx: Any) -> HelpContent:
         tuple(
             HelpEntry(name, split_help(command.help or "")[0])
             for name, command in commands.items()
-            if not command.hidden and " " not in name  # the help of the command that the name begins with tells of it
+            if not command.hidden and " " not in name  # the help of 'opm mirror' names 'opm mirror delete'
         ),
         tuple(_describe_argument(argument) for argument in arguments),
         {panel: tuple(map(_describe_option, options)) for panel, options in panels},

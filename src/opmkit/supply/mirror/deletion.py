@@ -204,7 +204,7 @@ class _RepositoryPlanner:
         while kept := [digest for digest in parts if digest in reasons]:
             for digest in kept:
                 del parts[digest]
-            reasons = self._reasons(parts.values()) | reasons  # what is kept has tags that keep other images
+            reasons = self._reasons(parts.values()) | reasons  # the tags of kept images can keep others
         for digest, candidate in candidates.items():
             if digest in reasons:
                 yield replace(candidate.planned, state=KEPT, kept_for=reasons[digest])

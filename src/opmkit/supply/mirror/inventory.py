@@ -19,6 +19,7 @@ from opmkit.imagetools.errors import (
     InvalidImage,
     InvalidReference,
     NotFound,
+    RegistryUnavailable,
     UnsupportedImage,
 )
 from opmkit.imagetools.hint_terms import ImageSetting
@@ -160,6 +161,7 @@ def repositories_below(client: RegistryClient, location: RegistryLocation, known
 
     Raises:
         IncompleteSearch: The registry does not list its repositories, or not all of them.
+        RegistryUnavailable: The registry fails.
     """
     start = "/".join(filter(None, (location.registry, location.prefix, "")))
     repository = client.target(Reference.parse(f"{start}name"))
@@ -167,6 +169,8 @@ def repositories_below(client: RegistryClient, location: RegistryLocation, known
         raise IncompleteSearch(f"{start}: the settings of this machine map it to {repository.location.name}")
     try:
         listed = [f"{location.registry}/{name}" for name in repository.registry_repositories()]
+    except RegistryUnavailable:  # which must not lead to a deletion without the search
+        raise
     except (ImageToolsError, LimitExceeded) as error:
         raise IncompleteSearch(f"{location.registry} does not list its repositories: {error.message}") from error
     below = [name for name in listed if name.startswith(start)]

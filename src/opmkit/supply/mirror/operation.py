@@ -164,6 +164,7 @@ class MirrorAction:
         for image in opened.plan.images:
             needed.digests[image.digest] = next(iter(image.request.needed_by), "this mirror")
         plan = deletion.plan(deletion.replaced(names), needed)
+        plan = replace(plan, kept_catalogs=tuple(dict.fromkeys((*map(str, names), *plan.kept_catalogs))))
         return plan if dry_run else deletion.run(plan)
 
     def _deletion(self) -> CatalogDeletion:

@@ -95,7 +95,7 @@ def delete(
 
 
 def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bool) -> None:
-    """Print what is or would be deleted and what is kept, or all as JSON; and the failures on stderr."""
+    """Print the plan or the result as a table or as JSON, and the failures to stderr."""
     with printing_result("the images were deleted" if is_done else "nothing was deleted"):
         if output is OutputFormat.JSON:
             print_json(_as_json(result))
