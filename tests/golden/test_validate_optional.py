@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from opmkit.bundle.validation.compat import ALL, Compat, Options
 from opmkit.bundle.validation.rule_registry import validators
@@ -90,7 +91,7 @@ def test_findings_equal_the_recorded_ones(
 @pytest.mark.parametrize("compat", RECORDS)
 def test_channel_names_are_checked_with_annotations(compat: Compat) -> None:
     """The Go validators know the channels only if they get the whole bundle; operator-sdk passes only manifests."""
-    rules = [replace(rule, compat=ALL) if rule.id == "GP-CHANNEL-NAME" else rule for rule in good_practices()]
+    rules = [structs.replace(rule, compat=ALL) if rule.id == "GP-CHANNEL-NAME" else rule for rule in good_practices()]
     for bundle in loaded(compat, _BOTH if compat is Compat.OPM_1_26 else ("invalid-api",), "bundle"):
         if not any(finding["validator"] == "load@root" for finding in bundle.findings):
             findings = run_rules(bundle.view(), rules)

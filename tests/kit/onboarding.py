@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from msgspec import structs
 
 from opmkit import Onboarding, OnboardingOptions, Opm
 from opmkit.bundle.generate import read_annotations
@@ -122,10 +123,10 @@ def build_catalog(bundles: Sequence[PublishedBundle], *, by_version: bool) -> Bl
             entries = channels.setdefault(name, [])
             entry = EntryBlob(bundle.blob.name, skip_range=bundle.skip_range)
             if by_version:
-                entry = replace(entry, replaces=entries[-1].name if entries else "")
+                entry = structs.replace(entry, replaces=entries[-1].name if entries else "")
             else:
                 skips = tuple(map(str, bundle.spec.get("skips") or ()))
-                entry = replace(entry, replaces=str(bundle.spec.get("replaces") or ""), skips=skips)
+                entry = structs.replace(entry, replaces=str(bundle.spec.get("replaces") or ""), skips=skips)
             entries.append(entry)
     head = bundles[-1]
     default = head.annotations.get(f"{_ANNOTATION}channel.default.v1") or (head.channels or [""])[0]

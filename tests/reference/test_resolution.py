@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from opmkit.core.errors import OpmkitError
 from opmkit.index.errors import CatalogError
@@ -161,7 +162,7 @@ def names_a_conflict(namespace: Namespace, error: str) -> bool:
     """
     subscriptions = {*re.findall(r"subscription (\S+) (?:exists|requires)", error)}
     installed = {*re.findall(r"clusterserviceversion (\S+) exists and", error)}
-    named = replace(
+    named = structs.replace(
         namespace,
         subscriptions=tuple(each for each in namespace.subscriptions if each.name in subscriptions),
         installed=tuple(each for each in namespace.installed if not each.is_mandatory or each.name in installed),

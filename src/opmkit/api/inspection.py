@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import structs
+
 from opmkit.api.session import Session
 from opmkit.core.progress import NO_PROGRESS
 from opmkit.index.fbc.compat import CatalogCompat
@@ -63,13 +65,13 @@ class InspectionOperations(Session):
             required.policy(), required.against, lambda: self._registry_tool, fragment=required.fragment
         )
         if required.pull_bundles:
-            checked = replace(checked, read_bundles=self._bundle_reader(progress))
+            checked = structs.replace(checked, read_bundles=self._bundle_reader(progress))
         if required.allowed_permissions is not None:
-            checked = replace(checked, read_permissions=self._permission_reader(progress))
+            checked = structs.replace(checked, read_permissions=self._permission_reader(progress))
         source = IndexSource.resolve(lambda: self._registry_tool, index)
         catalog = load_with_profile(source, lambda: self._registry_tool, required.profile)
         loaded = catalog.loaded
-        checked = replace(checked, groups=catalog.groups)
+        checked = structs.replace(checked, groups=catalog.groups)
         if required.require_signature:
             from opmkit.supply.sign.bundle_images import with_signatures
 

@@ -6,6 +6,8 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from opmkit.api.session import Session, ignore_warning
 from opmkit.core.progress import NO_PROGRESS
 
@@ -386,4 +388,4 @@ def _with_plan(
 
     render = render_once(renderer, known)
     after, published = (render_template(each.file, each.type, render) for each in (edit.template, before))
-    return replace(edit, plan=plan_blobs(after, published))
+    return structs.replace(edit, plan=plan_blobs(after, published))

@@ -16,6 +16,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.api_types.decode import DecodeMode, Tables, decode_struct, field_types
 from opmkit.bundle.finding import Severity
@@ -58,8 +59,7 @@ _SCOPE, _FIELD, _STORED, _SIZE, _UNHANDLED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CrdChange:
+class CrdChange(Struct, frozen=True):
     """A change of a CustomResourceDefinition that makes an upgrade unsafe.
 
     Attributes:
@@ -86,8 +86,7 @@ class CrdChange:
         return ": ".join(part for part in (self.versions, self.path) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(Struct, frozen=True):
     name: str
     served: bool
     storage: bool
@@ -245,15 +244,14 @@ def _dropped_versions(stored: Collection[str], new: Schema, olm: OlmVersion) -> 
             yield CrdChange(_STORED, message, olm=olm)
 
 
-@dataclass
-class _Comparison:
+class _Comparison(Struct):
     """Compares schemas with all schemas in them, up to a limit of depth and size.
 
     ``removals`` is True to find differences of removed fields.
     """
 
     removals: bool = True
-    _found: list[_Difference] = field(default_factory=list)
+    _found: list[_Difference] = []
     _count: int = 0
 
     def run(self, old: Schema, new: Schema) -> list[_Difference]:

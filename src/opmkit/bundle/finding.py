@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -82,8 +84,7 @@ class Finding:
         return self.severity is Severity.ERROR or fail_on is not Severity.ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedFinding:
+class AllowedFinding(Struct, frozen=True):
     """A finding that a policy allows, and the reason."""
 
     finding: Finding

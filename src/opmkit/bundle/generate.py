@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.bundle.directory import infer_annotations, read_files
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.hint_terms import BundleSetting
@@ -39,8 +41,7 @@ _SPECIAL = re.compile(r'(["\\$])')
 _DATE = re.compile(r"\d{4}-\d")
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationsInput:
+class AnnotationsInput(Struct, frozen=True):
     """Package and channels of a bundle; ``channels`` is a comma-separated list. "" means not given."""
 
     package: str = ""
@@ -58,8 +59,7 @@ class GeneratedMetadata(JsonResult):
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingAnnotations:
+class ExistingAnnotations(Struct, frozen=True):
     """The annotations in a file, and the keys that it has more than once, of which the last value counts."""
 
     values: Mapping[str, str]

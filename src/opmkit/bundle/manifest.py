@@ -6,8 +6,9 @@ import hashlib
 import threading
 from collections import OrderedDict, deque
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND
@@ -53,8 +54,7 @@ def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
     return tuple(dict.fromkeys(ApiKey(provider, name, kind, plural) for name in versions))
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectManifest:
+class ObjectManifest(Struct, frozen=True):
     """The first object of a file.
 
     Attributes:
@@ -114,8 +114,7 @@ def try_manifest(content: bytes) -> ObjectManifest | InvalidDocument | None:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A content and its future manifest; if ``mine`` is set, the caller must parse it and call `settle`."""
 
     content: bytes

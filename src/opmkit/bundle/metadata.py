@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.hint_terms import BundleOperation
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """Content of the metadata files.
 
     Attributes:

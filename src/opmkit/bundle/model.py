@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True, order=True):
     """An API that a bundle provides or requires; for an API service, ``plural`` is the name of the service."""
 
     group: str
@@ -15,16 +14,14 @@ class ApiKey:
     plural: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TypedValue:
+class TypedValue(Struct, frozen=True, order=True):
     """A property or dependency; ``value`` is compact JSON as an index stores it, or "" if absent."""
 
     type: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class BundleAnnotations:
+class BundleAnnotations(Struct, frozen=True):
     """Package and channels of a bundle, from ``annotations.yaml``; "" if absent."""
 
     package: str
@@ -32,8 +29,7 @@ class BundleAnnotations:
     default_channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterServiceVersion:
+class ClusterServiceVersion(Struct, frozen=True):
     """Fields of a ClusterServiceVersion that an index stores; ``json`` is the whole object in compact JSON."""
 
     json: bytes
@@ -52,8 +48,7 @@ class ClusterServiceVersion:
     required_services: tuple[ApiKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """A parsed bundle.
 
     The tuples depend only on the content of the files. Except for ``dependencies``, they have no duplicates.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import InvalidBundle
@@ -61,14 +62,13 @@ def parse_bundle(
     )
 
 
-@dataclass(slots=True)
-class _Manifests:
+class _Manifests(Struct):
     """Manifests by path, warnings about ignored files, and errors of files that cannot be decoded."""
 
-    objects: dict[str, ObjectManifest] = field(default_factory=dict)
+    objects: dict[str, ObjectManifest] = {}
     csv_path: str = ""
-    warnings: list[str] = field(default_factory=list)
-    invalid: list[str] = field(default_factory=list)
+    warnings: list[str] = []
+    invalid: list[str] = []
 
 
 def _below(files: Mapping[str, bytes], directory: str) -> dict[str, bytes]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import AllowedFinding, Severity, TargetResult
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import JsonResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -91,8 +94,7 @@ class Ignore:
         return ((key, getattr(self, key)) for key in _IGNORE_KEYS if key != "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogSettings:
+class CatalogSettings(Struct, frozen=True):
     """Defaults of the flags for catalogs, None if the policy does not set them.
 
     Attributes:
@@ -119,7 +121,7 @@ class CatalogSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(JsonResult):
     """Settings of a project.
 
     Attributes:
@@ -140,11 +142,7 @@ class Policy:
     baseline: str = ""
     optional: tuple[str, ...] = ()
     optional_values: tuple[tuple[str, str], ...] = ()
-    catalog: CatalogSettings = CatalogSettings()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the policy in JSON types."""
-        return asdict(self)
+    catalog: CatalogSettings = field(default_factory=CatalogSettings)
 
     def with_ignored(self, ignored: Sequence[str], rules: Collection[str]) -> Policy:
         """Return a policy that allows all findings of further rules as well; ``rules`` are the known ids.
@@ -224,8 +222,7 @@ def read_policy(path: Path, rules: Collection[str]) -> Policy:
     return _Parser(path, Content.read(raw), rules).policy()
 
 
-@dataclass(frozen=True, slots=True)
-class _Parser:
+class _Parser(Struct, frozen=True):
     path: Path
     content: Content
     rules: Collection[str]

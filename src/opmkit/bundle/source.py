@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.core.hints import Hint
@@ -29,8 +30,7 @@ _PATH_PREFIXES = ("/", "./", "../")
 _REGISTRY_TRANSPORT = "docker://"
 
 
-@dataclass(frozen=True, slots=True)
-class BundleSource:
+class BundleSource(Struct, frozen=True):
     """A bundle image or directory, and the image that an index records for it.
 
     Attributes:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import operator
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
 from semver import Version
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def identifiers_key(text: str | None) -> Identifiers:
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
 
 
-@dataclass(frozen=True)
-class VersionRange:
+class VersionRange(Struct, frozen=True, dict=True):
     """A version range such as ``>=1.0.0 <2.0.0 || 3.x``.
 
     Attributes:

@@ -7,9 +7,10 @@ with bundles only, and that of pipelines which name one image as Go opm does.
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.cli.hints import format_hint, set_command_flags
 from opmkit.cli.output.logs import configure_logs
@@ -53,8 +54,7 @@ def run(arguments: list[str]) -> int:
     return 0 if report.passed else 1
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandLine:
+class _CommandLine(Struct, frozen=True):
     """The arguments, the values of --tag and --image-builder."""
 
     targets: tuple[str, ...]

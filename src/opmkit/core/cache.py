@@ -7,10 +7,11 @@ import os
 import stat
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import FILE_MODE, make_directory
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class ResultCache:
+class ResultCache(Struct, frozen=True):
     """A directory with one file per result, named by the digest of the content and the ``key``.
 
     Errors in reading and writing are ignored: such a result is computed again.

@@ -10,9 +10,10 @@ import re
 from collections import deque
 from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from msgspec import Struct
 
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import install_extra
@@ -46,8 +47,7 @@ class ExecutorError(OpmkitError):
     """An executor cannot be used, or has lost its workers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorLocation:
+class ExecutorLocation(Struct, frozen=True):
     """Place where tasks are run: in ``processes`` local processes, or by the scheduler with an address."""
 
     text: str
@@ -92,8 +92,7 @@ class ExecutorLocation:
             yield TaskPool(processes, self.processes, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPool:
+class TaskPool(Struct, frozen=True):
     """An executor of tasks.
 
     Attributes:

@@ -10,6 +10,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Self
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -42,16 +44,14 @@ class CoreOperation(Operation):
     PRUNE_STORE = "prune_store"
 
 
-@dataclass(frozen=True, slots=True)
-class SettingValue:
+class SettingValue(Struct, frozen=True):
     """A setting with the value to give it."""
 
     setting: Setting
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperationCall:
+class OperationCall(Struct, frozen=True):
     """An operation with the arguments to give it."""
 
     operation: Operation
@@ -61,8 +61,7 @@ class OperationCall:
 Term = Setting | Operation | SettingValue | OperationCall | str
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Struct, frozen=True):
     """One of the suggestions of a hint: a template with a ``{}`` for each of its terms."""
 
     template: str

@@ -8,17 +8,19 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
+from msgspec import Struct, structs
+
 T = TypeVar("T")
 
 
 class JsonResult:
-    """A dataclass that can be converted to JSON types."""
+    """A dataclass or a struct that can be converted to JSON types."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in JSON types, by name, for ``json.dumps`` and similar functions."""
-        return {field.name: to_json_types(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: to_json_types(value) for name, value in field_values(self).items()}
 
 
 def to_json_types(value: Any) -> Any:
@@ -33,8 +35,8 @@ def to_json_types(value: Any) -> Any:
         return value.value
     if isinstance(value, bool | int | float | str | None):
         return value
-    if is_dataclass(value) and not isinstance(value, type) and type(value).__str__ is object.__str__:
-        return {field.name: to_json_types(getattr(value, field.name)) for field in fields(value)}
+    if has_fields(value) and not _has_text(value):
+        return {name: to_json_types(item) for name, item in field_values(value).items()}
     if isinstance(value, Mapping):
         return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, AbstractSet):
@@ -42,6 +44,23 @@ def to_json_types(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json_types(item) for item in value]
     return str(value)
+
+
+def _has_text(value: object) -> bool:
+    """Report whether the type of ``value`` defines its text."""
+    return type(value).__str__ is not object.__str__
+
+
+def has_fields(value: Any) -> bool:
+    """Report whether ``value`` is a dataclass instance or a struct."""
+    return isinstance(value, Struct) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def field_values(value: Any) -> dict[str, Any]:
+    """Return the values in a dataclass instance or a struct, by field."""
+    if isinstance(value, Struct):
+        return structs.asdict(value)
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def expect(value: Any, kind: type[T]) -> T:
@@ -52,12 +71,12 @@ def expect(value: Any, kind: type[T]) -> T:
 
 
 def field_types(sample: Any) -> dict[str, type]:
-    """Return the types of the values in a dataclass instance, by field."""
-    return {field.name: type(getattr(sample, field.name)) for field in fields(sample)}
+    """Return the types of the values in a dataclass instance or a struct, by field."""
+    return {name: type(value) for name, value in field_values(sample).items()}
 
 
 def expect_fields(value: T, types: Mapping[str, type]) -> T:
-    """Return a decoded dataclass instance; raise TypeError for a field of another type than in ``types``."""
+    """Return a decoded value with fields; raise TypeError for a field of another type than in ``types``."""
     for name, kind in types.items():
         expect(getattr(value, name), kind)
     return value

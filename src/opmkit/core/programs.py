@@ -8,8 +8,9 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOutput:
+class ProgramOutput(Struct, frozen=True):
     """The exit code of a program, and the output that was requested."""
 
     status: int
@@ -27,8 +27,7 @@ class ProgramOutput:
     stderr: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramLimits:
+class ProgramLimits(Struct, frozen=True):
     """Limits of a program.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from opmkit.documents.fields import FieldPath
@@ -21,8 +22,7 @@ _NEXT_LINE = re.compile(rb"\n( *)(?=[^ #\n])")
 _ITEM = re.compile(rb"- +(?=[^ #*\n])")
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """The lines of a mapping or list: offset of the first member, indentation of all members, and end."""
 
     start: int
@@ -34,13 +34,12 @@ _Members: TypeAlias = "dict[str | int, tuple[int, int]]"
 """Offsets of the start and end of each member."""
 
 
-@dataclass(frozen=True)
-class BlockLocator:
+class BlockLocator(Struct, frozen=True, dict=True):
     """Finds locations in a valid document, of which ``value`` is the decoded value."""
 
     raw: bytes
     value: JsonValue
-    _cache: dict[_Block, _Members | None] = field(default_factory=dict)
+    _cache: dict[_Block, _Members | None] = {}
 
     def locate(self, path: FieldPath) -> tuple[int, int] | None:
         """Return line and column, from 1, of the value at a path, or of its nearest existing parent.

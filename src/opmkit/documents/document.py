@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import orjson
+from msgspec import Struct
 
 from opmkit.documents import MAX_BYTES, yaml_decoder
 from opmkit.documents.errors import InvalidDocument
@@ -26,8 +26,7 @@ _SEPARATOR = re.compile(rb"^---(.*)$", re.MULTILINE)
 _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDocument:
+class FirstDocument(Struct, frozen=True):
     """The decoded first document of a file.
 
     Attributes:

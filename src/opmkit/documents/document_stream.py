@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
+from msgspec import Struct
 
 from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import DuplicateKey, InvalidDocument
@@ -36,8 +36,7 @@ _KEY_END = re.compile(rb'" ?:')
 _BLANK_LINES = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document of a file.
 
     Attributes:

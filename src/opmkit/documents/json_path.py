@@ -6,9 +6,10 @@ See https://kubernetes.io/docs/reference/kubectl/jsonpath/.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,8 +41,7 @@ class _Wildcard(Enum):
 _Step: TypeAlias = str | int | _Wildcard
 
 
-@dataclass(frozen=True, slots=True)
-class JsonPath:
+class JsonPath(Struct, frozen=True):
     """A template: text, and expressions that lead to values.
 
     Attributes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.documents.document_stream import leading_lines, read_documents
 from opmkit.documents.errors import InvalidDocument, UneditableText
@@ -26,8 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+=-]*[A-Za-z0-9=]")
 """Text that can replace a part of a scalar in any style."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TextEdit:
+class TextEdit(Struct, frozen=True, order=True):
     """The replacement of a part of a text; an insertion if the part is empty."""
 
     start: int
@@ -305,8 +305,7 @@ def _insertion(position: int, text: str) -> TextEdit:
 _ALIAS_HINT = "write it without anchors, aliases and merge keys"
 
 
-@dataclass(frozen=True)
-class SourceText:
+class SourceText(Struct, frozen=True, dict=True):
     """A document as text and as value. Edits return a new one, whose value differs only in what was edited.
 
     Attributes:

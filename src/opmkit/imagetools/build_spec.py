@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.environment import rfc3339
 from opmkit.imagetools.layer import LayerFile, write_layer
@@ -22,8 +24,7 @@ SCRATCH = "scratch"
 _ROOT = "rootfs"
 
 
-@dataclass(frozen=True, slots=True)
-class BuildSpec:
+class BuildSpec(Struct, frozen=True):
     """The files of one layer on a base image, and changes to the configuration of that image.
 
     ``labels`` are merged over those of the base without ``removed_labels``. ``exposed_ports`` (``50051/tcp``) are added
@@ -35,13 +36,13 @@ class BuildSpec:
     """
 
     files: tuple[LayerFile, ...]
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     removed_labels: frozenset[str] = frozenset()
     opaque_directories: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] | None = None
     cmd: tuple[str, ...] | None = None
     exposed_ports: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     created: int = 0
     created_by: str = "opmkit"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
@@ -63,8 +64,7 @@ def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, pro
         progress.end()
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """A blob of an image, the function that opens it, and the source that it can be mounted from."""
 
     descriptor: Descriptor

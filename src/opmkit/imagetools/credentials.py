@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.core.environment import config_home, home
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
@@ -103,8 +105,7 @@ _DOCKERCFG = ".dockercfg"
 _API_VERSIONS = frozenset({"v1", "v2"})
 
 
-@dataclass(frozen=True, slots=True)
-class AuthFile:
+class AuthFile(Struct, frozen=True):
     """The content of a credentials file.
 
     Attributes:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.errors import ImageToolsError
@@ -23,8 +26,7 @@ _MAX_SEARCHED = 64 << 20
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLayer:
+class ImageLayer(Struct, frozen=True):
     """A layer of an image: its digest and the bytes of its blob."""
 
     digest: str

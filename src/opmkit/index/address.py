@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+
+from msgspec import Struct
 
 from opmkit.index.errors import CatalogError
 
@@ -14,8 +15,7 @@ _MAX_HOST_LENGTH = 253
 _MAX_PORT = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """A host name or IP address, and a TCP port."""
 
     host: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
+from msgspec import Struct, structs
 
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
@@ -161,8 +162,7 @@ def _settle(
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedBundle:
+class _CachedBundle(Struct, frozen=True):
     """A rendered bundle from the cache, with the warnings about it, and the image that the catalog will contain."""
 
     blob: BundleBlob
@@ -176,8 +176,7 @@ class _CachedBundle:
         return Blobs(bundles=(bundle_in_release(with_image(self.blob, image), options.compat),))
 
 
-@dataclass(frozen=True, slots=True)
-class _UnparsedBundle:
+class _UnparsedBundle(Struct, frozen=True):
     """The files of a bundle; ``digest`` is that of its image, or "" for a directory or without a cache."""
 
     source: BundleSource
@@ -193,15 +192,14 @@ class _UnparsedBundle:
         image = self.source.image
         if isinstance(self.source.location, Path) and options.image_template:
             image = options.image_template.image(bundle)
-        blob = with_objects(named_bundle_to_blob(replace(bundle, image=""), self.source.text), bundle.objects)
+        blob = with_objects(named_bundle_to_blob(structs.replace(bundle, image=""), self.source.text), bundle.objects)
         if options.cache and self.digest:
             entry = {"blob": blob_to_dict(blob), "warnings": warnings}
             options.cache.put(self.digest, orjson.dumps(entry))
         return bundle_in_release(with_image(blob, image), options.compat)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """A thread-safe reader of references."""
 
     tool: GetRegistryTool
@@ -219,7 +217,7 @@ class _Reader:
         if kind in INDEXES:
             return self._read_index(source, kind)
         bundle = BundleSource(reference, source.location, default_image(source.location, reference))
-        return self._read_bundle(bundle, digest) if cached is None else replace(cached, image=bundle.image)
+        return self._read_bundle(bundle, digest) if cached is None else structs.replace(cached, image=bundle.image)
 
     def _find(self, reference: str) -> IndexSource:
         """Find a source; an image in a registry is identified by its digest."""
@@ -272,7 +270,7 @@ def _normalize_bundle(blob: BundleBlob, *, sort: bool) -> BundleBlob:
     images = sort_related_images(blob.related_images)
     if not sort:
         return replace(blob, related_images=images)
-    properties = (replace(prop, value=_sort_keys(prop.value)) for prop in blob.properties)
+    properties = (structs.replace(prop, value=_sort_keys(prop.value)) for prop in blob.properties)
     return replace(blob, properties=move_objects_last(properties), related_images=images)
 
 
@@ -335,16 +333,14 @@ CACHE = "bundles"
 """Name of the cache of rendered bundles in the embedded image store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """The blobs of a reference, or the error, and the warnings about it."""
 
     result: Blobs | OpmkitError
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RenderTask:
+class RenderTask(Struct, frozen=True):
     """Renders references with the tool and the cache of the process that it runs in; see `RenderOptions`."""
 
     worker: WorkerOptions

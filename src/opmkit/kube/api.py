@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx2
 import orjson
+from msgspec import Struct
 
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.transport import ClusterTransport
@@ -26,8 +26,7 @@ FIELD_MANAGER = "opm"
 """Manager of the fields that this client writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """A type of objects in the Kubernetes API.
 
     Attributes:

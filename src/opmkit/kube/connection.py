@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """An API server.
 
     Attributes:
@@ -35,8 +36,7 @@ class ClientCertificate:
     key: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialPlugin:
+class CredentialPlugin(Struct, frozen=True):
     """A program that prints an ``ExecCredential``.
 
     Attributes:
@@ -71,8 +71,7 @@ class User:
     impersonation: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterConnection:
+class ClusterConnection(Struct, frozen=True):
     """A cluster, the credentials for it, and the namespace to use by default."""
 
     server: Server

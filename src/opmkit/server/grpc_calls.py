@@ -10,10 +10,11 @@ import logging
 import struct
 import time
 from collections import deque
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.server.http2.connection import MAX_BUFFERED
 from opmkit.server.http2.headers import encode_headers
@@ -59,8 +60,7 @@ class FramedMessages(bytes):
     """Messages with their prefixes, as they are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodHandler:
+class MethodHandler(Struct, frozen=True):
     """The handler of a method.
 
     ``handle`` returns the response to a request message, or a function that computes it in a thread; both may raise

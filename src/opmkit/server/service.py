@@ -7,10 +7,11 @@ healthy.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.index.errors import CatalogError
 from opmkit.server.grpc_calls import MethodHandler, RpcError, StatusCode, frame_messages
@@ -34,8 +35,7 @@ _SERVING, _NOT_SERVING = b"\x08\x01", b"\x08\x02"
 """The messages HealthCheckResponse with these statuses."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedBackend:
+class LoadedBackend(Struct, frozen=True):
     """A backend with the parser of requests: a function of the method's name and the message that raises ValueError."""
 
     backend: QueryBackend

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -27,8 +29,7 @@ class TlsFiles:
     key: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(Struct, frozen=True):
     """Limits for the connections of one process; times are in seconds.
 
     At most ``connections`` are open. A connection without progress is closed after ``idle``, or after ``crowded_idle``
@@ -80,7 +81,7 @@ class ServerSettings:
     grace: float = 20
     access_log: bool = False
     tls: TlsFiles | None = None
-    limits: ConnectionLimits = ConnectionLimits()
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     http: HttpSettings | None = None
 
 

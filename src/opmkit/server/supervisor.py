@@ -13,9 +13,10 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.core.errors import OpmkitError
@@ -33,8 +34,7 @@ _STOP_MARGIN = 5
 """Seconds that a worker may take to stop in addition to the grace period of calls in progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerContext:
+class WorkerContext(Struct, frozen=True):
     """The connection of a worker to the parent process.
 
     ``stop_descriptor`` reaches its end when the worker must stop, also if the parent was killed. One worker is the

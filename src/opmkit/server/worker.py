@@ -7,9 +7,10 @@ import ssl
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.core.errors import OpmkitError
 from opmkit.core.files import read_limited

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 from tests.kit.opm import LAGOON
 
 from opmkit.author.run.package_manifests import (
@@ -107,7 +108,7 @@ def test_unsuitable_channels_are_errors() -> None:
 
 
 def test_operator_version_is_read_from_the_csv() -> None:
-    loaded = replace(load_bundle_directory(LAGOON / "0.1.0"), image="quay.io/a/b:1")
+    loaded = structs.replace(load_bundle_directory(LAGOON / "0.1.0"), image="quay.io/a/b:1")
     operator = OperatorVersion.from_bundle(loaded)
     assert (operator.package, operator.name, operator.version) == (PACKAGE, "lagoon-operator.v0.1.0", "0.1.0")
     assert operator.install_modes == {"OwnNamespace", "SingleNamespace", "AllNamespaces"}
@@ -121,9 +122,9 @@ def test_bundle_that_clusters_cannot_pull_is_an_error() -> None:
     loaded = load_bundle_directory(LAGOON / "0.1.0")
     check_bundle(loaded)
     with pytest.raises(Exception, match="oci:bundle: clusters cannot pull it"):
-        check_bundle(replace(loaded, image="oci:bundle"))
+        check_bundle(structs.replace(loaded, image="oci:bundle"))
     with pytest.raises(Exception, match="no package in its annotations"):
-        check_bundle(replace(loaded, annotations=replace(loaded.annotations, package="")))
+        check_bundle(structs.replace(loaded, annotations=structs.replace(loaded.annotations, package="")))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.cross_bundle import (
@@ -23,7 +24,7 @@ from tests.kit.validation import findings, recorded_bundles, view
 def bundle(version: str, replaces: str = "", /, **more: Any) -> ComparedBundle:
     """Return the summary of a bundle of package demo; ``replaces`` is a version."""
     plain = ComparedBundle(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
-    return dataclasses.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
+    return structs.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
 
 
 def check(*bundles: ComparedBundle) -> list[tuple[str, str, str]]:
@@ -101,7 +102,7 @@ def test_valid_combinations_have_no_findings(bundles: tuple[ComparedBundle, ...]
 
 def test_findings_have_the_file_and_the_field() -> None:
     for bundles, _ in CASES:
-        located = [dataclasses.replace(one, csv_file="csv.yaml", annotations_file="other.yaml") for one in bundles]
+        located = [structs.replace(one, csv_file="csv.yaml", annotations_file="other.yaml") for one in bundles]
         for _, finding in run_cross_bundle_rules(located, validators()["across"]):
             assert finding.file == ("other.yaml" if finding.rule == "ACROSS-DEFAULT-CHANNEL" else "csv.yaml")
             assert finding.path in LOCATED_FIELDS
@@ -143,7 +144,7 @@ def test_the_summary_of_a_bundle() -> None:
     assert ComparedBundle.from_bundle(view(without_package)) is None
     summary = ComparedBundle.from_bundle(demo())
     assert summary is not None
-    assert ComparedBundle(**dataclasses.asdict(summary)) == summary
+    assert ComparedBundle(**structs.asdict(summary)) == summary
 
 
 @pytest.mark.slow

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.cache import ValidationCache

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from opmkit.core.errors import LimitExceeded, OpmkitError
 from opmkit.imagetools.build_spec import BuildSpec
@@ -111,7 +112,9 @@ def test_layers_of_the_base_are_reused(
 def test_base_that_was_not_pushed(tool: EngineTool, reference: Reference, caplog: pytest.LogCaptureFixture) -> None:
     tool.build(BUILD_SPEC, None, [reference])
     second = reference.with_tag("2.0")
-    tool.build(replace(BUILD_SPEC, files=(LayerFile("more", b""),), entrypoint=None, labels={}), reference, [second])
+    tool.build(
+        structs.replace(BUILD_SPEC, files=(LayerFile("more", b""),), entrypoint=None, labels={}), reference, [second]
+    )
     assert "using the image with this name in the storage of" in caplog.text
     assert tool.inspect(second).labels["package.v1"] == "demo"
     assert tool.inspect(second).config.entrypoint == ("/bin/opm",)
@@ -156,13 +159,15 @@ def test_formats(engine: str, image_format: ImageFormat, registry: Registry) -> 
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"], indirect=True)
 def test_reproducible_builds(tool: EngineTool, reference: Reference) -> None:
-    spec = replace(BUILD_SPEC, labels={str(number): "" for number in range(20)})  # more than one order is possible
+    spec = structs.replace(
+        BUILD_SPEC, labels={str(number): "" for number in range(20)}
+    )  # more than one order is possible
     tool.build(spec, None, [reference], push=True)
     time.sleep(1.1)  # the time in seconds must not be in the image
     tool.build(spec, None, [reference.with_tag("later")], push=True)
     first, later = load_from_registry(reference), load_from_registry(reference.with_tag("later"))
     assert (first.config.raw, first.manifest.raw) == (later.config.raw, later.manifest.raw)
-    tool.build(replace(spec, created=86400), None, [reference.with_tag("dated")], push=True)
+    tool.build(structs.replace(spec, created=86400), None, [reference.with_tag("dated")], push=True)
     assert load_from_registry(reference.with_tag("dated")).config.created.startswith("1970-01-02T00:00:00")
 
 
@@ -189,7 +194,7 @@ def test_missing_images(tool: EngineTool, reference: Reference) -> None:
 
 def test_failed_build_reports_its_log(tool: EngineTool, engine: str, reference: Reference) -> None:
     with pytest.raises(EngineError, match=f"{reference}: {engine} build failed: ") as caught:
-        tool.build(replace(BUILD_SPEC, exposed_ports=("${port",)), None, [reference])
+        tool.build(structs.replace(BUILD_SPEC, exposed_ports=("${port",)), None, [reference])
     assert "COPY rootfs/ /" in caught.value.message
     assert len(caught.value.message) < 6000
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.imagetools.errors import NotFound, RegistryUnavailable
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.index.convert.database_blobs import load_catalog
 from opmkit.index.errors import CatalogError, GraphError

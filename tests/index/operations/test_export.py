@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.bundle import NotABundle
 from opmkit.imagetools.errors import ImageToolsError

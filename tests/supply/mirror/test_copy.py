@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
+from msgspec import structs
 from tests.kit.content import CONFIG, described, noise
 from tests.kit.images import multi_image, small_image
 
@@ -308,7 +309,7 @@ def test_shared_blobs_are_read_from_another_source_after_a_failure(
 
 def test_first_failure_ends_copying_and_the_last_images_are_not_copied(tmp_path: Path, spool: ManifestSpool) -> None:
     source = LossySource(tmp_path)
-    requests = [replace(source.add("catalog"), last=True), source.add("lossy"), source.add("other")]
+    requests = [structs.replace(source.add("catalog"), last=True), source.add("lossy"), source.add("other")]
     target = DirectoryTarget(tmp_path / "target")
     planned = plan_mirror(requests, source, target, spool)
     copy = MirrorCopy(planned, source, target, spool)

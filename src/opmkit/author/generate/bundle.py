@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.generate import manifests
 from opmkit.author.generate.manifests import Manifests, divide_rbac, file_name
@@ -31,8 +32,7 @@ _SILENTLY_OMITTED = frozenset({"Namespace", "Kustomization", "Component"})
 _NULL_TIME = {"creationTimestamp": None}
 
 
-@dataclass(frozen=True, slots=True)
-class BundleSettings:
+class BundleSettings(Struct, frozen=True):
     """Settings of a generated bundle.
 
     Attributes:
@@ -62,8 +62,7 @@ class BundleSettings:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedManifests:
+class GeneratedManifests(Struct, frozen=True):
     """The manifests of a bundle.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.bundle.directory import MAX_TOTAL_BYTES
 from opmkit.bundle.errors import InvalidBundle
@@ -30,8 +31,7 @@ _LIST = "List"
 _MAX_LISTS = 10
 
 
-@dataclass(frozen=True)
-class InputDocument:
+class InputDocument(Struct, frozen=True):
     """A document of a file or stream.
 
     Attributes:
@@ -52,8 +52,7 @@ class InputDocument:
         return f"{self.name}:{line + self.line - 1}:{column}" if line else f"{self.name}:{self.line}"
 
 
-@dataclass(frozen=True)
-class InputObject:
+class InputObject(Struct, frozen=True):
     """A Kubernetes object of the input.
 
     Attributes:

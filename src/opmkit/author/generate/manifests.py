@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.author.generate import manifests
 from opmkit.bundle.api_types import decode
@@ -55,8 +57,7 @@ _GROUPS: Final = {
 """The kinds that bundles are made from, and their groups. The names of the structs are those of the kinds."""
 
 
-@dataclass(frozen=True)
-class Manifests:
+class Manifests(Struct, frozen=True, dict=True):
     """The objects of the input without duplicates; those of known kinds have all fields that Go programs write."""
 
     objects: tuple[InputObject, ...]
@@ -202,8 +203,7 @@ _DEFAULT_ACCOUNT = "default"
 _RBAC_GROUPS = ("", "rbac.authorization.k8s.io")
 
 
-@dataclass(frozen=True, slots=True)
-class Rbac:
+class Rbac(Struct, frozen=True):
     """The permissions of the operator's service accounts, and the objects that become manifests of the bundle.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit._version import __version__
 from opmkit.bundle.errors import InvalidBundle
@@ -35,8 +36,7 @@ _PLAIN_LABEL = re.compile(r"[A-Za-z0-9_.+/,:@=-]+")
 _SPECIAL = re.compile(r'(["\\$])')
 
 
-@dataclass(frozen=True, slots=True)
-class BundleLabels:
+class BundleLabels(Struct, frozen=True):
     """The annotations of a bundle, which are also the labels of its image, except for those of ``others``.
 
     Attributes:

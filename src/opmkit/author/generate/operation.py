@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from opmkit.author.generate.bundle import BundleSettings, encode_csv, generate_manifests
 from opmkit.author.generate.input import read_path, read_stream
@@ -196,8 +199,7 @@ ANNOTATIONS_FILE = "metadata/annotations.yaml"
 _CREATED_AT = re.compile(rb"^    createdAt: .*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFiles:
+class WrittenFiles(Struct, frozen=True):
     """The files of a bundle.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.author.generate import manifests
 from opmkit.author.generate.manifests import DEPLOYMENT, served_versions
@@ -29,8 +29,7 @@ _TARGET_NAMESPACES = {"fieldRef": {"fieldPath": "metadata.annotations['olm.targe
 _EXAMPLES = "alm-examples"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceVersion:
+class ServiceVersion(Struct, frozen=True):
     """A generated ClusterServiceVersion without ``createdAt``, and warnings about its sources."""
 
     value: dict[str, Any]
@@ -189,16 +188,14 @@ def _tokens(value: JsonValue, line_break: str) -> Iterator[str]:
 _PREFIX = "RELATED_IMAGE_"
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedImages:
+class RelatedImages(Struct, frozen=True):
     """Entries of ``relatedImages`` in the CSV, and warnings about ambiguous names."""
 
     entries: tuple[dict[str, str], ...]
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Variable:
+class _Variable(Struct, frozen=True):
     name: str
     image: str
     container: str
@@ -271,8 +268,7 @@ _TYPES = {
 _CONVERSION = "ConversionWebhook"
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
+class Webhooks(Struct, frozen=True):
     """Webhook definitions in the order of their names, and warnings about webhooks without a server."""
 
     definitions: tuple[dict[str, Any], ...]
@@ -292,12 +288,11 @@ def webhook_definitions(objects: Manifests) -> Webhooks:
     return Webhooks(tuple(sorted(found, key=lambda one: one["generateName"])), tuple(servers.warnings))
 
 
-@dataclass
-class _Servers:
+class _Servers(Struct):
     """The Services of webhooks, and the Deployments behind them."""
 
     objects: Manifests
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = []
 
     def service(self, name: str) -> InputObject | None:
         services = self.objects.of_kind(manifests.SERVICE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.author.install.release import is_package_server, version_of
 from opmkit.author.install.status import DELETED, ObjectStatus, describe, inspect, problem, rollout_problem
@@ -90,13 +92,12 @@ def _is_applied(obj: Object) -> bool:
     )
 
 
-@dataclass(slots=True)
-class _Installation:
+class _Installation(Struct):
     cluster: Cluster
     release: Release
     deadline: WaitDeadline
     reporter: Reporter
-    applied: list[Object] = field(default_factory=list)
+    applied: list[Object] = []
 
     def run(self) -> None:
         for each in self.release.definitions:

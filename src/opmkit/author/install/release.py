@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.run.errors import InvalidRelease, ReleaseUnavailable
 from opmkit.author.run.hint_terms import OlmSetting
@@ -34,8 +35,7 @@ _GROUP_SUFFIX = "operators.coreos.com"
 _MAX_OBJECTS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """An OLM release.
 
     Attributes:
@@ -162,8 +162,7 @@ _FIRST_WITH_PREFIX = (0, 17)
 """The first minor version whose tag begins with ``v``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseReader:
+class ReleaseReader(Struct, frozen=True):
     """Reads releases.
 
     Attributes:

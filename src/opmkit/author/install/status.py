@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.install.release import is_package_server, version_of
 from opmkit.author.run.errors import OlmError, OlmNotInstalled
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 INSTALLED, NOT_FOUND, DELETED = "Installed", "Not found", "Deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStatus:
+class ObjectStatus(Struct, frozen=True):
     """The state of an object of a release.
 
     Attributes:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
@@ -36,8 +37,7 @@ class Role(StrEnum):
     """A string that equals an image of the same object, such as another variable."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageField:
+class ImageField(Struct, frozen=True):
     """An image that a document names.
 
     Attributes:
@@ -61,16 +61,14 @@ class ImageField:
         return f"{self.role} {self.name}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedFile:
+class EmbeddedFile(Struct, frozen=True):
     """A file with Kubernetes objects that is embedded in a string, in base64."""
 
     content: bytes
     path: FieldPath
 
 
-@dataclass(frozen=True, slots=True)
-class UnpinnableUse:
+class UnpinnableUse(Struct, frozen=True):
     """An image that a document refers to without naming it."""
 
     message: str

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from msgspec import Struct
 
 from opmkit.author.pin.object_images import RELATED_IMAGE_PREFIX, RELATED_IMAGES, ImageField, Role, find_object_images
 from opmkit.author.pin.pinnable_file import PinnableFile
@@ -37,8 +37,7 @@ class RelatedImagesMode(StrEnum):
 MANIFEST_EXTENSIONS = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedImage:
+class PinnedImage(Struct, frozen=True):
     """An image, its replacement, and the places that name it."""
 
     image: str
@@ -50,8 +49,7 @@ class PinnedImage:
         return {"image": self.image, "pinned": self.pinned, "uses": [use_as_dict(use) for use in self.uses]}
 
 
-@dataclass(frozen=True, slots=True)
-class PinResult:
+class PinResult(Struct, frozen=True):
     """The changes that pin the images of files.
 
     Attributes:
@@ -179,8 +177,7 @@ def add_related_images(
     return edit, new_value
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedImageEntry:
+class RelatedImageEntry(Struct, frozen=True):
     """An entry of the section."""
 
     name: str

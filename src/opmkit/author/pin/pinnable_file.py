@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import Struct
 
 from opmkit.author.pin.object_images import (
     EmbeddedFile,
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedUse:
+class LocatedUse(Struct, frozen=True):
     """A place that names an image, and the document and the path that its line is taken from."""
 
     use: ImageField
@@ -71,8 +70,7 @@ class LocatedUse:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
-class PinnableFile:
+class PinnableFile(Struct, frozen=True):
     """A file and the documents in it that name images.
 
     Attributes:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.author.pin.pin import RelatedImagesMode
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.hint_terms import BundleSetting
@@ -33,8 +35,7 @@ _HOST = re.compile(r"(?:localhost|[^/:@]*\.[^/:@]*)(?::[0-9]+)?")
 _FORM = "write a mapping from images, repositories or registries to their replacements, such as quay.io: registry.corp"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacements:
+class Replacements(Struct, frozen=True):
     """Replacements of images, and of registries, namespaces and repositories.
 
     Attributes:
@@ -42,8 +43,8 @@ class Replacements:
         prefixes: Replacements by ``HOST[/PATH]``; the longest one that applies counts.
     """
 
-    images: Mapping[str, str] = field(default_factory=dict)
-    prefixes: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = {}
+    prefixes: Mapping[str, str] = {}
 
     @classmethod
     def parse(cls, registries: Iterable[str] = (), file: Path | None = None) -> Replacements:
@@ -170,8 +171,7 @@ class PinOptions:
         return any(fnmatchcase(image, pattern) for pattern in self.exclude)
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """The image to ask for, and the text around its digest in the result."""
 
     reference: Reference

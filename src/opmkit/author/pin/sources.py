@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.pin.pin import MANIFEST_EXTENSIONS, read_manifests
 from opmkit.author.pin.pinnable_file import PinnableFile, find_catalog_images
@@ -67,8 +68,7 @@ _MANIFESTS_DIRECTORY = "manifests"
 _SQLITE = b"SQLite format 3\0"
 
 
-@dataclass(frozen=True, slots=True)
-class PinSource:
+class PinSource(Struct, frozen=True):
     """A bundle directory, a catalog directory or a single file whose images are to be pinned.
 
     Attributes:

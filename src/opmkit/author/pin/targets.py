@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.author.pin.pin import changed_images, pin_files, unlisted_images, use_as_dict
 from opmkit.author.pin.pinnable_file import PinnableFile, find_catalog_images
 from opmkit.author.pin.resolve import PinOptions, find_unpinned, resolve_images
@@ -177,8 +179,7 @@ class PinTargets:
         return PinnedTarget(target.name, target.result, pin_reference(reference, digest), destination.push)
 
 
-@dataclass(frozen=True, slots=True)
-class PinReport:
+class PinReport(Struct, frozen=True):
     """The images that were pinned."""
 
     images: Sequence[PinnedImage]

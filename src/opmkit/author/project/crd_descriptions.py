@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.project.base import display_name, plural
 from opmkit.author.project.markers import CSV_MARKER, RESOURCE_MARKER
@@ -28,8 +29,7 @@ _STABILITY = {"alpha": 2, "beta": 1, None: 0}
 _INLINED = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CrdDescription:
+class CrdDescription(Struct, frozen=True):
     """An entry of ``spec.customresourcedefinitions.owned``, and its position: lower ones are first."""
 
     api: GroupVersionKind

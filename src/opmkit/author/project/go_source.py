@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.project.markers import (
     FIELD_MARKERS,
@@ -38,16 +39,14 @@ _UNUSED = ("function_declaration", "method_declaration", "var_declaration", "con
 _REFERENCES = ("type_identifier", "qualified_type")
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """A reference to a type; ``package`` is the local name of an import, or "" for a type of the same package."""
 
     name: str
     package: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GoField:
+class GoField(Struct, frozen=True):
     """A field of a struct.
 
     Attributes:
@@ -67,8 +66,7 @@ class GoField:
     is_list: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GoType:
+class GoType(Struct, frozen=True):
     """A type declaration; only structs have fields."""
 
     name: str
@@ -77,8 +75,7 @@ class GoType:
     fields: tuple[GoField, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GoFile:
+class GoFile(Struct, frozen=True):
     """The declarations of a file.
 
     Attributes:
@@ -272,8 +269,7 @@ _DIRECTIVE = re.compile(r"line |extern |export |[a-z0-9]+:[a-z0-9]")
 _FENCES = ("```", "~~~")
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     """One comment, with its delimiters.
 
     Attributes:
@@ -362,14 +358,13 @@ _OTHER_FILE = re.compile(
 _IGNORED = ("testdata", "vendor")
 
 
-@dataclass(frozen=True)
-class GoPackage:
+class GoPackage(Struct, frozen=True):
     """A package: its import path, group and version of its API ("" for other packages), and its files by path."""
 
     path: str
     name: str
     files: dict[Path, GoFile]
-    types: dict[str, tuple[Path, GoType]] = field(default_factory=dict)
+    types: dict[str, tuple[Path, GoType]] = {}
     group: str = ""
     version: str = ""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.documents.errors import InvalidDocument
 
@@ -34,16 +35,14 @@ class ArgumentType(Enum):
 _ITEM_TYPES = {ArgumentType.STRINGS: ArgumentType.STRING, ArgumentType.STRING_LISTS: ArgumentType.STRINGS}
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """The arguments of a marker by name. A marker without arguments has one value, of the type ``anonymous``."""
 
-    arguments: Mapping[str, ArgumentType] = field(default_factory=dict)
+    arguments: Mapping[str, ArgumentType] = {}
     anonymous: ArgumentType | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """A marker and the values of its arguments; the value of an anonymous argument has the name ""."""
 
     name: str

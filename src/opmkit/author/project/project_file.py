@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from opmkit.bundle.errors import InvalidProject
 from opmkit.core.files import disk_errors
 from opmkit.documents import MAX_BYTES
@@ -119,8 +121,7 @@ def _resource(resource: LocatedValue) -> GroupVersionKind:
     )
 
 
-@dataclass(frozen=True)
-class LocatedValue:
+class LocatedValue(Struct, frozen=True):
     """A value of a file, and its path from the root of the document."""
 
     file: Path

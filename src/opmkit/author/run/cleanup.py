@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct, field
 
 from opmkit.author.run.errors import CleanupFailed
 from opmkit.author.run.hint_terms import OlmSetting
@@ -32,6 +33,7 @@ from opmkit.author.run.resources import OPERATOR_GROUP_NAME
 from opmkit.author.run.session import Pending, TimedOut, WaitDeadline, list_subscriptions, wait_until
 from opmkit.bundle.properties import PACKAGE
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import JsonResult
 from opmkit.kube.api import (
     ALL_NAMESPACES,
     CATALOG_SOURCE,
@@ -66,8 +68,7 @@ class RemovalResult(StrEnum):
     RETAINED = "retained"
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """An object of a removed operator; ``reason`` explains why it is retained."""
 
     kind: str
@@ -78,16 +79,12 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovedOperator:
+class RemovedOperator(JsonResult):
     """A package that was removed from a namespace, with its removed and retained objects."""
 
     package: str
     namespace: str
     objects: tuple[Removal, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the package in JSON types."""
-        return asdict(self)
 
 
 def clean_up(
@@ -268,8 +265,7 @@ _PUBLISHERS = frozenset({CONTROLLED_BY, "operator-sdk"})
 """Publishers of the CatalogSources that this program and operator-sdk create."""
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupTarget:
+class CleanupTarget(Struct, frozen=True):
     """An object to remove; ``namespace`` is "" for one of the cluster."""
 
     resource: Resource
@@ -285,8 +281,7 @@ class CleanupTarget:
         )
 
 
-@dataclass(slots=True)
-class CleanupPlan:
+class CleanupPlan(Struct):
     """The objects of an operator.
 
     Attributes:
@@ -301,14 +296,14 @@ class CleanupPlan:
         retained: Objects that are not removed, each with the reason.
     """
 
-    in_progress: list[CleanupTarget] = field(default_factory=list)
-    subscriptions: list[CleanupTarget] = field(default_factory=list)
-    definitions: list[CleanupTarget] = field(default_factory=list)
-    installation: list[CleanupTarget] = field(default_factory=list)
-    dependents: list[CleanupTarget] = field(default_factory=list)
-    catalog: list[CleanupTarget] = field(default_factory=list)
-    groups: list[CleanupTarget] = field(default_factory=list)
-    retained: dict[CleanupTarget, str] = field(default_factory=dict)
+    in_progress: list[CleanupTarget] = []
+    subscriptions: list[CleanupTarget] = []
+    definitions: list[CleanupTarget] = []
+    installation: list[CleanupTarget] = []
+    dependents: list[CleanupTarget] = []
+    catalog: list[CleanupTarget] = []
+    groups: list[CleanupTarget] = []
+    retained: dict[CleanupTarget, str] = {}
 
     def is_empty(self) -> bool:
         """Return whether nothing belongs to the package; an OperatorGroup alone does not."""
@@ -327,8 +322,7 @@ def plan_cleanup(
     return _Planner(cluster, namespace, package).plan(delete_crds=delete_crds, delete_groups=delete_groups)
 
 
-@dataclass(slots=True)
-class _Planner:
+class _Planner(Struct):
     cluster: Cluster
     namespace: str
     package: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.run.objects import condition, field, items, name_of, subject, text
 
@@ -21,8 +22,7 @@ _STARTING = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_TEXT = 1200
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A reason for a failure: the object and its message."""
 
     subject: str

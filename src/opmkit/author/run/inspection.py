@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.run.diagnosis import (
     READY,
@@ -35,8 +36,7 @@ _LOG_LINES = 8
 """Number of lines from the end of the log of a failed container."""
 
 
-@dataclass(frozen=True, slots=True)
-class Involved:
+class Involved(Struct, frozen=True):
     """Names of the objects of an installation, or "" for those that do not exist yet.
 
     Attributes:
@@ -60,15 +60,14 @@ def find_problems(cluster: Cluster, involved: Involved, deployments: Iterable[st
     return _Inspection(cluster, involved, tuple(deployments)).run()
 
 
-@dataclass(slots=True)
-class _Inspection:
+class _Inspection(Struct):
     """One collection of problems, from the catalog to the operator's pods."""
 
     cluster: Cluster
     involved: Involved
     deployments: tuple[str, ...]
-    problems: dict[Problem, None] = field(default_factory=dict)
-    seen: list[Object] = field(default_factory=list)
+    problems: dict[Problem, None] = {}
+    seen: list[Object] = []
 
     def run(self) -> list[Problem]:
         involved = self.involved

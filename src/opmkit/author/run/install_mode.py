@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.run.errors import InstallationConflict, InvalidInstallMode
 from opmkit.author.run.hint_terms import OlmSetting
@@ -28,8 +29,7 @@ class InstallModeType(StrEnum):
 _FORMS_HINT = "write OwnNamespace, AllNamespaces, SingleNamespace=NAMESPACE or MultiNamespace=NAMESPACE,NAMESPACE"
 
 
-@dataclass(frozen=True, slots=True)
-class InstallMode:
+class InstallMode(Struct, frozen=True):
     """A requested install mode; ``namespaces`` are the ones to watch, empty for OwnNamespace and AllNamespaces."""
 
     type: InstallModeType

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.run.diagnosis import install_plan_problems, is_unpack_job, pod_problems
 from opmkit.author.run.errors import InstallationFailed
@@ -16,6 +18,7 @@ from opmkit.author.run.serving import ServedCatalog, serve_catalog
 from opmkit.author.run.session import OperatorSession, Pending, check_namespace, check_not_installed, wait_until
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import Hint
+from opmkit.core.json_types import JsonResult
 from opmkit.kube.api import CSV, INSTALL_PLAN, JOB, OPERATOR_GROUP, POD, SUBSCRIPTION
 
 if TYPE_CHECKING:
@@ -26,8 +29,7 @@ if TYPE_CHECKING:
     from opmkit.kube.api import Object
 
 
-@dataclass(frozen=True, slots=True)
-class InstallRequest:
+class InstallRequest(Struct, frozen=True):
     """A version to install.
 
     Attributes:
@@ -44,7 +46,7 @@ class InstallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledOperator:
+class InstalledOperator(JsonResult):
     """An operator that OLM has installed.
 
     Attributes:
@@ -64,10 +66,6 @@ class InstalledOperator:
     operator_group: str
     watched_namespaces: tuple[str, ...]
     replaced: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the operator in JSON types."""
-        return asdict(self)
 
 
 def install_operator(

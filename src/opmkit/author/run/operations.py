@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.author.run.errors import OlmError
 from opmkit.author.run.install_mode import InstallMode
 from opmkit.author.run.installation import InstallRequest, install_operator
@@ -40,8 +42,7 @@ if TYPE_CHECKING:
     from opmkit.kube.access import ClusterAccess
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorRun:
+class OperatorRun(Struct, frozen=True):
     """One run of an operator in a cluster.
 
     Attributes:
@@ -105,8 +106,7 @@ class OperatorRun:
         return install_operator(self.cluster, request, self.cluster.namespace, self.deadline, self.reporter)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageReader:
+class ImageReader(Struct, frozen=True):
     """Reads the images of a run.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.author.run.objects import items, name_of, text
 from opmkit.bundle.errors import InvalidBundle
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.model import Package
 
 
-@dataclass(frozen=True, slots=True)
-class PackageVersion:
+class PackageVersion(Struct, frozen=True):
     """A version in a directory of package manifests.
 
     Attributes:
@@ -99,8 +98,7 @@ def _operator(package: str, bundle: BundleBlob) -> OperatorVersion:
     return OperatorVersion.from_csv(package, csv)
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorVersion:
+class OperatorVersion(Struct, frozen=True):
     """A version of an operator.
 
     Attributes:

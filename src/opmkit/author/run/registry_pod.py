@@ -10,6 +10,8 @@ from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.author.run.objects import labels, name_of, namespace_of, owner_reference
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.write import compact_json, sort_blobs
@@ -163,16 +165,14 @@ _CHUNK = 6 << 20
 """Uncompressed size in bytes of a part to start with; catalogs are compressed to about an eighth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A file with documents of a catalog, in JSON, perhaps compressed with gzip."""
 
     name: str
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     """The parts of a catalog.
 
     Attributes:

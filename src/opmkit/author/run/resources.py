@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.author.run.objects import (
     CONTROLLED_BY,
@@ -37,8 +38,7 @@ V1ALPHA1 = "operators.coreos.com/v1alpha1"
 V1 = "operators.coreos.com/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class InjectedBundles:
+class InjectedBundles(Struct, frozen=True):
     """The content of a catalog, recorded at its CatalogSource.
 
     Attributes:

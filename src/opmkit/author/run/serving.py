@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.run.diagnosis import READY, pod_problems
 from opmkit.author.run.errors import InstallationFailed
@@ -35,8 +37,7 @@ _MAX_RESTARTS = 3
 """Number of restarts after which a server is given up: each reads the same catalog."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedCatalog:
+class ServedCatalog(Struct, frozen=True):
     """A catalog to serve for a CatalogSource, and the description of its content."""
 
     blobs: Blobs

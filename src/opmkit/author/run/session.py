@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.author.run.diagnosis import UNKNOWN_STATE
 from opmkit.author.run.errors import InstallationConflict, InstallationFailed, OlmError, OlmNotInstalled
@@ -112,8 +115,7 @@ class Reporter(Protocol):
         """Report the current state; called repeatedly, also if it did not change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A state that is not reached yet.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.author.run.errors import NotInstalled, OlmError
 from opmkit.author.run.hint_terms import OlmOperation
@@ -43,8 +45,7 @@ MAX_CATALOG = 1 << 30
 """Maximum size in bytes of a catalog in ConfigMaps after decompression."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeRequest:
+class UpgradeRequest(Struct, frozen=True):
     """A version to upgrade to.
 
     Attributes:
@@ -132,8 +133,7 @@ def _find_source(cluster: Cluster, subscription: Object) -> Object:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Present:
+class _Present(Struct, frozen=True):
     """The catalog of a CatalogSource before an upgrade.
 
     Attributes:

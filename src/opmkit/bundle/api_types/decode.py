@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import difflib
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.versions import tolerant_version
 from opmkit.documents.fields import describe
@@ -79,8 +79,7 @@ MAX_VALUES = 1_000_000
 """Maximum number of values in one object, with aliases expanded; objects that a cluster accepts have far fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeMismatch:
+class TypeMismatch(Struct, frozen=True):
     """A value of the wrong type, or an invalid one.
 
     ``problem`` is a predicate such as "is a number, not a string". ``scalar`` is the scalar type of the field if the
@@ -93,8 +92,7 @@ class TypeMismatch:
     scalar: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownField:
+class UnknownField(Struct, frozen=True):
     """A field that the struct does not have; ``known`` are those that it has."""
 
     path: FieldPath
@@ -109,8 +107,7 @@ class UnknownField:
         return folded[matches[0]] if matches else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(Struct, frozen=True):
     """A decoded object.
 
     ``value`` has only known fields, under their canonical names. As in Go, fields with a zero value are absent, except
@@ -152,8 +149,7 @@ def decode_cached(
     return decoded
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(Struct, frozen=True):
     """The type of a field: a list or map of ``name``, the struct ``name``, an alternative, or a scalar.
 
     ``keeps_zero`` is True if a zero value is not the same as an absent one, ``is_text`` if it is a string.

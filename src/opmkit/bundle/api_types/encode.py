@@ -7,10 +7,11 @@ quantities are written in their canonical form.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
 
 from opmkit.bundle.api_types.decode import (
     DecodeMode,
@@ -44,8 +45,7 @@ _ZERO: dict[str, JsonValue] = {
 """The zero values of scalars; that of all others is null."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(Struct, frozen=True):
     """An object as Go programs write it, with its unknown fields; values of the wrong type are missing."""
 
     value: dict[str, Any]

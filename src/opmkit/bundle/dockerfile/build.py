@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import tarfile
 import zlib
-from dataclasses import dataclass, field
 from lzma import LZMAError
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.dockerfile.context import BuildContext
 from opmkit.bundle.dockerfile.instructions import read_dockerfile
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.dockerfile.instructions import CopyInstruction
 
 
-@dataclass(frozen=True, slots=True)
-class DockerfileBuild:
+class DockerfileBuild(Struct, frozen=True):
     """The build spec of an image, the name of its base image ("" without one), and warnings about the Dockerfile."""
 
     spec: BuildSpec
@@ -136,8 +136,7 @@ _SYSTEM_DIRECTORIES = frozenset(
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-@dataclass(slots=True)
-class ImageLayout:
+class ImageLayout(Struct):
     """The files of an image, to which instructions are applied in order.
 
     Files have mode 0644, or 0755 if their owner can execute them, because version control keeps no other bits: the
@@ -145,8 +144,8 @@ class ImageLayout:
     """
 
     has_base: bool
-    files: dict[str, LayerFile] = field(default_factory=dict)
-    directories: set[str] = field(default_factory=set)
+    files: dict[str, LayerFile] = {}
+    directories: set[str] = set()
 
     def copy(self, instruction: CopyInstruction, context: BuildContext) -> list[str]:
         """Apply an instruction, and return the sources that are directories without files.

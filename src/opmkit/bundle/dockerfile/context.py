@@ -7,12 +7,12 @@ import posixpath
 import re
 import stat
 import warnings
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from e2b_dockerfile_utils import PatternMatcher
+from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidDockerfile
 from opmkit.core.files import disk_errors
@@ -30,8 +30,7 @@ _EXECUTABLE = 0o100
 _CONTEXT_HINT = "check the path, which is relative to the build context"
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """A regular file of the context to copy; ``name`` is its path in the copied directory, or its own name."""
 
     name: str
@@ -39,8 +38,7 @@ class ContextFile:
     is_executable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSource:
+class ContextSource(Struct, frozen=True):
     """A file or directory that a source of an instruction names, with its files in the order of their names."""
 
     name: str
@@ -222,8 +220,7 @@ def has_wildcards(path: str) -> bool:
     return _WILDCARDS.search(path) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class FilePattern:
+class FilePattern(Struct, frozen=True):
     """A pattern of one component of a path: expressions for one character each, and None for ``*``."""
 
     tokens: tuple[re.Pattern[str] | None, ...]

@@ -6,10 +6,10 @@ The syntax is that of docker, see https://docs.docker.com/reference/dockerfile/.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from e2b_dockerfile_utils import DockerfileInstruction, DockerfileSyntaxError, ShellLex, parse_dockerfile_ast
+from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidDockerfile
 from opmkit.bundle.hint_terms import BundleSetting
@@ -36,8 +36,7 @@ _PATTERN_MODIFIER = re.compile(r"\$\{\w*[#%/]")
 _SCRATCH_PLATFORM = "linux/amd64"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyInstruction:
+class CopyInstruction(Struct, frozen=True):
     """A COPY or ADD instruction, with variables replaced; ``mode`` is that of the copied files, or None."""
 
     location: InstructionLocation
@@ -51,8 +50,7 @@ class CopyInstruction:
         return self.location.name == "ADD"
 
 
-@dataclass(frozen=True, slots=True)
-class Dockerfile:
+class Dockerfile(Struct, frozen=True):
     """The result of the instructions of a Dockerfile with one build stage.
 
     Attributes:
@@ -100,8 +98,7 @@ def read_dockerfile(path: Path, arguments: Mapping[str, str]) -> Dockerfile:
     return evaluator.result(path)
 
 
-@dataclass(slots=True)
-class _Evaluator:
+class _Evaluator(Struct):
     """The state of a build: variables, and what the instructions so far have set.
 
     ``global_variables`` are those that are declared before FROM.
@@ -110,11 +107,11 @@ class _Evaluator:
     escape_token: str
     arguments: Mapping[str, str]
     base: str = ""
-    variables: dict[str, str] = field(default_factory=dict)
-    global_variables: dict[str, str] = field(default_factory=dict)
-    declared: set[str] = field(default_factory=set)
-    labels: dict[str, str] = field(default_factory=dict)
-    copies: list[CopyInstruction] = field(default_factory=list)
+    variables: dict[str, str] = {}
+    global_variables: dict[str, str] = {}
+    declared: set[str] = set()
+    labels: dict[str, str] = {}
+    copies: list[CopyInstruction] = []
     expanded: int = 0
     """Length of all words so far with their variables replaced, at most."""
 
@@ -242,8 +239,7 @@ def _shortened(problem: str) -> str:
 ENGINE_HINT = "build the image with 'podman build' or 'docker build'"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionLocation:
+class InstructionLocation(Struct, frozen=True):
     """The name of an instruction, its file and its first line, from 1."""
 
     file: Path

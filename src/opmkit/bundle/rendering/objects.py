@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.api_types.encode import encode_decoded
 from opmkit.bundle.errors import BundleError
@@ -103,8 +104,7 @@ def generate_objects(bundle: RegistryV1, request: RenderRequest, targets: Sequen
     return list(_Renderer(bundle, request, targets).objects())
 
 
-@dataclass(frozen=True)
-class _Renderer:
+class _Renderer(Struct, frozen=True):
     """Generates the objects of a bundle; ``targets`` are the namespaces to watch, "" for all."""
 
     bundle: RegistryV1

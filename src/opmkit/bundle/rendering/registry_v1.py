@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.errors import InvalidBundle
@@ -36,8 +36,7 @@ OWN_NAMESPACE = "OwnNamespace"
 SINGLE_NAMESPACE = "SingleNamespace"
 
 
-@dataclass(frozen=True)
-class RegistryV1:
+class RegistryV1(Struct, frozen=True, dict=True):
     """The content of a bundle.
 
     Attributes:
@@ -54,7 +53,7 @@ class RegistryV1:
     definitions: tuple[Mapping[str, Any], ...] = ()
     others: tuple[Mapping[str, Any], ...] = ()
     csv_path: str = ""
-    paths: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], str] = {}
 
     @property
     def name(self) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct
+
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat, Options
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.platforms import Inspect
 
 
-@dataclass(frozen=True)
-class ManifestView:
+class ManifestView(Struct, frozen=True, dict=True):
     """A file of a bundle and its content."""
 
     path: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from msgspec import Struct
 
 from opmkit._version import __version__
 from opmkit.bundle.finding import Finding, Severity
@@ -15,7 +17,7 @@ from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import extension_versions
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
-from opmkit.core.json_types import expect, expect_fields, field_types
+from opmkit.core.json_types import expect, expect_fields, field_types, field_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     FileSelector: TypeAlias = Callable[[BundleView], Iterable[ManifestView]]
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationCache:
+class ValidationCache(Struct, frozen=True):
     """On-disk cache of validation results, and of the digests of directories by their states.
 
     A directory whose state is the same as before is not read, see `tree_state`.
@@ -72,7 +73,7 @@ def encode_result(result: ValidationResult) -> dict[str, Any]:
     import orjson  # slow to import: not needed for cached results
 
     fields = {"name": result.name, "package": result.package, "findings": result.findings, "summary": result.summary}
-    encoded: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+    encoded: dict[str, Any] = orjson.loads(orjson.dumps(fields, default=field_values))
     return encoded
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
+
+from msgspec import Struct
 
 
 class Compat(Enum):
@@ -27,8 +28,7 @@ class OlmVersion(StrEnum):
     V1 = "v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Options of optional validators, "" if not given, and of the rules about upgrades.
 
     ``replaced_crds`` are the files with CustomResourceDefinitions of the bundle that is replaced. ``olm`` is the only

@@ -6,9 +6,10 @@ all versions of a ``v1`` definition are at its top level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from opmkit.bundle.validation.cache import each_file
 from opmkit.bundle.validation.object_metadata import ValueNode
@@ -32,8 +33,7 @@ def known_crds(bundle: BundleView) -> Iterator[ManifestView]:
     return (manifest for manifest in bundle.crds if manifest.api_version in (V1, V1BETA1))
 
 
-@dataclass(frozen=True)
-class Crd:
+class Crd(Struct, frozen=True, dict=True):
     """A CustomResourceDefinition, of version ``v1`` or else ``v1beta1``."""
 
     root: ValueNode
@@ -146,8 +146,7 @@ class Crd:
         return VersionedField(ValueNode(per_version[0].value, per_version[0].path, f"spec.{top}"), ())
 
 
-@dataclass(frozen=True)
-class VersionedField:
+class VersionedField(Struct, frozen=True):
     """A field that is either at the top level, for all versions, or in each version."""
 
     top: ValueNode

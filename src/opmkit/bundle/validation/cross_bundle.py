@@ -5,9 +5,11 @@ They work on small summaries, so that thousands of bundles fit into memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding
@@ -34,8 +36,7 @@ LOCATED_FIELDS: tuple[FieldPath, ...] = (
 """Fields that findings of the rules are about, whose locations are in the summary: files are not read for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedBundle:
+class ComparedBundle(Struct, frozen=True):
     """Fields of a bundle for cross-bundle rules, empty if absent.
 
     ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, or is "" if
@@ -124,8 +125,7 @@ def _no_findings(_: object) -> tuple[()]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class CrossBundleRule(Rule):
+class CrossBundleRule(Rule, frozen=True):
     """A rule whose check takes the summaries of several bundles; it finds nothing in a single bundle."""
 
     check_bundles: CrossBundleCheck = _no_findings

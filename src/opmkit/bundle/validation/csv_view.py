@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.loading import decode_csv
@@ -39,8 +40,7 @@ POD: FieldPath = ("spec", "template", "spec")
 """The path of the pod in a deployment."""
 
 
-@dataclass(frozen=True)
-class Csv:
+class Csv(Struct, frozen=True):
     """A ClusterServiceVersion. Values have the type of their field; those of the wrong type are absent.
 
     ``mode`` is the mode in which it was decoded, None for the default of the compatibility mode.
@@ -163,8 +163,7 @@ ANNOTATIONS = ("alm-examples", "olm.examples")
 """Annotations with examples; the first one that exists is used."""
 
 
-@dataclass(frozen=True)
-class Examples:
+class Examples(Struct, frozen=True):
     """The example objects in an annotation.
 
     Attributes:
@@ -198,8 +197,7 @@ class Examples:
         return "metadata", "annotations", self.annotation
 
 
-@dataclass(frozen=True)
-class ExamplesMetadata:
+class ExamplesMetadata(Struct, frozen=True):
     """The annotation with descriptions of examples.
 
     Attributes:

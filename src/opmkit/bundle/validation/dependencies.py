@@ -6,8 +6,9 @@ A constraint (``olm.constraint``) is a CEL rule (``cel``), a package, an API (``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding
@@ -47,8 +48,7 @@ _SIMPLE = {"gvk": GVK, "package": PACKAGE, "cel": CEL}
 _RANGE = "versionRange"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """A required API, package or label, or a CEL rule.
 
     Attributes:
@@ -67,8 +67,7 @@ class Requirement:
         return (*self.path, member)
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True):
     """Content of a dependencies file.
 
     Attributes:
@@ -99,14 +98,13 @@ def read_dependencies(bundle: BundleView) -> Dependencies:
     return Dependencies()
 
 
-@dataclass
-class _Parser:
+class _Parser(Struct):
     """Parses one file. If ``compound`` is not set, it accepts and ignores the same as the Go validators."""
 
     compound: bool
-    requirements: list[Requirement] = field(default_factory=list)
-    errors: list[Finding] = field(default_factory=list)
-    invalid_constraints: list[Finding] = field(default_factory=list)
+    requirements: list[Requirement] = []
+    errors: list[Finding] = []
+    invalid_constraints: list[Finding] = []
 
     def parse(self, file: ManifestView) -> Dependencies | None:
         """Return the dependencies in a file, or None if it has none."""

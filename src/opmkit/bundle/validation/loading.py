@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.api_types.decode import CRDS, CSV, OBJECT, Decoded, DecodeMode, Tables, decode_cached
 from opmkit.bundle.finding import Finding
@@ -97,8 +99,7 @@ def version_finding(file: ManifestView) -> Finding | None:
     return Finding(message, file.path, ("apiVersion",), rule=CRD_VERSION)
 
 
-@dataclass(frozen=True)
-class _Directory:
+class _Directory(Struct, frozen=True):
     """A directory with manifests."""
 
     bundle: BundleView
@@ -306,7 +307,7 @@ def decode_as_go(manifest: ManifestView, compat: Compat) -> ManifestView:
     if "as_yaml" not in content.memo:
         content.memo["as_yaml"] = _as_yaml(content)
     as_yaml = content.memo["as_yaml"]
-    return replace(manifest, content=as_yaml) if isinstance(as_yaml, Content) else manifest
+    return structs.replace(manifest, content=as_yaml) if isinstance(as_yaml, Content) else manifest
 
 
 def _as_yaml(content: Content) -> Content:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from semver import Version
 
 from opmkit.bundle.versions import strict_version, version_key
@@ -54,8 +54,7 @@ class Bound(NamedTuple):
 Bounds: TypeAlias = tuple[Bound, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NpmRange:
+class NpmRange(Struct, frozen=True):
     """A version range. A version is in it if it satisfies all bounds of an alternative."""
 
     alternatives: tuple[Bounds, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
@@ -146,8 +147,7 @@ def _managed_field_problems(value: object) -> Iterator[tuple[FieldPath, str]]:
             yield (*path, "subresource"), f"is longer than {_MAX_SUBRESOURCE} characters"
 
 
-@dataclass(frozen=True, slots=True)
-class ValueNode:
+class ValueNode(Struct, frozen=True):
     """A value of any type, None if absent, and its ``path`` in the document.
 
     ``field`` is the path in the notation of Kubernetes. The API server can store the value in another field.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from opmkit.bundle.versions import tolerant_version
 
@@ -51,8 +52,7 @@ class OpenShiftVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenShiftRange:
+class OpenShiftRange(Struct, frozen=True):
     """The OpenShift versions from ``first`` to ``last``, without an end if ``last`` is None.
 
     ``unsupported_list`` is whether the range was written as a list of versions other than 4.5 and 4.6.

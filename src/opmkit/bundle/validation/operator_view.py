@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, cmp_to_key, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from msgspec import Struct
 
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
@@ -35,8 +36,7 @@ SEMVER_MODE = "semver-mode"
 UPDATE_GRAPHS = ("replaces-mode", SEMVER_MODE)
 
 
-@dataclass(frozen=True)
-class VersionDirectory:
+class VersionDirectory(Struct, frozen=True, dict=True):
     """The bundle of an operator in one directory.
 
     Attributes:
@@ -127,8 +127,7 @@ class VersionDirectory:
             return None
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(Struct, frozen=True, dict=True):
     """An operator directory.
 
     Attributes:
@@ -277,8 +276,7 @@ _MAX_VALUES = 100
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
 
-@dataclass(frozen=True)
-class OperatorImages:
+class OperatorImages(Struct, frozen=True):
     """Images of a ClusterServiceVersion, with the path of their first occurrence.
 
     Attributes:

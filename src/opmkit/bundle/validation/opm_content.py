@@ -5,9 +5,11 @@ The rules of other validators also run on each decodable ClusterServiceVersion a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Severity
@@ -29,8 +31,7 @@ VALIDATOR = "opm-content"
 OPTIONAL = "opm-content-optional"
 
 
-@dataclass(frozen=True)
-class OpmContent:
+class OpmContent(Struct, frozen=True, dict=True):
     """Content of the directory ``manifests``, also if the annotations name another one."""
 
     bundle: BundleView
@@ -130,7 +131,7 @@ def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[Bun
         for view in views(OpmContent.from_bundle(bundle)):
             yield from (finding for finding in rule.run(view) if finding.severity is Severity.ERROR)
 
-    return replace(rule, validator=validator, check=check)
+    return structs.replace(rule, validator=validator, check=check)
 
 
 REGISTRY = "registry+v1"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
@@ -80,8 +81,7 @@ class InvalidSelector(BundleError):
     """The label selector is invalid or selects nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorRequirement:
+class SelectorRequirement(Struct, frozen=True):
     """A requirement on one label.
 
     Attributes:
@@ -107,8 +107,7 @@ class SelectorRequirement:
         return (self.values is None or value in self.values) is not self.negated
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A list of requirements, all of which must be met."""
 
     requirements: tuple[SelectorRequirement, ...]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.policy import Policy
@@ -120,8 +123,7 @@ class ValidationOptions:
         return read_options(values, categories)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationPlan:
+class ValidationPlan(Struct, frozen=True):
     """Settings of a validation.
 
     Attributes:

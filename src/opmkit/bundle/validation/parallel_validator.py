@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from msgspec import Struct
+
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.core.workers import GC_THRESHOLD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
@@ -34,16 +36,14 @@ _BATCH_SIZE = 8
 _MAX_PROCESSES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class NamedBundle:
+class NamedBundle(Struct, frozen=True):
     """The files of a bundle to validate, and its name on the command line."""
 
     target: str
     files: BundleFiles
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatorConfig:
+class ValidatorConfig(Struct, frozen=True):
     """The configuration of a validator.
 
     Attributes:

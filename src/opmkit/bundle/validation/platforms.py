@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.core.errors import DiskError, LimitExceeded
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 _UNKNOWN = ("", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePlatforms:
+class ImagePlatforms(Struct, frozen=True):
     """The platforms in an image index, or the one in the configuration of an image.
 
     Indexes contain attestations as manifests of the platform ``unknown/unknown``.

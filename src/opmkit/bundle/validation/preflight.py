@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kinds import CSV_KIND
@@ -84,8 +86,7 @@ class CheckProblem(NamedTuple):
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The result of a check.
 
     Attributes:
@@ -149,7 +150,7 @@ def as_extracted(bundle: BundleView) -> BundleView:
     directories = frozenset(name for name in bundle.directories if name in ("manifests", "metadata"))
     view = replace(bundle, files=files, directories=directories, extracted=True)
     version, _ = _kubernetes_version(view)
-    return replace(view, options=replace(view.options, k8s_version=version))
+    return replace(view, options=structs.replace(view.options, k8s_version=version))
 
 
 def _is_extracted(path: str) -> bool:

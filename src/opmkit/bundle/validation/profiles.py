@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
@@ -27,8 +29,7 @@ class UnknownName(BundleError):
     """There is no profile or optional validator of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Validators that run one after the other. After a ``final`` step, an error ends the run."""
 
     validators: tuple[str, ...]
@@ -36,8 +37,7 @@ class Step:
     compat: frozenset[Compat] = ALL
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A sequence of steps.
 
     Attributes:
@@ -56,7 +56,7 @@ class Profile:
     summary: str
     steps: tuple[Step, ...]
     min_severity: Severity = Severity.WARNING
-    optional: Mapping[str, Step] = field(default_factory=dict)
+    optional: Mapping[str, Step] = {}
     all_validators: bool = False
     advisory: frozenset[str] = frozenset()
     compat: Compat | None = None
@@ -87,8 +87,7 @@ class Profile:
         return [step for step in steps if compat in step.compat]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalValidator:
+class OptionalValidator(Struct, frozen=True):
     """A validator of operator-sdk that is selected by its labels.
 
     ``compat`` are the modes in which it exists, ``suite`` those in which it belongs to the suite operatorframework.

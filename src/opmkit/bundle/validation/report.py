@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from msgspec import structs
+
 from opmkit._version import __version__
 from opmkit.bundle.hint_terms import BundleOperation, BundleSetting
 from opmkit.bundle.reports import json
@@ -108,7 +110,7 @@ class ValidationReport(Sequence[ValidationResult]):
 
         def with_text(placed: PlacedResult) -> PlacedResult:
             hint = placed.result.hint
-            return replace(placed, result=replace(placed.result, hint=Hint(render(hint)))) if hint else placed
+            return structs.replace(placed, result=replace(placed.result, hint=Hint(render(hint)))) if hint else placed
 
         return replace(self, placed=tuple(map(with_text, self.placed)))
 

@@ -7,9 +7,11 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import RuleDescription
 from opmkit.bundle.validation.compat import ALL, Compat
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 Check: TypeAlias = "Callable[[BundleView], Iterable[Finding]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A check with its metadata.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.opm_content import composed_rules

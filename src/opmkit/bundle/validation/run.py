@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
@@ -52,8 +54,7 @@ def _run_rule(bundle: BundleView, rule: Rule) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileValidator:
+class ProfileValidator(Struct, frozen=True):
     """Validates bundles with a profile and further ``optional`` validators."""
 
     profile: Profile

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
 
 from opmkit._version import __version__
 from opmkit.bundle.errors import BundleError
@@ -17,7 +18,7 @@ from opmkit.bundle.validation.baseline import exclude_known
 from opmkit.bundle.validation.cache import decode_result, encode_result
 from opmkit.bundle.validation.sources import SkippedTags, Source
 from opmkit.core.hints import Hint
-from opmkit.core.json_types import expect, expect_fields, field_types
+from opmkit.core.json_types import expect, expect_fields, field_types, field_values
 from opmkit.core.shard import Shard
 from opmkit.imagetools.errors import InvalidReference
 
@@ -32,8 +33,7 @@ class InvalidReport(BundleError):
     """Reports cannot be merged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The bundles of all shards: their number, a digest of their names, and the skipped tags."""
 
     total: int
@@ -47,8 +47,7 @@ class Selection:
         return cls(len(sources), hashlib.sha256(names.encode()).hexdigest(), skipped)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedResult:
+class PlacedResult(Struct, frozen=True):
     """The result of a bundle before the policy is applied, and the position of the bundle among those of all shards."""
 
     position: int
@@ -56,8 +55,7 @@ class PlacedResult:
     result: ValidationResult
 
 
-@dataclass(frozen=True, slots=True)
-class ShardReport:
+class ShardReport(Struct, frozen=True):
     """The results of one shard, with all that a merge needs."""
 
     shard: Shard
@@ -181,8 +179,7 @@ def _decode_placed(value: Mapping[str, Any]) -> PlacedResult:
     return PlacedResult(expect(value["position"], int), source, result)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSettings:
+class ReportSettings(Struct, frozen=True):
     """Settings that a report depends on in addition to the results.
 
     Attributes:
@@ -211,9 +208,7 @@ class ReportSettings:
             "compat": self.compat,
             "fail_on": self.fail_on.value,
             "severities": [[rule, severity and severity.value] for rule, severity in self.policy.severities],
-            "ignores": [
-                {name: getattr(ignore, name) for name in Ignore.__dataclass_fields__} for ignore in self.policy.ignores
-            ],
+            "ignores": [field_values(ignore) for ignore in self.policy.ignores],
             "known": None if self.known is None else [[*key, count] for key, count in sorted(self.known.items())],
         }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
+
+from msgspec import Struct
 
 from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
@@ -57,8 +58,7 @@ _DIRECTORIES = ("manifests", "metadata", "tests")
 _DIRECTORY_LABELS = (MANIFESTS, METADATA)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A bundle to validate: its name on the command line, and its directory or image.
 
     ``operator`` is whether the directory is that of an operator, ``of_operator`` whether it is of one of its versions.
@@ -70,8 +70,7 @@ class Source:
     of_operator: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BundleFiles:
+class BundleFiles(Struct, frozen=True):
     """The files of a bundle that rules read.
 
     Attributes:
@@ -341,8 +340,7 @@ def is_attachment(tag: str) -> bool:
     return _ATTACHMENT.fullmatch(tag) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedTags:
+class SkippedTags(Struct, frozen=True):
     """Numbers of tags that are not validated: those of signatures, attestations and SBOMs, and excluded ones."""
 
     attachments: int = 0

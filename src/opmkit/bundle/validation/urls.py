@@ -6,7 +6,8 @@ It is more lenient than RFC 3986 about paths, and stricter about hosts and ports
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -16,8 +17,7 @@ _HOST = re.compile(r"""(?:[A-Za-z0-9!$&'()*+,;=:\[\]<>"._~-]|[^\x00-\x7f]|%25|%[
 _PORT = re.compile(r"(?::[0-9]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     """The parts of a URL that rules check; ``host`` includes the port."""
 
     scheme: str = ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.validation.cache import ValidationCache
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, run_cross_bundle_rules
@@ -38,8 +40,7 @@ LOOKAHEAD = 32
 """Maximum number of bundles that are pulled ahead of validation, which bounds the memory for their files."""
 
 
-@dataclass(frozen=True)
-class BundleValidator:
+class BundleValidator(Struct, frozen=True):
     """Validates bundles from directories and images.
 
     Attributes:
@@ -84,7 +85,7 @@ class BundleValidator:
             return _PulledBundle(digest, digest, cached)
         validator.prepare()
         if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
-            source = replace(source, location=source.location.with_digest(digest))
+            source = structs.replace(source, location=source.location.with_digest(digest))
         bundle = self.read(self.get_tool, source)
         identity = digest or bundle.digest
         return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)
@@ -173,8 +174,7 @@ def _locate(finding: Finding, summary: ComparedBundle, source: Source) -> Findin
     return replace(finding, line=line, column=column, excerpt=content.excerpt(line))
 
 
-@dataclass(frozen=True, slots=True)
-class _PulledBundle:
+class _PulledBundle(Struct, frozen=True):
     """A bundle and its result.
 
     ``digest`` is the key of the result in the cache, "" without one. ``identity`` is the same for all references of one
@@ -184,21 +184,20 @@ class _PulledBundle:
     digest: str
     identity: str
     result: ValidationResult | PendingResult
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes] = {}
 
     def identify(self, result: ValidationResult) -> ValidationResult:
         """Return the result with the bundle's identity in its summary."""
         if result.summary is None:
             return result
-        return replace(result, summary=replace(result.summary, digest=self.identity))
+        return replace(result, summary=structs.replace(result.summary, digest=self.identity))
 
 
 CACHE = "verdicts"
 """Name of the cache of results in the embedded image store."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationTask:
+class ValidationTask(Struct, frozen=True):
     """Validates bundles with the tool and the cache of the process that it runs in.
 
     Attributes:
@@ -220,7 +219,11 @@ class ValidationTask:
         from opmkit.bundle.validation.platforms import find_platforms
 
         tool = self.worker.tool()
-        config = replace(self.config, inspect=partial(find_platforms, tool)) if self.needs_registries else self.config
+        config = (
+            structs.replace(self.config, inspect=partial(find_platforms, tool))
+            if self.needs_registries
+            else self.config
+        )
         cache = None if self.cache_key is None else ValidationCache.open(cache_directory(CACHE), self.cache_key)
         read = read_labels if self.labels_only else read_files
         return list(BundleValidator(lambda: tool, config, read, cache, processes=0).run(sources))

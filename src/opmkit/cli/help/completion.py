@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntFlag
 from importlib.resources import files
 from itertools import chain, islice, repeat
 from typing import Any
 
+from msgspec import Struct
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from opmkit.cli.output.console import print_bytes, print_line
@@ -71,16 +71,14 @@ class Directive(IntFlag):
     DIRECTORIES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A possible completion of a word."""
 
     value: str
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """Candidates for the last word of a command line; without candidates, the shell may complete paths."""
 
     candidates: tuple[Candidate, ...] = ()

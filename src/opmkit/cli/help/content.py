@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from inspect import cleandoc
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from opmkit.cli.help.command_tree import aliases
@@ -18,8 +19,7 @@ from opmkit.cli.help.panels import SPECIAL_PANELS
 OPTIONS_PANEL = "Options"
 
 
-@dataclass(frozen=True, slots=True)
-class HelpEntry:
+class HelpEntry(Struct, frozen=True):
     """A flag, an argument or a command of a help page.
 
     ``name`` is what to type, as in ``--output`` or ``[IMAGE...]``; flags may have a ``short`` name, such as ``-o``, the
@@ -33,8 +33,7 @@ class HelpEntry:
     default: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HelpContent:
+class HelpContent(Struct, frozen=True):
     """The content of the help page of one command.
 
     ``description`` consists of paragraphs without the examples, whose indented lines are printed as they are. Each
@@ -159,8 +158,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 """A space at which ``wrap`` breaks no line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """Escape sequences for headings and names; empty for plain text."""
 
     heading: str = ""

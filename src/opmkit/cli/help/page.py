@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any
 
+from msgspec.structs import replace
 from typer.core import TyperGroup
 
 from opmkit.cli.help.content import (

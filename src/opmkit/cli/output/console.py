@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from opmkit.core.escape import escape_controls
+from opmkit.core.json_types import field_values, has_fields
 
 _CONTROLS = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])"
 """DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
@@ -30,7 +31,7 @@ class ValueFormat(StrEnum):
 
 
 def print_value(value: Any, output_format: ValueFormat) -> None:
-    """Print ``value`` (plain JSON types or dataclasses) as JSON, or else as YAML."""
+    """Print ``value`` (plain JSON types, dataclasses or structs) as JSON, or else as YAML."""
     if output_format is ValueFormat.JSON:
         print_json(value)
     else:
@@ -118,7 +119,7 @@ def _terminal_width() -> int:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` (plain JSON types or dataclasses) as one indented JSON document.
+    """Print ``value`` (plain JSON types, dataclasses or structs) as one indented JSON document.
 
     Characters that terminals interpret are written as JSON escapes, so values are unchanged.
     """
@@ -129,24 +130,27 @@ def print_json(value: Any) -> None:
 
 
 def _encode_json(value: Any, option: int = 0) -> bytes:
-    r"""Encode plain JSON types or dataclasses; bytes of paths that are not UTF-8 become text such as ``\udcff``."""
+    r"""Encode JSON types, dataclasses or structs; bytes of paths that are not UTF-8 become text such as ``\udcff``."""
     import orjson
 
     try:
-        return orjson.dumps(value, option=option, default=str)
+        return orjson.dumps(value, option=option, default=_fields_or_text)
     except orjson.JSONEncodeError:
         return orjson.dumps(
             _escape_surrogates(value), option=option, default=lambda other: _escape_surrogates(str(other))
         )
 
 
-def _escape_surrogates(value: Any) -> Any:
-    from dataclasses import asdict, is_dataclass
+def _fields_or_text(value: object) -> dict[str, Any] | str:
+    """Return a value that orjson does not encode in other types: a struct by field, others such as paths as text."""
+    return field_values(value) if has_fields(value) else str(value)
 
+
+def _escape_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
-    if is_dataclass(value) and not isinstance(value, type):
-        return _escape_surrogates(asdict(value))
+    if has_fields(value):
+        return _escape_surrogates(field_values(value))
     if isinstance(value, dict):
         return {_escape_surrogates(key): _escape_surrogates(member) for key, member in value.items()}
     return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from typer import Abort, Exit
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
@@ -221,8 +221,7 @@ _REPEATED_FLAGS = frozenset({"--build-arg", "--label"})
 """Flags with one value each time, as StringArray of pflag; other flags that can be repeated take lists."""
 
 
-@dataclass(slots=True)
-class CommandLine:
+class CommandLine(Struct):
     """The arguments of one command.
 
     Attributes:
@@ -236,10 +235,10 @@ class CommandLine:
 
     options: Mapping[str, TyperOption]
     command: str
-    given: list[TyperOption] = field(default_factory=list)
-    values: list[str] = field(default_factory=list)
-    switches: dict[str, tuple[TyperOption, bool]] = field(default_factory=dict)
-    positionals: list[str] = field(default_factory=list)
+    given: list[TyperOption] = []
+    values: list[str] = []
+    switches: dict[str, tuple[TyperOption, bool]] = {}
+    positionals: list[str] = []
 
     def parse(self, args: Sequence[str]) -> None:
         """Parse ``args``; raises UsageError."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Self
+
+from msgspec import Struct
 
 from opmkit.cli.output.errors import print_to_stderr
 
@@ -25,8 +26,7 @@ class ProgressKind(Enum):
     STEP = auto()
 
 
-@dataclass(slots=True)
-class ProgressItem:
+class ProgressItem(Struct):
     """A task, a read or a step, and how much of it is done.
 
     Attributes:

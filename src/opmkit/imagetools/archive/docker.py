@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _ArchivedImage:
+class _ArchivedImage(Struct, frozen=True):
     """An image listed in manifest.json: the member with its configuration, its names, and the members of its layers."""
 
     config: str

@@ -9,9 +9,10 @@ import tarfile
 import tempfile
 import weakref
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
+
+from msgspec import Struct
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors
@@ -38,8 +39,7 @@ _MAX_NAME_SHOWN = 200
 _HINT = "create the archive again"
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveMember:
+class ArchiveMember(Struct, frozen=True):
     """A regular file in an archive: the offset of its content and its size, in bytes."""
 
     offset: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from msgspec import Struct
 
 from opmkit.core.escape import escape_controls
 from opmkit.core.hints import Hint
@@ -32,13 +33,12 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer import Layer
 
 
-@dataclass(frozen=True, slots=True)
-class EngineImage:
+class EngineImage(Struct, frozen=True):
     """An image in the storage of an engine; ``digest`` is that of its configuration, the image ID of engines."""
 
     digest: str
     config: ImageConfig
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
 
     @property
     def labels(self) -> Mapping[str, str]:

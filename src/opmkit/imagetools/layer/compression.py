@@ -8,12 +8,12 @@ import sys
 import tarfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from isal import igzip, igzip_lib
+from msgspec import Struct
 from zlib_ng import zlib_ng
 
 from opmkit.imagetools.spec import media_types
@@ -166,8 +166,7 @@ def _open_uncompressed(blob: Readable) -> Readable:
     return blob
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Struct, frozen=True):
     media_type: str
     magic: bytes
     open_decompressed: Callable[[Readable], Readable]

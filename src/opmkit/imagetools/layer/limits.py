@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from opmkit.core.errors import LimitExceeded
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits for reading the layers of an image, all of them together.
 
     ``total_bytes`` counts decompressed bytes, ``extracted_bytes`` the paths and content that are held in memory or
@@ -45,8 +45,7 @@ _UNITS = {
 }
 
 
-@dataclass(slots=True)
-class LimitTracker:
+class LimitTracker(Struct):
     """Resource usage counted against limits."""
 
     limits: Limits

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import tarfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.compression import DECODE_ERRORS, decompress
@@ -32,8 +33,7 @@ _CHUNK = 1 << 18
 _MAX_NAME_SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
-class LayerEntry:
+class LayerEntry(Struct, frozen=True):
     """An entry of a layer, with its path relative to the root ("") and without '.' and '..'.
 
     The path of a whiteout is the path that it removes, that of an opaque whiteout the directory that it empties.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors
@@ -36,8 +38,7 @@ FileTree = Mapping[str, bytes]
 """File contents by path."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Symlink:
+class _Symlink(Struct, frozen=True):
     target: str
 
 
@@ -69,14 +70,13 @@ def read_tree(
     return {path: content for path, content in files if content is not None}
 
 
-@dataclass(slots=True)
-class _LayerChanges:
+class _LayerChanges(Struct):
     """The changes that one layer makes to the tree of the layers below it."""
 
-    added: _Nodes = field(default_factory=dict)
-    replaced: set[str] = field(default_factory=set)  # including everything below
-    emptied: set[str] = field(default_factory=set)
-    directories: set[str] = field(default_factory=set)
+    added: _Nodes = {}
+    replaced: set[str] = set()  # including everything below
+    emptied: set[str] = set()
+    directories: set[str] = set()
 
     def record(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
         """Record an entry; without ``keep`` only what it hides of lower layers."""
@@ -136,8 +136,7 @@ def _content(tree: _Nodes, path: str) -> bytes | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class LayerScan:
+class LayerScan(Struct, frozen=True):
     """Result of scanning a layer for directories.
 
     ``exclusive`` is true if the layer contains nothing else, ``hides_lower`` if it hides the content that lower layers
@@ -171,8 +170,7 @@ def scan_layer(layer: LayerSource, directories: Sequence[str], limits: Limits = 
     return LayerScan(exclusive, hides_lower, frozenset(found))
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """The position of the layer that a file was found in, and whether that layer contains no other file."""
 
     layer_index: int
@@ -210,8 +208,7 @@ def find_file(
     raise InvalidImage(f"{path!r}: too many levels of links", hint="rebuild the image")
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchResult:
+class _SearchResult(Struct, frozen=True):
     """Result of searching one layer: found, follow a link, or whited out."""
 
     found: bool = False
@@ -221,13 +218,12 @@ class _SearchResult:
     is_hardlink: bool = False
 
 
-@dataclass(slots=True)
-class _PathSearch:
+class _PathSearch(Struct):
     """The search for one path, from the top layer down."""
 
     path: str
     tracker: LimitTracker
-    directories: set[str] = field(default_factory=set)  # ancestors in upper layers, which replace links in lower ones
+    directories: set[str] = set()  # ancestors in upper layers, which replace links in lower ones
 
     def search_layer(self, source: LayerSource, destination: Path) -> _SearchResult:
         """Read one layer to its end, which verifies it, and only then move the file into place."""

@@ -6,9 +6,10 @@ import hashlib
 import io
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors, open_regular
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
@@ -23,8 +24,7 @@ _CHUNK = 1 << 20
 _WORLD_WRITABLE = ("tmp",)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerFile:
+class LayerFile(Struct, frozen=True):
     """A regular file to add to a layer: its path relative to the root, and its content or a file that contains it."""
 
     path: str
@@ -32,8 +32,7 @@ class LayerFile:
     mode: int = 0o644
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A layer on disk: its descriptor (OCI media type), the digest of its uncompressed tar, and its file."""
 
     descriptor: Descriptor

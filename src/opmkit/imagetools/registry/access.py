@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry_config import RepositoryLocation
@@ -13,8 +15,7 @@ PUSH = frozenset({"pull", "push"})
 DELETE = frozenset({"pull", "delete"})
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """Rights on a repository, and optionally the right to pull from ``mount_from`` of the same registry.
 
     Without a repository, the right is that to list the repositories of the registry.

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
+from msgspec import Struct
+
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import AuthenticationFailed
 from opmkit.imagetools.hint_terms import ImageSetting
@@ -174,8 +176,7 @@ _SCHEMES = ("bearer", "basic")
 """The supported schemes, in order of preference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     """A challenge with a supported scheme, ``bearer`` or ``basic``, and its parameters."""
 
     scheme: str

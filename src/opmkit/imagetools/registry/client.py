@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from msgspec import structs
+
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.options import RegistryOptions
@@ -97,7 +99,7 @@ class RegistryClient:
 
     def _repository_at(self, location: RepositoryLocation) -> RegistryRepository:
         insecure = location.insecure or not self._transport.options.verify_tls
-        return RegistryRepository(self._transport, replace(location, insecure=insecure))
+        return RegistryRepository(self._transport, structs.replace(location, insecure=insecure))
 
     def __enter__(self) -> Self:
         """Return the client."""

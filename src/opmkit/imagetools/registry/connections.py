@@ -9,11 +9,11 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlsplit
 
 import h11
+from msgspec import Struct
 
 from opmkit.core import interrupts
 
@@ -59,8 +59,7 @@ CONNECTION_ERRORS = (OSError, Unreachable, HeaderLimitExceeded, InvalidHeader, I
 """The errors of a connection or response."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The server of a URL."""
 
     scheme: str
@@ -282,8 +281,7 @@ def connect(
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Struct, frozen=True):
     """A proxy, with the headers that authenticate to it, and a function that returns the TLS context for it."""
 
     origin: Origin

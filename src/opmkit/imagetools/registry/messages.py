@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import oras.container
+from msgspec import Struct
 
 from opmkit.imagetools.errors import RegistryUnavailable
 
@@ -116,8 +117,7 @@ def registry_host(registry: str) -> str:
     return _DOCKER_HUB_HOST if registry == _DOCKER_HUB else registry
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """The API of a repository under ``scheme`` (``http`` or ``https``)."""
 
     scheme: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, cast
+
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import (

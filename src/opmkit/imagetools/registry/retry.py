@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.imagetools.errors import RegistryUnavailable
@@ -37,8 +38,7 @@ class TransientError(RegistryUnavailable):
         self.unreachable = unreachable
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(Struct, frozen=True):
     """A time of ``clock`` after which no attempt starts."""
 
     expires_at: float
@@ -49,8 +49,7 @@ class Deadline:
         return max(0.0, self.expires_at - self.clock())
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Exponential back-off with jitter; all times are in seconds.
 
     Attributes:

@@ -10,13 +10,14 @@ import threading
 from base64 import b64encode
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 import certifi
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from opmkit._version import __version__
 from opmkit.core.progress import NO_TRANSFERS, TransferObserver
@@ -84,8 +85,7 @@ class OpenResponse:
         self.close()
 
 
-@dataclass(frozen=True)
-class HttpSession:
+class HttpSession(Struct, frozen=True, dict=True):
     """The connections with one TLS configuration. Thread-safe.
 
     There are no cookies: Harbor treats clients that accept them as browsers, and asks for CSRF tokens. ``~/.netrc`` is
@@ -93,7 +93,7 @@ class HttpSession:
     """
 
     config: TLSConfig
-    _idle: dict[tuple[Origin, str], deque[HttpConnection]] = field(default_factory=dict)
+    _idle: dict[tuple[Origin, str], deque[HttpConnection]] = {}
     """The idle connections by server and URL of the proxy, that of the last response last."""
 
     @cached_property
@@ -219,8 +219,7 @@ def _parse_proxy(url: str) -> Proxy:
     return Proxy(Origin.from_url(url), headers, TLSConfig().context)
 
 
-@dataclass(frozen=True, slots=True)
-class TLSConfig:
+class TLSConfig(Struct, frozen=True):
     """Verification of server certificates: whether it is enabled, additional authorities, and client certificates."""
 
     verify: bool = True
@@ -290,8 +289,7 @@ def _unverified_context() -> ssl.SSLContext:
     return context
 
 
-@dataclass(frozen=True, slots=True)
-class TransferStats:
+class TransferStats(Struct, frozen=True):
     """Bytes of bodies read from and written to the network, without headers but including failed attempts."""
 
     read: int = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
 from opmkit.imagetools.registry.messages import Request, Response, http_url
@@ -29,15 +30,14 @@ _MONOLITHIC_REFUSED = frozenset({405, 411, 413, 501})
 """Status codes with which registries, and proxies in front of them, refuse a blob in one request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
+class _Body(Struct, frozen=True):
     """``size`` bytes of a stream, as an iterable with a length, which becomes the Content-Length."""
 
     opener: BlobOpener
     size: int
     subject: str
     counter: TransferCounter
-    missing: list[NotFound] = field(default_factory=list)
+    missing: list[NotFound] = []
     """The error if the content does not exist."""
 
     def __len__(self) -> int:
@@ -59,8 +59,7 @@ class _Body:
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class BlobUpload:
+class BlobUpload(Struct, frozen=True):
     """The upload of one blob to ``endpoint``, with ``access`` to push there."""
 
     transport: RegistryTransport

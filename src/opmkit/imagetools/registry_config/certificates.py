@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import ImageToolsError
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 _CA_SUFFIX, _CERTIFICATE_SUFFIX, _KEY_SUFFIX = ".crt", ".cert", ".key"
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
+class Certificates(Struct, frozen=True):
     """Paths of PEM files: additional certificate authorities, and client certificates with their keys."""
 
     authorities: tuple[Path, ...] = ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +20,7 @@ class MirrorScope(StrEnum):
     REPOSITORY = "repository"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class MirrorRule:
+class MirrorRule(Struct, frozen=True, order=True):
     """A repository or namespace, its mirror, and whether it applies to references with a digest or with a tag only.
 
     Attributes:
@@ -109,8 +109,7 @@ def _quote(text: str) -> str:
     return f'"{text}"'
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryLocation:
+class RepositoryLocation(Struct, frozen=True):
     """A repository of a registry to send requests to.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import ImageToolsError
 
@@ -21,8 +22,7 @@ _VERSION_1_TABLES = ("search", "insecure", "block")
 _WILDCARD = "*."
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(Struct, frozen=True):
     """A ``[[registry.mirror]]`` table, for references with a digest, for those without one, or for both."""
 
     location: str
@@ -31,8 +31,7 @@ class Mirror:
     for_tags: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """A ``[[registry]]`` table, for images whose names begin with ``prefix``.
 
     ``location`` replaces the prefix when images are pulled; it is empty if it equals the prefix.
@@ -57,8 +56,7 @@ class Registry:
         return len(self.prefix) if name.startswith(self.prefix) and next_character in ("", "/", ":") else 0
 
 
-@dataclass(frozen=True, slots=True)
-class RegistriesConf:
+class RegistriesConf(Struct, frozen=True):
     """The content of one settings file, or of several merged ones.
 
     Attributes:
@@ -68,8 +66,8 @@ class RegistriesConf:
         credential_helpers: ``credential-helpers``, None if not set.
     """
 
-    registries: Mapping[str, Registry] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    registries: Mapping[str, Registry] = {}
+    aliases: Mapping[str, str] = {}
     search_registries: tuple[str, ...] | None = None
     credential_helpers: tuple[str, ...] | None = None
 
@@ -165,8 +163,7 @@ def _mirror(table: _Table, by_digest_only: bool) -> Mirror:
     return Mirror(location, table.boolean("insecure"), for_digests=pull_from_mirror != "tag-only", for_tags=for_tags)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """A table of a file, which begins in ``line``. Values are validated on access."""
 
     path: Path

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform, check_digest, sha256_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
@@ -54,8 +56,7 @@ class ConfigChanges:
         return {key: value for key, value in {**base, **self.labels}.items() if key not in self.removed_labels}
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """A build step; ``empty_layer`` is set for a step that added no layer."""
 
     created: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import orjson
+from msgspec import Struct
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import InvalidImage
@@ -18,8 +18,7 @@ _MAX_STRINGS = 10_000
 _HINT = "the image is damaged or not a container image; build and push it again"
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """A JSON object and its path in the document, such as ``manifest.config``. Null fields count as absent."""
 
     values: Mapping[str, object]

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from msgspec import Struct
+
 from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import JsonResult
@@ -64,8 +66,7 @@ class PrunedStore(JsonResult):
     directories: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImageStore:
+class ImageStore(Struct, frozen=True):
     """A store of images by full name (``quay.io/ns/name:tag``), and of cached blobs, which may belong to no image."""
 
     layout: Layout

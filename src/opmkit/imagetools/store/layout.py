@@ -10,9 +10,10 @@ import os
 import tempfile
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
 
 from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
@@ -50,8 +51,7 @@ def parse_index(raw: bytes, location: str) -> IndexManifest:
     return index
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The files of a layout, which the first write creates.
 
     A ``private`` layout is accessible to its user only. Permissions that others have are removed by the next write.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
@@ -47,8 +48,7 @@ _MAX_INSPECTED = 32
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RemovableLayers:
+class RemovableLayers(Struct, frozen=True):
     """The topmost layers of an image that contain nothing but certain directories.
 
     ``positions`` count layers from the bottom, which is 0. ``directories`` are those that the layers have files in.

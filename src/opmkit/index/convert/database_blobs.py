@@ -6,8 +6,10 @@ import base64
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
@@ -101,8 +103,7 @@ def _channel_blob(package: str, channel: Channel) -> ChannelBlob:
     return ChannelBlob(channel.name, package, tuple(sorted(entries, key=lambda entry: entry.name)))
 
 
-@dataclass(frozen=True, slots=True)
-class _BundleRows:
+class _BundleRows(Struct, frozen=True):
     """The rows of all bundles, by name."""
 
     database: IndexDatabase
@@ -183,8 +184,7 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     return Catalog(named)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """The rows of bundles and channels, without manifests."""
 
     bundles: Mapping[str, stored.BundleRow]

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
@@ -127,7 +129,7 @@ def _without_release(blob: BundleBlob) -> BundleBlob:
 def _drop_release(prop: BlobProperty) -> BlobProperty:
     if prop.type != PACKAGE or not isinstance(prop.value, dict):
         return prop
-    return replace(prop, value={key: value for key, value in prop.value.items() if key != "release"})
+    return structs.replace(prop, value={key: value for key, value in prop.value.items() if key != "release"})
 
 
 def _with_derived_release(blob: BundleBlob) -> BundleBlob:
@@ -150,7 +152,7 @@ def _derive_release(blob: BundleBlob, prop: BlobProperty) -> BlobProperty:
             f"bundle with {_SUBSTITUTES_FOR}",
             hint="match another release of Go opm, or add build metadata to the version",
         )
-    return replace(prop, value={**prop.value, "version": version, "release": release})
+    return structs.replace(prop, value={**prop.value, "version": version, "release": release})
 
 
 def _move_objects_last(blob: BundleBlob) -> BundleBlob:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.index.diff.model import (
     BundleChange,
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blob
 
 
-@dataclass(frozen=True, slots=True)
-class _Bundle:
+class _Bundle(Struct, frozen=True):
     """A bundle: the fields to report, and a digest of all."""
 
     version: str
@@ -44,14 +44,13 @@ class _Bundle:
         return cls(bundle_version(blob), blob.image, deprecated, value_digest(_properties(blob), images))
 
 
-@dataclass(slots=True)
-class PackageSummary:
+class PackageSummary(Struct):
     """A package without the content of its bundles; of duplicate blobs the last one counts."""
 
-    others: dict[str, bytes] = field(default_factory=dict)
-    channels: dict[str, ChannelState] = field(default_factory=dict)
-    bundles: dict[str, _Bundle] = field(default_factory=dict)
-    deprecations: dict[str, str] = field(default_factory=dict)
+    others: dict[str, bytes] = {}
+    channels: dict[str, ChannelState] = {}
+    bundles: dict[str, _Bundle] = {}
+    deprecations: dict[str, str] = {}
     default_channel: str = ""
 
     def add(self, blob: Blob) -> None:

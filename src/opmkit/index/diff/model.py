@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.versions import strict_version
 from opmkit.core.json_types import JsonResult
@@ -45,13 +46,12 @@ class ChangeKind(StrEnum):
         return cls.CHANGED if name in after else cls.REMOVED
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelState:
+class ChannelState(Struct, frozen=True):
     """A channel: its head, and for each bundle in it the names that it replaces or skips, and its skip range."""
 
     head: str
     edges: Mapping[str, tuple[str, ...]]
-    skip_ranges: Mapping[str, str] = field(default_factory=dict)
+    skip_ranges: Mapping[str, str] = {}
 
     @property
     def updates(self) -> ChannelUpdates:
@@ -59,12 +59,11 @@ class ChannelState:
         return ChannelUpdates((self.head,) if self.head else (), self.edges, self.skip_ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class PackageState:
+class PackageState(Struct, frozen=True):
     """A package: its default channel, and its channels by name."""
 
     default_channel: str = ""
-    channels: Mapping[str, ChannelState] = field(default_factory=dict)
+    channels: Mapping[str, ChannelState] = {}
 
     @property
     def bundles(self) -> set[str]:
@@ -72,16 +71,14 @@ class PackageState:
         return {name for channel in self.channels.values() for name in channel.edges}
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The packages and the bundles of an index, by name."""
 
-    packages: Mapping[str, PackageState] = field(default_factory=dict)
-    bundles: Mapping[str, BundleSummary] = field(default_factory=dict)
+    packages: Mapping[str, PackageState] = {}
+    bundles: Mapping[str, BundleSummary] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class BundleChange:
+class BundleChange(Struct, frozen=True):
     """A changed bundle, with its values after the change, or before it if the bundle was removed."""
 
     kind: ChangeKind
@@ -91,8 +88,7 @@ class BundleChange:
     deprecated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelChange:
+class ChannelChange(Struct, frozen=True):
     """A changed channel: its heads, the added and removed bundles, and the bundles with changed edges.
 
     ``stranded`` lists the bundles of the channel that OLM updated to its head before, and no longer does. The head has
@@ -110,8 +106,7 @@ class ChannelChange:
     moved_back: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeprecationChange:
+class DeprecationChange(Struct, frozen=True):
     """A changed deprecation of a file-based catalog; ``subject`` is the schema and name of the deprecated object."""
 
     kind: ChangeKind
@@ -119,8 +114,7 @@ class DeprecationChange:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class PackageChange:
+class PackageChange(Struct, frozen=True):
     """A changed package.
 
     In file-based catalogs, ``others`` lists the names of changed fields of the package and of changed documents with
@@ -137,8 +131,7 @@ class PackageChange:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexDiff(JsonResult):
+class IndexDiff(JsonResult, Struct, frozen=True):
     """The changed packages, the changed bundles that are in no channel, and what is to be known about new updates.
 
     These are the updates that OLM refuses, and those by which operators gain dangerous permissions.

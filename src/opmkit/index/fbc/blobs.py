@@ -9,6 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -25,8 +27,7 @@ DEPRECATED = "olm.deprecated"
 """The property of a bundle at which truncated channels end."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLocation:
+class SourceLocation(Struct, frozen=True):
     """The file of a blob, relative to the catalog's root, and its first line, counted from 1; 0 if unknown."""
 
     file: str = ""
@@ -37,24 +38,21 @@ class SourceLocation:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
-class BlobProperty:
+class BlobProperty(Struct, frozen=True):
     """A property of a package, channel or bundle; ``value`` is any JSON value."""
 
     type: str
     value: JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Icon:
+class Icon(Struct, frozen=True):
     """The icon of a package; ``data`` is base64 text, not validated."""
 
     data: str = ""
     media_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedImage:
+class RelatedImage(Struct, frozen=True):
     """An image that a bundle uses; the name may be empty."""
 
     name: str
@@ -80,8 +78,7 @@ class PackageBlob:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class EntryBlob:
+class EntryBlob(Struct, frozen=True):
     """An entry of a channel: the name of a bundle and its update edges."""
 
     name: str
@@ -121,8 +118,7 @@ class BundleBlob:
         return (item.value for item in self.properties if item.type == type_)
 
 
-@dataclass(frozen=True, slots=True)
-class Deprecation:
+class Deprecation(Struct, frozen=True):
     """An entry of ``olm.deprecations``: a package (with an empty ``name``), channel or bundle, and the message."""
 
     schema: str

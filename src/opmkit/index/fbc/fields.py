@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.documents.fields import describe, member
 
@@ -22,8 +23,7 @@ Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldReader:
+class FieldReader(Struct, frozen=True):
     """A reader of the fields of a mapping.
 
     Attributes:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.documents.lenient import items, mapping, text
@@ -29,8 +30,7 @@ _MINOR = re.compile(r"(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class VersionLifecycle:
+class VersionLifecycle(Struct, frozen=True):
     """The lifecycle of a minor version of an operator.
 
     Attributes:

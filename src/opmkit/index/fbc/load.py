@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import Severity
 from opmkit.core.files import disk_errors, open_regular
@@ -46,8 +47,7 @@ _DOCUMENT_HINT = "Correct it, or move it out of the catalog or list it in an .in
 _TYPE_HINT = "Give the field a value of that type; strings such as 1.0 or true need quotes."
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(Struct, frozen=True):
     """The blobs of a catalog, with the errors and warnings about their syntax and types."""
 
     blobs: Blobs
@@ -135,12 +135,11 @@ def _check_size(path: FilePath) -> None:
         raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path), rule="FBC-FILE-SIZE")])
 
 
-@dataclass(slots=True)
-class _Loader:
+class _Loader(Struct):
     """Decoder of blobs that collects findings."""
 
-    errors: list[CatalogFinding] = field(default_factory=list)
-    warnings: list[CatalogFinding] = field(default_factory=list)
+    errors: list[CatalogFinding] = []
+    warnings: list[CatalogFinding] = []
 
     def load_file(self, name: str, raw: bytes) -> Iterator[Blob]:
         return self.load(name, read_documents(raw, include_empty=True))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.bundle.versions import VersionKey, VersionRange, strict_version, version_key
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.fields import member
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.check.catalog import PackageBlobs
 
 
-@dataclass(frozen=True, slots=True)
-class Channel(JsonResult):
+class Channel(JsonResult, Struct, frozen=True):
     """A channel with its entries by name."""
 
     name: str
@@ -35,8 +36,7 @@ class Channel(JsonResult):
         return channel_heads(self.entries.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Package(JsonResult):
+class Package(JsonResult, Struct, frozen=True):
     """A package with its channels and bundles by name; ``display_name`` is that of the default channel's head."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.permissions.grant import PlacedObject, read_permissions
@@ -31,8 +32,7 @@ ReadPermissions: TypeAlias = "Callable[[Sequence[str]], ImagePermissions]"
 """Reads the permissions of bundle images."""
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionChange(JsonResult):
+class PermissionChange(JsonResult, Struct, frozen=True):
     """The dangerous permissions that an operator gains by an update.
 
     Attributes:

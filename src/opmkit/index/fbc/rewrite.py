@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
 from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors
 from opmkit.core.scratch import ScratchDirectory
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blob, Blobs
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanges:
+class FileChanges(Struct, frozen=True):
     """Files of a catalog directory to write and to remove, by path relative to its root.
 
     A symbolic link to write becomes a regular file; its target is not changed.
     """
 
-    write: Mapping[str, bytes] = field(default_factory=dict)
+    write: Mapping[str, bytes] = {}
     remove: tuple[str, ...] = ()
 
 
@@ -68,13 +68,12 @@ def plan_changes(root: Path, before: Blobs, after: Blobs) -> FileChanges:
     return FileChanges(dict(sorted(write.items())), tuple(sorted(remove)))
 
 
-@dataclass(slots=True)
-class _BlobEdit:
+class _BlobEdit(Struct):
     """An edit of a blob: its replacement, which may be itself or None, and blobs to insert after it."""
 
     old: Blob
     new: Blob | None = None
-    inserted: list[Blob] = field(default_factory=list)
+    inserted: list[Blob] = []
 
 
 def _match_blobs(before: Sequence[Blob], after: Sequence[Blob]) -> tuple[list[_BlobEdit], list[Blob]]:
@@ -260,16 +259,14 @@ def _candidate_names(root: Path, package: str, extension: str) -> Iterator[str]:
 _START = b"---\n"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDocument:
+class SourceDocument(Struct, frozen=True):
     """A document of a file: its blob, and the text up to the next document."""
 
     blob: Blob
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file of a catalog: its documents in order, and the byte order mark at its start, if any."""
 
     documents: tuple[SourceDocument, ...]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.graph.values import ChannelGraph, Entry, PackageGraph, precedence
@@ -168,8 +170,7 @@ def _chain(links: Mapping[str, str], start: str, end: str = "") -> list[str]:
 _FLOOR = precedence("0.0.0")
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelHeads:
+class ChannelHeads(Struct, frozen=True):
     """The name of the default channel, and the head of each channel by name."""
 
     default_channel: str

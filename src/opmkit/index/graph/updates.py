@@ -6,8 +6,9 @@ skip range contains its version, until it reaches the head of the channel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.versions import VersionRange
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from semver import Version
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelUpdates:
+class ChannelUpdates(Struct, frozen=True):
     """The updates that the entries of a channel offer.
 
     Attributes:
@@ -29,7 +29,7 @@ class ChannelUpdates:
 
     heads: tuple[str, ...]
     targets: Mapping[str, Collection[str]]
-    skip_ranges: Mapping[str, str] = field(default_factory=dict)
+    skip_ranges: Mapping[str, str] = {}
 
     def updatable(self, names: Iterable[str], versions: Mapping[str, Version]) -> set[str]:
         """Return the heads, and the entries and further names that OLM updates to a head.

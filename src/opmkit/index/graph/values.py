@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.versions import Identifiers, identifiers_key, strict_version, version_key
 from opmkit.index.errors import GraphError
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A bundle with its declared edges and the name of the bundle that it substitutes; "" for none."""
 
     name: str
@@ -26,8 +26,7 @@ class Node:
         return (*self.skips, self.replaces) if self.replaces else self.skips
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A bundle with the channels that it is in, a candidate for their heads."""
 
     name: str
@@ -36,8 +35,7 @@ class Member:
     default_channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelNode:
+class ChannelNode(Struct, frozen=True):
     """A bundle in a channel, with the names that it replaces or skips there, which may not be in the index."""
 
     name: str
@@ -45,8 +43,7 @@ class ChannelNode:
     targets: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A row of ``channel_entry``; ``replaces`` is the position of another entry of the channel."""
 
     name: str
@@ -54,8 +51,7 @@ class Entry:
     replaces: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelGraph:
+class ChannelGraph(Struct, frozen=True):
     """A channel with its head, its entries in storage order, and the bundles on its replaces chain."""
 
     name: str
@@ -71,8 +67,7 @@ class ChannelGraph:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PackageGraph:
+class PackageGraph(Struct, frozen=True):
     """A package with its default channel and channels."""
 
     name: str

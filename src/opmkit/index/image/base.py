@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.labels import INDEX_DATABASE
 from opmkit.imagetools.build_spec import SCRATCH
@@ -44,8 +46,7 @@ _Strip = Callable[[Image, "Path"], tuple[Image, RemovableLayers]]
 """Extracts the content of an image to a directory; returns the image without the layers that contain nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """The base of a new index image, with the annotations that the new image gets.
 
     ``parent`` is the digest of the index image that the new one is made from, and ``parent_of_previous`` the digest in
@@ -53,7 +54,7 @@ class Base:
     """
 
     image: Image | ImageIndex
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     parent: str = ""
     parent_of_previous: str = ""
 
@@ -68,7 +69,7 @@ class Base:
 
     def with_lineage(self, other: Base) -> Base:
         """Return this base for an index image that is made from the same one as on ``other``."""
-        return replace(self, parent=other.parent, parent_of_previous=other.parent_of_previous)
+        return structs.replace(self, parent=other.parent, parent_of_previous=other.parent_of_previous)
 
 
 def parent_digest(manifest: Manifest | IndexManifest) -> str:
@@ -135,8 +136,7 @@ def _strip_platforms(
     return image.with_images([by_digest[each.digest] for each in image.images]), removed
 
 
-@dataclass(frozen=True, slots=True)
-class _DatabaseStripper:
+class _DatabaseStripper(Struct, frozen=True):
     """Extracts the database from the image of one platform."""
 
     tool: RegistryTool
@@ -152,8 +152,7 @@ class _DatabaseStripper:
         return image.without_layers(removed.positions), removed
 
 
-@dataclass(frozen=True, slots=True)
-class _CatalogStripper:
+class _CatalogStripper(Struct, frozen=True):
     """Extracts the catalog from the image of one platform; layers with the server's ``cache`` are removed as well."""
 
     tool: RegistryTool

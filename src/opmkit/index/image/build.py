@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, structs
+
 from opmkit.bundle.source import path_or_image
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.errors import DiskError, LimitExceeded
@@ -188,7 +190,7 @@ def build_image(
     with its parent, unless its digest would be equal to the parent's without the annotation.
     """
     packed = compress_layers(base.image, directory)  # registries identify layers by their compressed digests
-    spec = replace(spec, annotations=base.annotations)
+    spec = structs.replace(spec, annotations=base.annotations)
     image = spec.build_on(packed.in_format(image_format.manifest_type), directory)
     if not base.parent:
         return image
@@ -307,8 +309,7 @@ _DEFAULT_BASE = "default base image"
 _RECORDED_BASE = "base image of the old index"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineBuild:
+class EngineBuild(Struct, frozen=True):
     """The build of an index image with the names ``references`` in a container engine.
 
     The base is ``binary_image``, or else the base recorded in the old index image, or else the default. It is not the

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import copy_tree, disk_errors
@@ -83,8 +84,7 @@ class IndexContent(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseContent:
+class DatabaseContent(Struct, frozen=True):
     """An index database at ``path``; a change creates it if it does not exist."""
 
     path: Path
@@ -159,8 +159,7 @@ class DatabaseContent:
         return CatalogContent(directory)
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogContent:
+class CatalogContent(Struct, frozen=True):
     """A file-based catalog in the directory ``path``.
 
     ``image_path`` is its directory in the image, and ``cache_path`` that of the server's cache in the image that the

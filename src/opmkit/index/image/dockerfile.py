@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import disk_errors
@@ -57,8 +58,7 @@ def database_dockerfile(binary_image: str, database: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogDockerfile:
+class CatalogDockerfile(Struct, frozen=True):
     """A Dockerfile for an index image with a catalog and the cache of its server.
 
     ``directory`` is the catalog in the build context, ``base`` the base of the image, and ``builder`` the image that
@@ -71,7 +71,7 @@ class CatalogDockerfile:
     directory: str
     base: str = DEFAULT_IMAGE
     builder: str = DEFAULT_IMAGE
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         """Check that no value continues on another line."""

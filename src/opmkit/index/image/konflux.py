@@ -10,9 +10,10 @@ import json
 import logging
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.labels import INDEX_CONFIGS
@@ -109,8 +110,7 @@ def _amd64_image(loaded: Image | ImageIndex) -> Image | None:
     return found[-1] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class BaseImage:
+class BaseImage(Struct, frozen=True):
     """The base image that the annotations of an image name.
 
     Attributes:
@@ -166,8 +166,7 @@ def _matching_values(values: Mapping[str, str], key: str) -> list[str]:
     return [line.split("=")[1] for line in lines if pattern.search(line)]
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogVersion:
+class CatalogVersion(Struct, frozen=True):
     """The OpenShift version of a catalog, by which the task checks the format of metadata.
 
     Attributes:

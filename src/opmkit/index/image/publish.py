@@ -17,9 +17,11 @@ import logging
 import random
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.locks import NamedLocks
@@ -53,8 +55,7 @@ _TaggedReference = Reference | LayoutReference
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishTarget:
+class PublishTarget(Struct, frozen=True):
     """A name for the new index.
 
     If its tag is guarded, ``repository`` contains it and ``replacing`` is the digest it is moved from, or "" if the tag
@@ -68,8 +69,7 @@ class PublishTarget:
     in_place: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Publisher:
+class Publisher(Struct, frozen=True):
     """Publication of new indexes under ``references``.
 
     With ``push`` they are pushed to registries, else stored in the embedded store or in layouts. ``settle`` is in

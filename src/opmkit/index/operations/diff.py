@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.index.diff.model import ChangeKind, diff_states, read_state
 from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import Struct
 
 from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import BundleError, InvalidBundle
@@ -49,8 +49,7 @@ MAX_WORKERS = 10
 _MANIFESTS = "manifests/"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedPackage:
+class ExportedPackage(Struct, frozen=True):
     """The manifest of a package, and the bundles in its channels, ordered by name."""
 
     manifest: PackageManifest
@@ -176,8 +175,7 @@ def _file_name(text: str, kind: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class PackageManifest:
+class PackageManifest(Struct, frozen=True):
     """A package with the (name, head) pairs of its channels; the default channel may be ""."""
 
     name: str

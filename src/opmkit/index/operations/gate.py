@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.bundle.permissions.kinds import DangerKind, find_unknown_kind
 from opmkit.bundle.policy import CATALOG_PROFILES
@@ -131,8 +134,7 @@ def load_with_profile(source: IndexSource, tool: GetRegistryTool, profile: str) 
     return load_for_konflux(source, tool)
 
 
-@dataclass(frozen=True, slots=True)
-class ContentReport:
+class ContentReport(Struct, frozen=True):
     """Numbers of packages, channels and bundles of an index."""
 
     source: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import PackageNotRemoved, combine_errors
 from opmkit.index.fbc.blobs import Blobs
@@ -35,8 +37,7 @@ class RemovePackages(Change):
         return remove_from_catalog(blobs, self.packages, permissive=self.permissive)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveResult:
+class RemoveResult(Struct, frozen=True):
     """The removed packages, in order, and the failures in permissive mode."""
 
     removed: tuple[str, ...]

@@ -7,9 +7,11 @@ A bundle is above all bundles that it replaces or skips, and otherwise above tho
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.index.fbc.blobs import EntryBlob
 from opmkit.index.fbc.model import MIN_VERSION_KEY, parse_range
@@ -25,8 +27,7 @@ MAX_LANES = 24
 """Parallel lanes; further ones share the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A bundle of a channel; rows refer to each other by number, from 0 at the top.
 
     Attributes:
@@ -60,8 +61,7 @@ class Row:
         return self.skips if self.replaces is None else (self.replaces, *self.skips)
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelLayout:
+class ChannelLayout(Struct, frozen=True):
     """The rows of a channel, from top to bottom."""
 
     rows: tuple[Row, ...]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.core.escape import escape_controls
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import Blobs
@@ -37,8 +39,7 @@ _NOT_IDENTIFIER = re.compile(r"[^\w.+~:@/-]")
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-@dataclass(frozen=True, slots=True)
-class MermaidGraph:
+class MermaidGraph(Struct, frozen=True):
     """The text of a graph, and warnings about parts that are not drawn."""
 
     text: str
@@ -89,13 +90,12 @@ def _class_definitions(compat: CatalogCompat) -> tuple[str, ...]:
     return (_DEPRECATED_CLASS,) if compat.has(ReleaseChange.COLORED_DEPRECATIONS) else ()
 
 
-@dataclass(slots=True)
-class _Deprecations:
+class _Deprecations(Struct):
     """The deprecated packages, channels and bundles of a catalog, and the styles of those that are drawn."""
 
     names: frozenset[tuple[str, str, str]]
-    packages: list[str] = field(default_factory=list)
-    channels: list[str] = field(default_factory=list)
+    packages: list[str] = []
+    channels: list[str] = []
 
     @classmethod
     def from_blobs(cls, blobs: Blobs) -> _Deprecations:

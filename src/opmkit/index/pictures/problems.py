@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import Severity
 from opmkit.index.fbc.check.catalog import check_blobs
@@ -24,8 +25,7 @@ _MAX_NAMES = 8
 """Names of a cycle in a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackageProblem:
+class PackageProblem(Struct, frozen=True):
     """A problem of a package.
 
     Attributes:

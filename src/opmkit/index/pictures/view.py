@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, structs
+
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, UnknownPackage
@@ -124,8 +126,7 @@ def _select_channel(view: PackageView, name: str) -> PackageView:
     return replace(view, channels=channels)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFilter:
+class GraphFilter(Struct, frozen=True):
     """A filter of channels.
 
     Attributes:
@@ -183,8 +184,8 @@ def _entries_above(channel: ChannelBlob, minimum: str, keys: Mapping[str, Versio
 
 def _remove_edges_below(entry: EntryBlob, minimum: str, floor: VersionKey, keys: Mapping[str, VersionKey]) -> EntryBlob:
     if entry.name == minimum:
-        return replace(entry, replaces="", skips=(), skip_range="")
-    return replace(
+        return structs.replace(entry, replaces="", skips=(), skip_range="")
+    return structs.replace(
         entry,
         replaces=entry.replaces if keys.get(entry.replaces, MIN_VERSION_KEY) >= floor else "",
         skips=tuple(name for name in entry.skips if keys.get(name, MIN_VERSION_KEY) >= floor),

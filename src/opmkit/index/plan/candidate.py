@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version, version_key
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
@@ -37,8 +39,7 @@ class CatalogKey(NamedTuple):
         return self.name
 
 
-@dataclass(frozen=True)
-class BundleProperties:
+class BundleProperties(Struct, frozen=True, dict=True):
     """The properties of a bundle, parsed when they are asked for.
 
     Attributes:

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.lenient import items, mapping, text
 from opmkit.index.errors import CatalogError
@@ -31,8 +33,7 @@ _FAIL_FORWARD = "TechPreviewUnsafeFailForward"
 _KINDS = ("ClusterServiceVersion", "Subscription", "CatalogSource", "OperatorGroup")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCatalogSource:
+class ClusterCatalogSource(Struct, frozen=True):
     """A CatalogSource.
 
     Attributes:
@@ -53,8 +54,7 @@ class ClusterCatalogSource:
         return self.image
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterNamespace:
+class ClusterNamespace(Struct, frozen=True):
     """A namespace with Subscriptions.
 
     Attributes:

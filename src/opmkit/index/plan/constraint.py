@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.versions import VersionKey, strict_version, version_key
 
@@ -20,8 +21,7 @@ _SEPARATOR = re.compile(r"\s*,\s*|\s+")
 _SYNONYMS = {"": "=", "=>": ">=", "=<": "<=", "~>": "~"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(Struct, frozen=True):
     """An operator and a version, of which only ``count`` numbers are given; the others are zero."""
 
     operator: str
@@ -33,8 +33,7 @@ class _Term:
         return _OPERATORS[self.operator](version, self)
 
 
-@dataclass(frozen=True, slots=True)
-class VersionConstraint:
+class VersionConstraint(Struct, frozen=True):
     """Alternatives, each with terms that a version must all match."""
 
     alternatives: tuple[tuple[_Term, ...], ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Severity
@@ -98,13 +99,12 @@ def _refusals(
         yield from (change.message for change in changes if change.severity is Severity.ERROR)
 
 
-@dataclass
-class _Definitions:
+class _Definitions(Struct):
     """The definitions of the bundles of a catalog, each decoded once."""
 
     catalog: Catalog
     complete: Mapping[str, BundleBlob]
-    _known: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
 
     def of_bundle(self, package: str, name: str) -> dict[str, Mapping[str, Any]]:
         """Return the definitions of a bundle by name, none if they are unknown."""

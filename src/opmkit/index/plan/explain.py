@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.index.plan.namespace import (
     ApiReason,
@@ -24,8 +25,7 @@ MAX_NAMES = 4
 """Maximum number of bundles that a sentence names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Why a conflict blocks a namespace.
 
     Attributes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from opmkit.bundle.versions import identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
@@ -37,8 +39,7 @@ class UnresolvedExtension(CatalogError):
 Release: TypeAlias = "tuple[bool, Identifiers]"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class VersionRelease:
+class VersionRelease(Struct, frozen=True, order=True):
     """A version, and the release that OLM v1 takes from its build metadata, as keys that sort them."""
 
     version: VersionKey
@@ -133,8 +134,7 @@ class ExtensionRequest:
         return replace(self, installed=InstalledBundle(name, version_text(found)))
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionCatalog:
+class ExtensionCatalog(Struct, frozen=True):
     """A ClusterCatalog.
 
     Attributes:
@@ -148,8 +148,7 @@ class ExtensionCatalog:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedBundle:
+class ResolvedBundle(Struct, frozen=True):
     """The bundle of a ClusterExtension.
 
     Attributes:
@@ -223,8 +222,7 @@ def best_bundle(request: ExtensionRequest, catalog: ExtensionCatalog) -> Resolve
     return ResolvedBundle(best, catalog.name, best.name in package.deprecated)
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionPackage:
+class ExtensionPackage(Struct, frozen=True):
     """The part of a catalog that an extension considers.
 
     Attributes:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.plan.candidate import skip_range
@@ -57,8 +59,7 @@ _Installed = tuple[str, "VersionRelease | None"]
 """Name and version of an installed bundle."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A bundle, with the type of the property with which OLM v1 refuses it, or ""."""
 
     key: _Installed
@@ -69,8 +70,7 @@ class _Candidate:
         return cls((bundle.name, bundle_version(bundle)), refused_dependency(bundle))
 
 
-@dataclass(frozen=True, slots=True)
-class _Updates:
+class _Updates(Struct, frozen=True):
     """The updates of extensions with the same channels.
 
     Attributes:

@@ -9,10 +9,12 @@ exclude it. If one Subscription cannot be satisfied, nothing in the namespace ch
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice, permutations
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.requirement import PackageRequirement
@@ -41,8 +43,7 @@ class AmbiguousChannel(CatalogError):
     """The entries of a channel have no order, because it has no head, several heads or a cycle."""
 
 
-@dataclass(frozen=True)
-class ResolvableCatalog:
+class ResolvableCatalog(Struct, frozen=True, dict=True):
     """A catalog in a cluster.
 
     Attributes:
@@ -104,8 +105,7 @@ class ResolvableCatalog:
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """A Subscription: follow a channel of a package.
 
     Attributes:
@@ -125,8 +125,7 @@ class Subscription:
     installed_csv: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(Struct, frozen=True):
     """The state of a namespace.
 
     Attributes:
@@ -146,8 +145,7 @@ Variable: TypeAlias = "CatalogEntry | Subscription"
 """What a resolution selects."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedStep:
+class ResolvedStep(Struct, frozen=True):
     """A bundle to install.
 
     Attributes:
@@ -161,8 +159,7 @@ class ResolvedStep:
     required_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionReason:
+class SubscriptionReason(Struct, frozen=True):
     """Why a Subscription can have only some bundles, or none.
 
     Attributes:
@@ -176,8 +173,7 @@ class SubscriptionReason:
     accepted: tuple[CatalogEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementReason:
+class RequirementReason(Struct, frozen=True):
     """A requirement of a bundle, with the bundles that meet it."""
 
     bundle: CatalogEntry
@@ -185,37 +181,32 @@ class RequirementReason:
     providers: tuple[CatalogEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledReason:
+class InstalledReason(Struct, frozen=True):
     """An installed operator without a Subscription, which every solution contains."""
 
     bundle: CatalogEntry
 
 
-@dataclass(frozen=True, slots=True)
-class ApiReason:
+class ApiReason(Struct, frozen=True):
     """An API that several bundles provide, of which a namespace can have one."""
 
     api: Api
 
 
-@dataclass(frozen=True, slots=True)
-class PackageReason:
+class PackageReason(Struct, frozen=True):
     """A package with several bundles, of which a namespace can have one."""
 
     package: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementReason:
+class ReplacementReason(Struct, frozen=True):
     """A bundle that replaces an installed one, so that a namespace cannot have both."""
 
     bundle: CatalogEntry
     installed: CatalogEntry
 
 
-@dataclass(frozen=True, slots=True)
-class DeprecationReason:
+class DeprecationReason(Struct, frozen=True):
     """A deprecated bundle, which OLM never installs."""
 
     bundle: CatalogEntry
@@ -232,8 +223,7 @@ Reason: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """What OLM does in a namespace at one resolution.
 
     Attributes:
@@ -247,8 +237,7 @@ class Resolution:
     is_determined: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """Subscriptions and installed operators that cannot all be satisfied.
 
     Attributes:
@@ -262,8 +251,7 @@ class Conflict:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """The reasons why nothing in a namespace changes: conflicts that have nothing in common."""
 
     conflicts: tuple[Conflict, ...]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import Struct
+
 from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftRange, OpenShiftVersion
 from opmkit.core.json_types import JsonResult
 from opmkit.index.errors import CatalogError
@@ -32,8 +34,7 @@ ReadLabel: TypeAlias = Callable[[str], str]
 _KEY = CatalogKey("catalog", "operators")
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformCatalog:
+class PlatformCatalog(Struct, frozen=True):
     """A version of OpenShift with its catalog.
 
     Attributes:

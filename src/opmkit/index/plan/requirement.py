@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from opmkit.bundle.validation.cel import CompilerMissing, rule_evaluator
 from opmkit.bundle.versions import VersionRange
 from opmkit.documents import fields
@@ -67,8 +69,7 @@ class BundleRequirement(Protocol):
         """Return the condition as a part of a sentence, such as ``the package etcd in the range >=1.0.0``."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackageRequirement:
+class PackageRequirement(Struct, frozen=True):
     """A package in a version range."""
 
     package: str
@@ -87,8 +88,7 @@ class PackageRequirement:
         return f"package {self.package} in the range {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequirement:
+class ApiRequirement(Struct, frozen=True):
     """A provider of an API."""
 
     api: Api
@@ -103,8 +103,7 @@ class ApiRequirement:
         return f"a provider of {kind} ({group}/{version})"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(Struct, frozen=True):
     """A bundle with a label."""
 
     label: str
@@ -135,8 +134,7 @@ class RuleRequirement:
         return f"a bundle with {self.message or self.rule}"
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     """A bundle that meets all of several conditions."""
 
     parts: tuple[BundleRequirement, ...]
@@ -150,8 +148,7 @@ class AllOf:
         return " that is also ".join(map(str, self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """A bundle that meets one of several conditions."""
 
     parts: tuple[BundleRequirement, ...]
@@ -165,8 +162,7 @@ class AnyOf:
         return f"({' or '.join(map(str, self.parts))})"
 
 
-@dataclass(frozen=True, slots=True)
-class NoneOf:
+class NoneOf(Struct, frozen=True):
     """A bundle that meets none of several conditions."""
 
     parts: tuple[BundleRequirement, ...]

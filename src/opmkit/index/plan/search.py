@@ -11,8 +11,10 @@ which skips no solution.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 
@@ -25,8 +27,7 @@ MAX_DECISIONS = 200_000
 V = TypeVar("V", bound="Hashable")
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives(Generic[V]):
+class Alternatives(Struct, Generic[V], frozen=True):
     """A requirement of a variable: one of these must be selected with it.
 
     Attributes:
@@ -38,24 +39,21 @@ class Alternatives(Generic[V]):
     reason: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class AtMostOne(Generic[V]):
+class AtMostOne(Struct, Generic[V], frozen=True):
     """Variables of which only one can be selected."""
 
     members: frozenset[V]
     reason: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prohibition(Generic[V]):
+class Prohibition(Struct, Generic[V], frozen=True):
     """A variable that cannot be selected."""
 
     member: V
     reason: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceProblem(Generic[V]):
+class ChoiceProblem(Struct, Generic[V], frozen=True):
     """Variables and their constraints.
 
     Attributes:
@@ -66,13 +64,12 @@ class ChoiceProblem(Generic[V]):
     """
 
     anchors: tuple[Alternatives[V], ...]
-    requirements: Mapping[V, Sequence[Alternatives[V]]] = field(default_factory=dict)
+    requirements: Mapping[V, Sequence[Alternatives[V]]] = {}
     exclusions: tuple[AtMostOne[V], ...] = ()
     prohibitions: tuple[Prohibition[V], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Solution(Generic[V]):
+class Solution(Struct, Generic[V], frozen=True):
     """The preferred selection.
 
     Attributes:
@@ -87,8 +84,7 @@ class Solution(Generic[V]):
     was_obstructed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction(Generic[V]):
+class Contradiction(Struct, Generic[V], frozen=True):
     """Constraints that cannot all hold.
 
     Attributes:
@@ -120,8 +116,7 @@ def search(problem: ChoiceProblem[V]) -> Solution[V] | Contradiction[V]:
     return Contradiction(tuple(needed), found.constraints)
 
 
-@dataclass
-class _Choice(Generic[V]):
+class _Choice(Struct, Generic[V]):
     """A choice to make, or made.
 
     Attributes:
@@ -138,7 +133,7 @@ class _Choice(Generic[V]):
     next: int = 0
     selected: V | None = None
     children: int = 0
-    blame: set[int] = field(default_factory=set)
+    blame: set[int] = set()
 
 
 class _Search(Generic[V]):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.index.plan.namespace import Blocked, Subscription, resolve
 
@@ -16,8 +18,7 @@ State: TypeAlias = "tuple[frozenset[Subscription], frozenset[str]]"
 """The Subscriptions of a namespace, and the names of the installed bundles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """The resolutions of a namespace.
 
     Attributes:

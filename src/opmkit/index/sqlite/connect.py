@@ -6,8 +6,9 @@ import errno
 import re
 import sqlite3
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
@@ -35,8 +36,7 @@ _EXPRESSION = -2
 REBUILD_HINT = "build the index again from its bundles"
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """The remaining virtual machine operations of a connection."""
 
     operations: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.scratch import ScratchDirectory
@@ -35,8 +36,7 @@ _HEADER_SIZE = 100
 _INDEX_HINT = "pass the file of an index database, or the directory of a file-based catalog"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexDatabase:
+class IndexDatabase(Struct, frozen=True):
     """An open index database with enforced foreign keys."""
 
     connection: sqlite3.Connection

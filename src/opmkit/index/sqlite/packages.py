@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from opmkit.documents.json_value import encode
 from opmkit.index.errors import BundleExists
@@ -54,8 +55,7 @@ UPDATE channel SET head_operatorbundle_name = NULL WHERE package_name = ?1 AND h
 )"""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPackage:
+class IndexedPackage(Struct, frozen=True):
     """The images and names of the bundles in the channels of a package; the image of a bundle without one is ""."""
 
     images: frozenset[str]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import DatabaseUnavailable
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class ServedDatabase:
+class ServedDatabase(Struct, frozen=True):
     """An index database to serve: the file, its number of bundles, and whether it has any tables."""
 
     path: Path

@@ -5,8 +5,9 @@ Its ``fbc.catalog_mapping`` lists the templates in ``catalog-templates``, with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.validation.operator_directory import CI_FILE, TEMPLATES
 from opmkit.index.templates.document import TemplateFile
@@ -25,8 +26,7 @@ _MAX_NAME = 255
 _HINT = "Correct the value; the fields are described in the documentation of the operator pipelines."
 
 
-@dataclass(frozen=True, slots=True)
-class MappedTemplate:
+class MappedTemplate(Struct, frozen=True):
     """A template, and the names of the catalogs to render from it."""
 
     name: str
@@ -35,8 +35,7 @@ class MappedTemplate:
     location: SourceLocation
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogMapping:
+class CatalogMapping(Struct, frozen=True):
     """The mapping of templates to catalogs; file-based catalogs of an operator may also be disabled."""
 
     enabled: bool

@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -71,8 +73,7 @@ class Component:
     location: SourceLocation = field(default=SourceLocation(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _CatalogConfig:
+class _CatalogConfig(Struct, frozen=True):
     """The working directory and the allowed builders of a catalog."""
 
     root: str

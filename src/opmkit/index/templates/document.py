@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors
 from opmkit.documents.content import Content
@@ -32,8 +33,7 @@ MAX_DEPTH = 200
 """Levels of nesting of a document, as in YAML; JSON could have more than Python's limit on recursion."""
 
 
-@dataclass(slots=True)
-class TemplateFile:
+class TemplateFile(Struct):
     """The documents of a template file, and the findings collected so far.
 
     Attributes:
@@ -43,7 +43,7 @@ class TemplateFile:
     name: str
     raw: bytes
     documents: Sequence[Document]
-    findings: list[CatalogFinding] = field(default_factory=list)
+    findings: list[CatalogFinding] = []
     warnings: Sequence[CatalogFinding] = ()
 
     @classmethod

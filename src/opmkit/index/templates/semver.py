@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
@@ -39,8 +41,7 @@ SCHEMA = "olm.semver"
 _PREFERENCE = "defaultChannelTypePreference"
 
 
-@dataclass(frozen=True, slots=True)
-class SemverTemplate:
+class SemverTemplate(Struct, frozen=True):
     """The content of a semver template: images by archetype, types of channels to generate, and the preferred type."""
 
     images: Mapping[str, Sequence[ListedImage]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.documents.document_stream import sort_keys
 from opmkit.documents.fields import member
@@ -163,7 +165,7 @@ def _redirect(entry: EntryBlob, base: str, name: str) -> EntryBlob:
     if entry.name == base:
         return EntryBlob(base)
     if entry.replaces == base:
-        return replace(entry, replaces=name, skips=(*entry.skips, base))
+        return structs.replace(entry, replaces=name, skips=(*entry.skips, base))
     if base in entry.skips:
-        return replace(entry, skips=(*(skip for skip in entry.skips if skip != base), name))
+        return structs.replace(entry, skips=(*(skip for skip in entry.skips if skip != base), name))
     return entry

@@ -8,8 +8,9 @@ import termios
 import time
 from array import array
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
+
+from msgspec import Struct
 
 from opmkit.server.acceptor import NEW_SECONDS, Use
 from opmkit.server.http2.frames import (
@@ -484,8 +485,7 @@ _MAX_DISCARDED = 1_048_576
 """Bytes that are discarded before a connection is aborted."""
 
 
-@dataclass(slots=True)
-class Activity:
+class Activity(Struct):
     """The time since which a connection makes no progress, as far as observed."""
 
     since: float

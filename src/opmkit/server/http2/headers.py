@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import hpack
+from msgspec import Struct
 
 from opmkit.index.grpc_api import ACKNOWLEDGEMENT
 from opmkit.server.http2.frames import ConnectionFailed, ErrorCode, Flag, Frame
@@ -190,8 +190,7 @@ MAX_CONTINUATIONS = 32
 """CONTINUATION frames of one header block."""
 
 
-@dataclass(slots=True)
-class HeaderBlock:
+class HeaderBlock(Struct):
     """A header block on a stream; ``ended`` means that no content follows it."""
 
     stream: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from opmkit.server.http2.frames import MAX_FRAME_SIZE, ConnectionFailed, ErrorCode, StreamFailed
 
@@ -96,8 +97,7 @@ MIN_PING_INTERVAL = 5.0
 MAX_PING_STRIKES = 2
 
 
-@dataclass(slots=True)
-class FrameBudget:
+class FrameBudget(Struct):
     """Count of the frames of one connection that neither begin an accepted call nor carry a message.
 
     Responses justify some of them; the others are limited to `MAX_FRAMES` in `PERIOD` seconds.
@@ -124,8 +124,7 @@ class FrameBudget:
             self._spent, self._since = 0, now
 
 
-@dataclass(slots=True)
-class PingGuard:
+class PingGuard(Struct):
     """Enforcement of gRPC's rule for keepalive pings: not too often, unless responses are sent in between."""
 
     _last: float | None = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from html import escape
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, unquote_plus
+
+from msgspec import Struct
 
 from opmkit.server.http_api.content import FIELDS, Section
 from opmkit.server.settings import is_catalog_name
@@ -31,8 +32,7 @@ MIN_COMPRESSED = 1024
 """Bytes of the smallest response that is compressed."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """A response: either text, or sections of the catalog."""
 
     status: HTTPStatus
@@ -51,8 +51,7 @@ class HttpResponse:
         return self.status is HTTPStatus.OK and bool(self.sections) and self.size >= MIN_COMPRESSED
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogApi:
+class CatalogApi(Struct, frozen=True):
     """The API for one catalog, which is called ``name`` in URLs, or anything if that is empty."""
 
     content: CatalogLines
@@ -282,8 +281,7 @@ class RequestError(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """A request; names of headers are in lower case, and values of repeated ones are joined by commas.
 
     ``chunked`` says whether the client understands responses of unknown length. ``raw_path`` has escapes.

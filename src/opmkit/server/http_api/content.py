@@ -10,11 +10,11 @@ import struct
 import time
 from array import array
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+from msgspec import Struct, field
 
 from opmkit.core.files import disk_errors
 from opmkit.core.locks import locked_directory
@@ -45,8 +45,7 @@ TAG_LENGTH = 32
 _CHUNK_SIZE = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of the file."""
 
     offset: int
@@ -61,8 +60,7 @@ class ContentIndex(NamedTuple):
     numbers: dict[str, dict[str, array[int]]]
 
 
-@dataclass(slots=True)
-class CatalogLines:
+class CatalogLines(Struct):
     """The documents of a catalog in an unnamed file, which processes share.
 
     Attributes:

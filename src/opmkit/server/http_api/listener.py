@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 import zlib
-from dataclasses import dataclass, replace
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.server.acceptor import NEW_SECONDS, Acceptor, Use
 from opmkit.server.http2.connection import format_address
@@ -235,8 +237,7 @@ class HttpListener:
         _log.info("call", extra={"fields": fields})
 
 
-@dataclass(slots=True)
-class _SentBytes:
+class _SentBytes(Struct):
     """The number of bytes of a response that have been sent, without headers."""
 
     count: int = 0

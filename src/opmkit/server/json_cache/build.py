@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import posixpath
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.core.files import make_directory
 from opmkit.documents import yaml_decoder
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.model import Channel
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedCatalog:
+class LoadedCatalog(Struct, frozen=True):
     """A valid catalog: the blobs of each package, the graphs of their channels, and documents of custom schemas."""
 
     packages: list[PackageBlobs]

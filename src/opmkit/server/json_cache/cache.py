@@ -10,10 +10,10 @@ import fcntl
 import os
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors, make_directory
 from opmkit.core.hints import Hint
@@ -46,8 +46,7 @@ class InvalidCache(CatalogError):
     """A cache that is required to be valid for the catalog but is not, or a directory with other files."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonCache:
+class JsonCache(Struct, frozen=True):
     """A valid cache: the index of packages, and the directory with a file for each bundle in each channel.
 
     ``digest`` covers the cache and the catalog; it is empty for a private cache. ``writing`` is a descriptor whose end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import uuid
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from opmkit._version import __version__
 from opmkit.bundle import labels
@@ -33,8 +34,7 @@ class ContentKind(StrEnum):
     INDEX = "index"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainedBundle:
+class ContainedBundle(Struct, frozen=True):
     """A bundle with its image, or "" for the image itself or none, and its related images."""
 
     package: str
@@ -44,8 +44,7 @@ class ContainedBundle:
     related_images: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageContents:
+class ImageContents(Struct, frozen=True):
     """The content of a bundle or index image.
 
     Attributes:

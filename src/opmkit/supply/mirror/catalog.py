@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.hints import Hint
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.related_images import ImageUse
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogSelection:
+class CatalogSelection(Struct, frozen=True):
     """The part of an index to mirror, and the name of its catalog image.
 
     Attributes:
@@ -57,8 +57,7 @@ class CatalogSelection:
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorCatalog:
+class MirrorCatalog(Struct, frozen=True):
     """The catalog image of a mirror, and the images that its bundles use.
 
     Attributes:

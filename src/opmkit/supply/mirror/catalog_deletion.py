@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
 from opmkit.imagetools.reference import Reference
@@ -60,8 +62,7 @@ class DeletionOptions:
     workers: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedContent:
+class DeletedContent(Struct, frozen=True):
     """The mirrored content to delete.
 
     Attributes:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.programs import ProgramLimits, run_isolated
 from opmkit.core.scratch import ScratchDirectory
@@ -52,8 +53,7 @@ class HelmError(CatalogError):
     """A Helm chart of an image set cannot be rendered; the message has the file and line of the chart there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageSetChart:
+class ImageSetChart(Struct, frozen=True):
     """A Helm chart of an image set.
 
     Attributes:
@@ -73,8 +73,7 @@ class ImageSetChart:
         return f"helm chart {self.name} of {self.location}"
 
 
-@dataclass(frozen=True, slots=True)
-class ChartImages:
+class ChartImages(Struct, frozen=True):
     """The images of charts, and warnings about those that are invalid."""
 
     requests: tuple[MirrorRequest, ...] = ()

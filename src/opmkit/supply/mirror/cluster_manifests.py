@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.core.files import write_files
 from opmkit.imagetools.registry_config.mirror_rules import (
     MirrorRule,
@@ -57,8 +59,7 @@ class MirrorPolicy:
     namespace: str = NAMESPACE
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterManifests:
+class ClusterManifests(Struct, frozen=True):
     """The rules of a mirror, and the objects of a cluster by file name."""
 
     rules: tuple[MirrorRule, ...]
@@ -143,8 +144,7 @@ def repository_rules(images: Iterable[PlannedImage]) -> list[MirrorRule]:
     return list(rules.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _MirrorSetType:
+class _MirrorSetType(Struct, frozen=True):
     kind: str
     name: str
     field: str

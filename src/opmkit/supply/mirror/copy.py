@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO, ParamSpec, Self, cast
 
+from msgspec import Struct
+
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
@@ -35,8 +37,7 @@ MAX_TARGET_FAILURES = 5
 """Consecutive failures of the target after which no further images are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOptions:
+class CopyOptions(Struct, frozen=True):
     """Options of a copy.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
@@ -27,8 +29,7 @@ DELETE, DELETED, KEPT, ABSENT = "delete", "deleted", "kept", "absent"
 """The states of an image: to be deleted, deleted, kept because something needs it, or not in the registry."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeededImages:
+class NeededImages(Struct, frozen=True):
     """The images that must not be deleted, each with a description of what needs it.
 
     Attributes:
@@ -36,8 +37,8 @@ class NeededImages:
         names: Images by repository, and in it by tag or digest.
     """
 
-    digests: dict[str, str] = field(default_factory=dict)
-    names: dict[str, dict[str, str]] = field(default_factory=dict)
+    digests: dict[str, str] = {}
+    names: dict[str, dict[str, str]] = {}
 
     def add(self, image: Reference, reason: str, target: MirrorTarget) -> None:
         """Add an image as something refers to it: in the target under its name there, or directly."""
@@ -127,8 +128,7 @@ class MirrorDeletion:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """An image, or an image in it, with its artifacts, and the tags that are removed with them."""
 
     digest: str
@@ -136,8 +136,7 @@ class _Part:
     tags: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """An image that is to be deleted; its parts are itself and the images in it."""
 
     planned: ImageDeletion
@@ -199,7 +198,7 @@ class _RepositoryPlanner:
         parts: dict[str, _Part] = {}
         for part in (part for candidate in candidates.values() for part in candidate.parts):
             others = parts[part.digest].tags if part.digest in parts else frozenset()
-            parts[part.digest] = replace(part, tags=part.tags | others)
+            parts[part.digest] = structs.replace(part, tags=part.tags | others)
         reasons = self._reasons(parts.values())
         while kept := [digest for digest in parts if digest in reasons]:
             for digest in kept:
@@ -220,7 +219,7 @@ class _RepositoryPlanner:
     def _candidate(self, digest: str, requests: Sequence[MirrorRequest]) -> _Candidate:
         requested = {request.tag or request.reference.identifier for request in requests}
         first, *children = [self._part(each) for each in self._inventory.tree(digest)]
-        first = replace(first, tags=first.tags | requested.intersection(self._tags(digest)))
+        first = structs.replace(first, tags=first.tags | requested.intersection(self._tags(digest)))
         planned = replace(self._name(requests[0], digest), is_catalog=any(request.last for request in requests))
         return _Candidate(planned, (first, *children))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.locks import locked_directory
@@ -27,8 +28,7 @@ _MAX_USERS = 20
 """What needs an image, in a description."""
 
 
-@dataclass(frozen=True, slots=True)
-class MirroredImage:
+class MirroredImage(Struct, frozen=True):
     """An image of a mirror.
 
     Attributes:
@@ -77,8 +77,7 @@ class MirroredImage:
         return image
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorDescription:
+class MirrorDescription(Struct, frozen=True):
     """The images of a mirror in a directory or archive.
 
     Attributes:
@@ -87,8 +86,8 @@ class MirrorDescription:
             source repository in which the target has the blob.
     """
 
-    images: Mapping[str, MirroredImage] = field(default_factory=dict)
-    omitted: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, MirroredImage] = {}
+    omitted: Mapping[str, str] = {}
 
     def merge(self, other: MirrorDescription) -> MirrorDescription:
         """Return the images of both; those of ``other`` replace others of the same name."""
@@ -126,8 +125,7 @@ MAX_RECORD_SIZE = 512 << 20
 """Bytes of a record, which has about 120 for a blob."""
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedContent:
+class CarriedContent(Struct, frozen=True):
     """Images and blobs that a target has.
 
     Attributes:
@@ -135,8 +133,8 @@ class CarriedContent:
         blobs: The name of a source repository in which the target has a blob, by the digest of the blob.
     """
 
-    images: Mapping[str, str] = field(default_factory=dict)
-    blobs: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = {}
+    blobs: Mapping[str, str] = {}
 
     @classmethod
     def read(cls, path: Path) -> CarriedContent:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.documents.content import Content
@@ -68,8 +71,7 @@ class InvalidImageSet(CatalogError):
     """An ImageSetConfiguration is invalid, or asks for content that cannot be mirrored."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedImages:
+class BlockedImages(Struct, frozen=True):
     """Patterns of images that are not mirrored: regular expressions, which match any part of a name."""
 
     patterns: tuple[str, ...] = ()
@@ -79,8 +81,7 @@ class BlockedImages:
         return any(re.search(pattern, name) for pattern in self.patterns for name in (source, target))
 
 
-@dataclass(frozen=True, slots=True)
-class ImageSetCatalog:
+class ImageSetCatalog(Struct, frozen=True):
     """A catalog of an image set.
 
     Attributes:
@@ -123,7 +124,7 @@ class ImageSet:
     file: str
     catalogs: tuple[ImageSetCatalog, ...] = ()
     images: tuple[MirrorRequest, ...] = ()
-    blocked: BlockedImages = BlockedImages()
+    blocked: BlockedImages = field(default_factory=BlockedImages)
     warnings: tuple[str, ...] = ()
     is_deletion: bool = False
     charts: tuple[ImageSetChart, ...] = ()

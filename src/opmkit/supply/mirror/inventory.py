@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.bundle import labels
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.hints import Hint
@@ -40,8 +42,7 @@ _MAX_DEPTH = 4
 """Levels of nested indexes."""
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryImage:
+class InventoryImage(Struct, frozen=True):
     """A manifest or index of a repository.
 
     Attributes:

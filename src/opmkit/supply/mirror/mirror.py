@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from opmkit.supply.mirror.worker_engine import MirrorEngine, MirrorWorkers, PlannedCopy
 
 
-@dataclass(frozen=True, slots=True)
-class MirroredCatalog:
+class MirroredCatalog(Struct, frozen=True):
     """The catalog image in the target.
 
     Attributes:
@@ -70,8 +71,7 @@ class MirroredCatalog:
         return reference.with_digest(self.digest) if is_digest_tag(self.tag) else reference.with_tag(self.tag)
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorContent:
+class MirrorContent(Struct, frozen=True):
     """The content of a mirror.
 
     Attributes:
@@ -180,8 +180,7 @@ class IndexMirror:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorDistribution:
+class MirrorDistribution(Struct, frozen=True):
     """The distribution of a mirror: its workers, None for this process, and the part of the images to mirror.
 
     A shard does not copy the catalog, since the target may lack the images of the others.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +18,7 @@ _MAX_USERS = 5
 """What needs an image, in messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorRequest:
+class MirrorRequest(Struct, frozen=True):
     """An image to mirror.
 
     Attributes:
@@ -52,8 +52,7 @@ def image_requests(
     yield MirrorRequest(reference.with_default_tag(), needed_by, name, tag)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedManifest:
+class PlannedManifest(Struct, frozen=True):
     """A manifest or index to copy, and the blobs that it refers to, without foreign layers."""
 
     digest: str
@@ -61,8 +60,7 @@ class PlannedManifest:
     blobs: tuple[Descriptor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedImage:
+class PlannedImage(Struct, frozen=True):
     """An image with its name in the target.
 
     Attributes:
@@ -99,8 +97,7 @@ class PlannedImage:
         return sum(manifest.size for manifest in self.manifests) + sum(blob.size for blob in self.blobs.values())
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorFailure:
+class MirrorFailure(Struct, frozen=True):
     """An image that cannot be mirrored.
 
     Attributes:
@@ -125,8 +122,7 @@ class MirrorFailure:
             yield f"  needed by {len(self.needed_by) - _MAX_USERS} others"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorPlan:
+class MirrorPlan(Struct, frozen=True):
     """The images of a mirror, in the order of the requests, and those that cannot be read or named in the target."""
 
     images: tuple[PlannedImage, ...]
@@ -152,8 +148,7 @@ class MirrorPlan:
         return total_size(self.absent)
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorReport:
+class MirrorReport(Struct, frozen=True):
     """The result of a mirror.
 
     Attributes:

@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import Struct, structs
+
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform
 from opmkit.index.operations.filter.fbc import FilterPackages
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from opmkit.supply.mirror.target import MirrorLocation, MirrorTarget
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorAction:
+class MirrorAction(Struct, frozen=True):
     """The action of mirroring to one target.
 
     Attributes:
@@ -146,7 +147,7 @@ class MirrorAction:
         filters = [PackageFilter.parse(text) for text in options.filters]
         change = FilterPackages(filters, options.default_channels, options.with_dependencies) if filters else None
         named = parse_name_in_target(name, self.location) if name else None
-        return MirrorContent(((index, replace(common, change=change, name=named)),))
+        return MirrorContent(((index, structs.replace(common, change=change, name=named)),))
 
     def mark_replaced(self, opened: IndexMirror | MirrorLoad) -> None:
         """Mark the catalogs in the target that are about to be replaced, for `prune`."""

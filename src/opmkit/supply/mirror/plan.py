@@ -6,9 +6,11 @@ import os
 import tempfile
 import threading
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.files import disk_errors
@@ -50,8 +52,7 @@ _SUBJECT = "vnd.docker.reference.digest"
 """Annotation of a build attestation in an index: the digest of the image that it describes."""
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorPlanOptions:
+class MirrorPlanOptions(Struct, frozen=True):
     """Options of a plan.
 
     Attributes:

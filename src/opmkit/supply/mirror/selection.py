@@ -7,6 +7,8 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.change import CatalogChange, EditResult
 from opmkit.index.errors import CatalogError, combine_errors
@@ -32,8 +34,7 @@ _MAX_VERSION_LENGTH = 256
 _MAX_NUMBER = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class VersionBound:
+class VersionBound(Struct, frozen=True):
     """A bound of versions, which may lack a minor or patch version.
 
     Attributes:
@@ -78,8 +79,7 @@ class VersionBound:
         return numbers[: self.parts] <= bound[: self.parts]
 
 
-@dataclass(frozen=True, slots=True)
-class VersionBounds:
+class VersionBounds(Struct, frozen=True):
     """The lowest and highest version to mirror; None for no bound."""
 
     lowest: VersionBound | None = None
@@ -111,16 +111,14 @@ class VersionBounds:
         return self.lowest if self.lowest and self.highest and self.lowest.text == self.highest.text else None
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelSelection:
+class ChannelSelection(Struct, frozen=True):
     """A channel to mirror: its head, or the versions within bounds."""
 
     name: str
     bounds: VersionBounds = VersionBounds()
 
 
-@dataclass(frozen=True, slots=True)
-class PackageSelection:
+class PackageSelection(Struct, frozen=True):
     """A package to mirror.
 
     Attributes:
@@ -143,8 +141,7 @@ class PackageSelection:
         return own or self.bounds
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedContent:
+class SelectedContent(Struct, frozen=True):
     """The selected parts of a catalog.
 
     Attributes:

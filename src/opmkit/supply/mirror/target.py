@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.core.errors import DiskError
 from opmkit.imagetools.archive import ArchivedLayout
@@ -73,16 +75,14 @@ class MirrorTarget(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryLocation:
+class RegistryLocation(Struct, frozen=True):
     """A registry and the first part of the names of its repositories, which may be empty."""
 
     registry: str
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveLocation:
+class ArchiveLocation(Struct, frozen=True):
     """The path of an archive."""
 
     path: Path

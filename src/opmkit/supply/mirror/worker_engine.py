@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.executors import split_batches
@@ -50,8 +52,7 @@ _MAX_SEARCHED = 256
 """Images of one repository whose signatures one worker looks for."""
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorWorkers:
+class MirrorWorkers(Struct, frozen=True):
     """Workers of a mirror with their access to the registries."""
 
     pool: TaskPool
@@ -71,8 +72,7 @@ class MirrorWorkers:
             progress.end()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerEngine:
+class WorkerEngine(Struct, frozen=True):
     """Engine that distributes all images, except those that are copied last, which ``local`` copies."""
 
     workers: MirrorWorkers
@@ -228,8 +228,7 @@ def _copy_request(image: PlannedImage, holders: Mapping[str, Reference]) -> Copy
     return CopyRequest(request, {digest: holders[digest] for digest in image.blobs if digest in holders})
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorAccess:
+class MirrorAccess(Struct, frozen=True):
     """Access of workers to the sources and the target of a mirror; see `RegistryTarget`."""
 
     worker: WorkerOptions
@@ -242,8 +241,7 @@ class MirrorAccess:
         return client, RegistryTarget(client, self.location, max_components=self.max_components)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanTask:
+class PlanTask(Struct, frozen=True):
     """Plans images."""
 
     access: MirrorAccess
@@ -259,8 +257,7 @@ class PlanTask:
                 return [MirrorFailure(str(each.reference), error, is_target_error=True) for each in requests]
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedTask:
+class AttachedTask(Struct, frozen=True):
     """Looks for signatures and other artifacts of images."""
 
     access: MirrorAccess
@@ -274,8 +271,7 @@ class AttachedTask:
         return [search_repository(group, source, apis) for group in groups]
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBlob:
+class SharedBlob(Struct, frozen=True):
     """A blob of several images, with its source and the name that its repository in the target is derived from."""
 
     blob: Descriptor
@@ -284,8 +280,7 @@ class SharedBlob:
     mount_from: Reference | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlobTask:
+class BlobTask(Struct, frozen=True):
     """Copies blobs that several images share, so that each is transferred once."""
 
     access: MirrorAccess
@@ -310,16 +305,14 @@ class BlobTask:
             return list(pool.map(copy, blobs))
 
 
-@dataclass(frozen=True, slots=True)
-class CopyRequest:
+class CopyRequest(Struct, frozen=True):
     """An image to copy, by digest, and repositories of the target that have some of its blobs, by digest."""
 
     request: MirrorRequest
     holders: Mapping[str, Reference]
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOutcome:
+class CopyOutcome(Struct, frozen=True):
     """The result of a batch of images.
 
     Attributes:
@@ -333,8 +326,7 @@ class CopyOutcome:
     transferred: int
 
 
-@dataclass(frozen=True, slots=True)
-class CopyTask:
+class CopyTask(Struct, frozen=True):
     """Copies images with all of their blobs."""
 
     access: MirrorAccess
@@ -392,8 +384,7 @@ class MirrorEngine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LocalEngine:
+class LocalEngine(Struct, frozen=True):
     """Engine that does the work in this process; manifests are in ``spool`` between planning and copying."""
 
     source: MirrorSource

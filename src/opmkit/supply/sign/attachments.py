@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.hints import Hint
@@ -40,8 +41,7 @@ _EMPTY = b"{}"
 _NO_TIME = "0001-01-01T00:00:00Z"
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A blob that is attached to an image, and the place that it is read from."""
 
     source: ImageSource
@@ -144,8 +144,7 @@ def _put_config(repository: Repository, layers: list[Descriptor]) -> Descriptor:
 S = TypeVar("S", bound="ImageSource")
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureTarget(Generic[S]):
+class SignatureTarget(Struct, Generic[S], frozen=True):
     """An image with the place that it is in.
 
     Attributes:

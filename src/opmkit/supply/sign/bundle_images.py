@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.source import BundleSource
@@ -89,9 +91,9 @@ def _pin(reference: ImageReference, digest: str, client: RegistryClient) -> Imag
         case Reference():
             return client.resolve_short_name(reference).with_digest(digest)
         case LayoutReference():
-            return replace(reference, tag=None, digest=digest)
+            return dataclasses.replace(reference, tag=None, digest=digest)
         case OciArchiveReference():
-            return replace(reference, name="", digest=digest)
+            return dataclasses.replace(reference, name="", digest=digest)
         case _:
             return reference
 

@@ -9,6 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
@@ -55,8 +57,7 @@ def _fields(raw: bytes, subject: str, limit: int) -> Fields:
         raise InvalidSignature(error.message) from error
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleSigning:
+class SimpleSigning(Struct, frozen=True):
     """A payload that binds a signature to the digest of an image.
 
     See containers-signature(5) and cosign's SIGNATURE_SPEC.md. ``repository`` is the docker-reference.
@@ -64,7 +65,7 @@ class SimpleSigning:
 
     repository: str
     digest: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
 
     def encode(self) -> bytes:
         """Return the JSON text."""
@@ -206,8 +207,7 @@ class Statement:
         raise InvalidSignature("it is about another image")
 
 
-@dataclass(frozen=True, slots=True)
-class SigstoreBundle:
+class SigstoreBundle(Struct, frozen=True):
     """A Sigstore bundle with an envelope, signed by the key that ``key_hint`` names, or with a certificate."""
 
     envelope: Envelope

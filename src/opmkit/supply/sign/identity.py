@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import DEFAULT_REGISTRY, Reference
@@ -41,8 +43,7 @@ _RULE_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIdentity:
+class SignedIdentity(Struct, frozen=True):
     """A rule for the name that a signature must contain.
 
     Attributes:

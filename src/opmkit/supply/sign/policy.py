@@ -6,11 +6,13 @@ import base64
 import json
 import logging
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct, field
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import AuthenticationFailed, InvalidImage, InvalidReference, NotFound, RegistryUnavailable
@@ -76,8 +78,7 @@ class RequirementKind(StrEnum):
     SIGNED = "sigstoreSigned"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRequirement:
+class PolicyRequirement(Struct, frozen=True):
     """A requirement on the images of a scope.
 
     Attributes:
@@ -151,8 +152,7 @@ class PolicyRequirement:
 Requirements = tuple[PolicyRequirement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SignaturePolicy:
+class SignaturePolicy(Struct, frozen=True):
     """Requirements on images, by their names.
 
     Names are matched as containers-policy.json(5) defines it, except that hosts are compared regardless of case and
@@ -166,7 +166,7 @@ class SignaturePolicy:
     """
 
     default: Requirements
-    scopes: Mapping[str, Mapping[str, Requirements]] = field(default_factory=dict)
+    scopes: Mapping[str, Mapping[str, Requirements]] = {}
     is_key: bool = False
 
     @classmethod

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.core.json_types import JsonResult
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.sign.attachments import (
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
     from opmkit.supply.sign.verify import Attestation, Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Signer:
+class Signer(Struct, frozen=True):
     """A key, and the format of what it signs.
 
     Attributes:

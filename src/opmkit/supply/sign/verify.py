@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import msgspec
+from msgspec import Struct
+
 from opmkit.core.hints import Hint
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.supply.sign.attachments import (
@@ -77,8 +80,7 @@ class Attestation:
     format: str
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureRequirements:
+class SignatureRequirements(Struct, frozen=True):
     """Requirements on a signature.
 
     Attributes:
@@ -89,7 +91,7 @@ class SignatureRequirements:
     """
 
     keys: Sequence[PublicKey]
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     identity: IdentityMatcher = any_identity
     certificate: CertificateIdentity | None = None
 
@@ -127,12 +129,11 @@ class SignatureRequirements:
         return signature
 
 
-@dataclass(slots=True)
-class _Results(Generic[T]):
+class _Results(Struct, Generic[T]):
     """Verified items at an image, and the reasons for rejecting others."""
 
-    accepted: list[T] = field(default_factory=list)
-    rejected: Counter[str] = field(default_factory=Counter)
+    accepted: list[T] = []
+    rejected: Counter[str] = msgspec.field(default_factory=Counter)
 
     def collect(
         self,

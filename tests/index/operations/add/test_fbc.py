@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from opmkit.index.errors import (
     BundleExists,
@@ -47,7 +48,7 @@ def new_bundle(
     names = tuple(f"demo.v{skip}" for skip in skips.split(",") if skip)
     replaced = f"demo.v{replaces}" if replaces else ""
     parsed = bundle(version, channels=channels, replaces=replaced, skips=names, image=fields.pop("image", ""))
-    return replace(NewBundle.from_bundle(parsed), **fields)  # type: ignore[arg-type]
+    return structs.replace(NewBundle.from_bundle(parsed), **fields)
 
 
 def add(*bundles: NewBundle, to: Blobs = CATALOG, options: AddOptions | None = None, **placement: Any) -> EditResult:
@@ -121,11 +122,11 @@ class TestDeclaredEdges:
 
     def test_rejects_bundle_without_channels_or_package(self) -> None:
         with pytest.raises(CatalogError, match="cannot be added: no channel") as failure:
-            add(replace(new_bundle("1.3.0"), channels=()))
+            add(structs.replace(new_bundle("1.3.0"), channels=()))
         assert "channel" in str(failure.value.hint)
         nameless = new_bundle("1.3.0")
         with pytest.raises(CatalogError, match=r"annotation \S+\.package\.v1 is missing or empty"):
-            add(replace(nameless, blob=replace(nameless.blob, package="")))
+            add(structs.replace(nameless, blob=replace(nameless.blob, package="")))
 
 
 class TestPlacement:
@@ -174,7 +175,7 @@ class TestNewPackages:
     def test_package_has_metadata_of_the_default_head(self) -> None:
         icons = [Icon("YQ==", "image/png"), Icon("Yg==", "image/png"), None]
         bundles = [
-            replace(
+            structs.replace(
                 new_bundle(version, channels=channels, replaces=below), icon=icon, description=f"This is {version}."
             )
             for version, channels, below, icon in zip(
@@ -196,7 +197,7 @@ class TestNewPackages:
     def test_existing_package_metadata_is_retained(self) -> None:
         existing = replace(CATALOG.packages[0], description="existing", icon=None)
         blobs = replace(CATALOG, packages=(existing, *CATALOG.packages[1:]))
-        new = replace(new_bundle("1.3.0", replaces="1.2.0"), icon=Icon("YQ==", ""), description="new")
+        new = structs.replace(new_bundle("1.3.0", replaces="1.2.0"), icon=Icon("YQ==", ""), description="new")
         assert add(new, to=blobs).blobs.packages[0] is existing
 
     def test_package_is_appended(self) -> None:
@@ -211,7 +212,7 @@ class TestNewPackages:
             b'"displayName"',
             b'"description":"Ponds.","icon":[{"base64data":"YQ==","mediatype":"image/png"}],"displayName"',
         )
-        new = NewBundle.from_bundle(replace(parsed, csv=replace(parsed.csv, json=csv)))
+        new = NewBundle.from_bundle(structs.replace(parsed, csv=structs.replace(parsed.csv, json=csv)))
         assert (new.description, new.icon) == ("Ponds.", Icon("YQ==", "image/png"))
 
     def test_converts_bundle_to_migration_level(self) -> None:
@@ -362,7 +363,7 @@ class TestOverwriteLatest:
     rebuilt = new_bundle("1.2.0", replaces="1.1.0", image="registry.example.com/demo:again")
 
     def test_replaces_the_head_in_place(self) -> None:
-        changed = replace(self.rebuilt, skip_range="<1.2.0")
+        changed = structs.replace(self.rebuilt, skip_range="<1.2.0")
         result = add(changed, options=OVERWRITE).blobs
         assert shown(result, "demo")["alpha"] == [*CHAIN[:2], "demo.v1.2.0 > demo.v1.1.0 < <1.2.0"]
         assert result.bundles[2].image == "registry.example.com/demo:again"
@@ -377,7 +378,7 @@ class TestOverwriteLatest:
 
     def test_moves_to_the_channels_of_the_new_bundle(self) -> None:
         blobs = catalog({"demo": {"alpha": CHAIN[:2], "beta": CHAIN, "gamma": ["demo.v1.2.0"]}})
-        result = add(replace(self.rebuilt, channels=("alpha",)), to=blobs, options=OVERWRITE).blobs
+        result = add(structs.replace(self.rebuilt, channels=("alpha",)), to=blobs, options=OVERWRITE).blobs
         assert shown(result, "demo") == {"alpha": CHAIN, "beta": CHAIN[:2]}
 
     def test_rejects_replaced_bundle(self) -> None:
@@ -393,7 +394,7 @@ class TestOverwriteLatest:
         with pytest.raises(
             InvalidCatalog, match=r"multiple channel heads found in graph: demo\.v1\.1\.0, demo\.v1\.2\.0"
         ):
-            add(replace(self.rebuilt, replaces="demo.v1.0.0"), to=blobs, options=OVERWRITE)
+            add(structs.replace(self.rebuilt, replaces="demo.v1.0.0"), to=blobs, options=OVERWRITE)
 
     def test_rejects_semver_modes(self) -> None:
         with pytest.raises(BundleExists) as failure:
@@ -482,8 +483,8 @@ class TestSubstitutes:
         def substitute(build: int) -> NewBundle:
             new = new_bundle(f"1.2.0+{build}", replaces="1.1.0", substitutes_for="demo.v1.2.0")
             annotations: JsonValue = {"annotations": {"olm.substitutesFor": "demo.v1.2.0"}}
-            metadata = replace(new.blob.properties[-1], type=CSV_METADATA, value=annotations)
-            return replace(new, blob=replace(new.blob, properties=(*new.blob.properties[:-1], metadata)))
+            metadata = structs.replace(new.blob.properties[-1], type=CSV_METADATA, value=annotations)
+            return structs.replace(new, blob=replace(new.blob, properties=(*new.blob.properties[:-1], metadata)))
 
         entries = []
         for builds in ((1, 2, 3), (3, 1, 2)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from msgspec import structs
 
 from opmkit.bundle import parse_bundle
 from opmkit.client import parse_address
@@ -65,7 +66,7 @@ def kinds(objects: list[dict[str, Any]]) -> list[str]:
 
 
 def test_catalog_source_of_an_image_with_all_fields() -> None:
-    source = replace(
+    source = structs.replace(
         SOURCE,
         display_name="My Catalog",
         publisher="me",
@@ -248,7 +249,7 @@ def test_targets_of_existing_namespace_are_not_selected(tmp_path: Path) -> None:
 )
 def test_rejects_invalid_catalog_sources(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(CatalogError, match=message) as caught:
-        replace(SOURCE, **wrong)
+        structs.replace(SOURCE, **wrong)
     assert str(caught.value.hint)
 
 
@@ -271,9 +272,9 @@ def test_rejects_invalid_installations(wrong: dict[str, Any], message: str) -> N
 
 def test_availability_in_namespaces() -> None:
     assert is_available(SOURCE, SHELF)
-    assert is_available(replace(SOURCE, namespace="openshift-marketplace"), SHELF)
-    assert is_available(replace(SOURCE, namespace="shelf"), SHELF)
-    assert not is_available(replace(SOURCE, namespace="elsewhere"), SHELF)
+    assert is_available(structs.replace(SOURCE, namespace="openshift-marketplace"), SHELF)
+    assert is_available(structs.replace(SOURCE, namespace="shelf"), SHELF)
+    assert not is_available(structs.replace(SOURCE, namespace="elsewhere"), SHELF)
 
 
 @pytest.mark.parametrize(

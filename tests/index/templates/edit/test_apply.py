@@ -372,7 +372,11 @@ def test_an_image_that_is_pinned_in_the_template_is_recognized() -> None:
         replace(given, image=f"quay.io/example/reef@{digest}"),
     ):
         assert add(parse(text), found, TemplateAddOptions(("candidate",)), no_render).changes == ()
-    for unknown in (given, replace(given, digest=unavailable), replace(given, image="docker.io/example/reef:1.1.0")):
+    for unknown in (
+        given,
+        replace(given, digest=unavailable),
+        replace(given, image="docker.io/example/reef:1.1.0"),
+    ):
         message = failure(lambda: add(parse(text), unknown, TemplateAddOptions(("candidate",)), no_render))  # noqa: B023
         assert "does not list" in message
 

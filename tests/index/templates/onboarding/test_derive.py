@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from msgspec import structs
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.errors import CatalogError
@@ -125,7 +126,8 @@ def _change(published: Blobs, kind: str) -> Blobs:
     first, *bundles = published.bundles
     changed = {
         "edges": replace(
-            published, channels=(replace(head, entries=tuple(replace(e, skips=()) for e in head.entries)), *channels)
+            published,
+            channels=(replace(head, entries=tuple(structs.replace(e, skips=()) for e in head.entries)), *channels),
         ),
         "order": replace(published, channels=(replace(head, entries=head.entries[::-1]), *channels)),
         "default": replace(published, packages=(replace(package, default_channel=head.name),)),

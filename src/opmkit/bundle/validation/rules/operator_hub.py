@@ -6,10 +6,10 @@ They are the requirements of OperatorHub.io. In opm v1.26, ``operatorhub`` is th
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec.structs import replace
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity

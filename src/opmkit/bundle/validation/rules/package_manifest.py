@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 from opmkit.bundle.api_types.decode import PACKAGE_MANIFEST, DecodeMode, decode_struct
 from opmkit.bundle.finding import Finding, Severity
@@ -27,8 +28,7 @@ _GOOD = (
 _BETA = "defaultChannel: stable"
 
 
-@dataclass(frozen=True)
-class PackageManifestView:
+class PackageManifestView(Struct, frozen=True):
     """A package manifest: its file and its fields; values of the wrong type are absent."""
 
     file: ManifestView
@@ -50,12 +50,11 @@ class PackageManifestView:
         return text(self.value.get("defaultChannel"))
 
 
-@dataclass(frozen=True)
-class _Package:
+class _Package(Struct, frozen=True):
     """The package manifests below a directory, and the findings of reading them."""
 
-    manifests: list[PackageManifestView] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    manifests: list[PackageManifestView] = []
+    findings: list[Finding] = []
 
 
 def _read(bundle: BundleView) -> _Package:

@@ -6,8 +6,10 @@ Messages use the wording of Go opm where it has one, since people search for it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.versions import VersionRange
@@ -42,15 +44,14 @@ def check_blobs(blobs: Blobs, compat: CatalogCompat = CatalogCompat.NEWEST) -> t
     return tuple(finding for finding in findings if compat.has_rule(finding.since))
 
 
-@dataclass(frozen=True, slots=True)
-class PackageBlobs:
+class PackageBlobs(Struct, frozen=True):
     """The blobs of one package."""
 
     name: str
-    packages: list[PackageBlob] = field(default_factory=list)
-    channels: list[ChannelBlob] = field(default_factory=list)
-    bundles: list[BundleBlob] = field(default_factory=list)
-    deprecations: list[DeprecationsBlob] = field(default_factory=list)
+    packages: list[PackageBlob] = []
+    channels: list[ChannelBlob] = []
+    bundles: list[BundleBlob] = []
+    deprecations: list[DeprecationsBlob] = []
 
     @property
     def members(self) -> tuple[ChannelBlob | BundleBlob | DeprecationsBlob, ...]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.index.suggestions import shorten
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class GraphProblem:
+class GraphProblem(Struct, frozen=True):
     """A problem of an update graph.
 
     Attributes:

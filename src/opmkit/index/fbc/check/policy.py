@@ -7,8 +7,9 @@ operator-pipelines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.finding import RuleDescription, Severity
 from opmkit.bundle.validation.openshift import MAX_VERSION, OpenShiftVersion
@@ -34,8 +35,7 @@ PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
 """The end of an image reference with a digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogPolicy:
+class CatalogPolicy(Struct, frozen=True):
     """Requirements on a catalog.
 
     Attributes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import (
@@ -41,8 +43,7 @@ _DIGEST = re.compile(r"@(sha256:[0-9a-fA-F]{64})\Z")
 _METADATA_FORMATS = frozenset({BUNDLE_OBJECT, CSV_METADATA})
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedBundle:
+class PublishedBundle(Struct, frozen=True):
     """The identity of a bundle, without the values of its properties.
 
     Attributes:
@@ -68,14 +69,13 @@ class PublishedBundle:
         )
 
 
-@dataclass(slots=True)
-class PublishedPackage:
+class PublishedPackage(Struct):
     """A published package; of duplicate documents the first one counts."""
 
     name: str
     default_channel: str = ""
-    channels: dict[str, ChannelBlob] = field(default_factory=dict)
-    bundles: dict[str, PublishedBundle] = field(default_factory=dict)
+    channels: dict[str, ChannelBlob] = {}
+    bundles: dict[str, PublishedBundle] = {}
 
     def add(self, blob: Blob) -> None:
         """Add a blob of the package."""
@@ -132,8 +132,7 @@ def check_published(
         yield from _PackageComparison(PublishedPackage(name), packages[name], *requirements).check_permissions()
 
 
-@dataclass(frozen=True)
-class _PackageComparison:
+class _PackageComparison(Struct, frozen=True, dict=True):
     """A package, as published and as it is now."""
 
     old: PublishedPackage
@@ -248,7 +247,9 @@ class _PackageComparison:
         hint = "Remove the permission from the bundle, or allow it if the operator needs it."
         allowed = allowed_kinds(self.allowed_permissions, self.new.name)
         for change in permission_changes(edges, permissions, trust_catalog=False):
-            forbidden = replace(change, gained=tuple(each for each in change.gained if each.kind not in allowed))
+            forbidden = structs.replace(
+                change, gained=tuple(each for each in change.gained if each.kind not in allowed)
+            )
             for line in forbidden.lines():
                 yield locate(CatalogFinding(line, hint=hint, rule="GATE-PERMISSIONS"), bundles[change.next])
 

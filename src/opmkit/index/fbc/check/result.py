@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.bundle.finding import Severity, TargetResult
 from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.versions import VersionRange, strict_version
@@ -103,8 +105,7 @@ class CatalogResult(TargetResult):
         return group_findings(self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledCatalog:
+class ProfiledCatalog(Struct, frozen=True):
     """A catalog with the findings of a profile, which `validate` does not have.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.hints import Hint
@@ -80,8 +82,7 @@ def add_bundles(
     return EditResult(result, warnings=warnings, failures=tuple(errors))
 
 
-@dataclass(frozen=True, slots=True)
-class _Adder:
+class _Adder(Struct, frozen=True):
     """The options of one ``add``, applied package by package."""
 
     options: AddOptions
@@ -108,7 +109,7 @@ class _Adder:
     def place(self, bundles: Sequence[NewBundle]) -> Iterator[NewBundle]:
         """Yield the bundles with the channels and edges of the placement."""
         overrides = {field: value for field, value in asdict(self.placement).items() if value is not None}
-        return (replace(bundle, **overrides) for bundle in bundles)
+        return (structs.replace(bundle, **overrides) for bundle in bundles)
 
     def add_together(self, package: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
         """Return a package with all the bundles; raise CatalogError, or InvalidCatalog for an invalid result."""
@@ -128,7 +129,7 @@ class _Adder:
         """Ignore the default channel of a bundle if the placement's channels exclude it."""
         known = {*(channel.name for channel in package.channels), *bundle.channels}
         placed = self.placement.channels is not None and self.placement.default_channel is None
-        return replace(bundle, default_channel="") if placed and bundle.default_channel not in known else bundle
+        return structs.replace(bundle, default_channel="") if placed and bundle.default_channel not in known else bundle
 
     def _insert_with_own_edges(self, package: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
         for bundle in bundles:
@@ -233,8 +234,7 @@ def _precedence_or_lowest(version: str) -> Precedence:
 ANNOTATION = "olm.substitutesFor"
 
 
-@dataclass(frozen=True, slots=True)
-class Substitution:
+class Substitution(Struct, frozen=True):
     """A bundle to add, and the substitutions of its package.
 
     ``nodes`` are the other bundles of the package with their edges in some channel. The annotations in their objects or
@@ -264,7 +264,7 @@ class Substitution:
         """
         entries_by_name = {entry.name: entry for entry in channel.entries}
         present = {
-            name: replace(node, replaces=entry.replaces, skips=entry.skips)
+            name: structs.replace(node, replaces=entry.replaces, skips=entry.skips)
             if (entry := entries_by_name.get(name))
             else node
             for name, node in self.nodes.items()
@@ -282,7 +282,7 @@ class Substitution:
 
 def _with_edges(entry: EntryBlob, changed: Mapping[str, Node]) -> EntryBlob:
     node = changed.get(entry.name)
-    return replace(entry, replaces=node.replaces, skips=node.skips) if node else entry
+    return structs.replace(entry, replaces=node.replaces, skips=node.skips) if node else entry
 
 
 def _chains(annotated: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, str]:

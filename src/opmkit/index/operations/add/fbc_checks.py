@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.hints import Hint, SettingValue
 from opmkit.documents import fields
@@ -42,12 +43,11 @@ if TYPE_CHECKING:
     from opmkit.index.operations.add.options import AddOptions
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBundles:
+class CheckedBundles(Struct, frozen=True):
     """The bundles without conflicts, by package and in the order of adding, and the errors of the others."""
 
-    accepted: dict[str, list[NewBundle]] = field(default_factory=dict)
-    errors: list[CatalogError] = field(default_factory=list)
+    accepted: dict[str, list[NewBundle]] = {}
+    errors: list[CatalogError] = []
 
 
 def check_bundles(blobs: Blobs, bundles: Iterable[NewBundle], options: AddOptions) -> CheckedBundles:
@@ -81,8 +81,7 @@ def _unique_images(bundles: Iterable[NewBundle]) -> Iterator[NewBundle]:
         images.add(bundle.image)
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
+class _Contents(Struct, frozen=True):
     """The bundles of a catalog, as (package, name) and (package, image) pairs.
 
     ``owners`` maps each bundle name in a channel to the packages of these channels, ``updated_by`` each (package, name)
@@ -308,8 +307,7 @@ def _by_version(package: Blobs, names: Iterable[str]) -> list[str]:
     return sorted(names, key=order)
 
 
-@dataclass(frozen=True, slots=True)
-class NewBundle:
+class NewBundle(Struct, frozen=True):
     """The blob of a bundle, its channels and edges, and the metadata that a new package takes from it.
 
     ``version`` is that of the ClusterServiceVersion. Absent texts are empty.

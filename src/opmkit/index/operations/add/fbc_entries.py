@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.graph import ChannelNode, Member, semver_graph
@@ -174,4 +176,4 @@ def _with_edges(
         below = targets.get(entry.name, ())
         replaces = replaced.get(entry.name) or (entry.replaces if entry.replaces in below else "")
         skips = tuple(name for name in below if name != replaces)
-        yield replace(entry, replaces=replaces, skips=skips)
+        yield structs.replace(entry, replaces=replaces, skips=skips)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.hints import Hint
 from opmkit.index.errors import (
@@ -63,8 +64,7 @@ if TYPE_CHECKING:
     from opmkit.index.sqlite.packages import IndexedPackage
 
 
-@dataclass(frozen=True, slots=True)
-class AddResult:
+class AddResult(Struct, frozen=True):
     """The stored bundles, in sort order, and the failures in permissive mode."""
 
     added: tuple[StagedBundle, ...]
@@ -239,8 +239,7 @@ def _image_exists(bundle: StagedBundle, present: Sequence[str]) -> BundleImageEx
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StagedBundle:
+class StagedBundle(Struct, frozen=True):
     """The data of a stored bundle that decides the graph, without its manifests."""
 
     package: str
@@ -282,8 +281,7 @@ class StagedBundle:
             return (1, self.node.version, self.name, self.image)
 
 
-@dataclass(frozen=True, slots=True)
-class OverwrittenBundle:
+class OverwrittenBundle(Struct, frozen=True):
     """A bundle of the index that an added bundle of the same name replaces.
 
     ``image`` is "" if it has none. ``updated_by`` lists the (channel, bundle) pairs that replace or skip it.
@@ -293,8 +291,7 @@ class OverwrittenBundle:
     updated_by: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AddSession:
+class AddSession(Struct, frozen=True):
     """The bundles of one ``add``.
 
     - ``packages``: the state of their packages before the add, by name.
@@ -305,11 +302,11 @@ class AddSession:
 
     database: IndexDatabase
     options: AddOptions
-    packages: dict[str, IndexedPackage] = field(default_factory=dict)
-    received: dict[str, StagedBundle] = field(default_factory=dict)
-    stored: dict[str, StagedBundle] = field(default_factory=dict)
-    overwritten: dict[str, OverwrittenBundle] = field(default_factory=dict)
-    failures: list[CatalogError] = field(default_factory=list)
+    packages: dict[str, IndexedPackage] = {}
+    received: dict[str, StagedBundle] = {}
+    stored: dict[str, StagedBundle] = {}
+    overwritten: dict[str, OverwrittenBundle] = {}
+    failures: list[CatalogError] = []
 
     def add(self, bundle: Bundle) -> None:
         """Insert a bundle, or append an error to ``failures``.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from opmkit.index.change import AppliedChange, Change, ChangeResult, EditResult
 from opmkit.index.convert.database_blobs import database_to_blobs
@@ -160,17 +163,16 @@ def plan_copy(
         copy.take([PackageFilter(name) for name in sorted(reasons)], reasons)
 
 
-@dataclass(slots=True)
-class _Copy:
+class _Copy(Struct):
     """The state of a copy: the packages so far, with the content that the target will have."""
 
     source: NamedCatalog
     target: NamedCatalog
     preferences: Sequence[Preference]
     level: MigrationLevel | None
-    contents: dict[str, Blobs] = field(default_factory=dict)
-    packages: list[CopiedPackage] = field(default_factory=list)
-    conflicts: list[PackageConflict] = field(default_factory=list)
+    contents: dict[str, Blobs] = {}
+    packages: list[CopiedPackage] = []
+    conflicts: list[PackageConflict] = []
 
     def take(self, filters: Sequence[PackageFilter], reasons: Mapping[str, Sequence[str]]) -> None:
         """Decide about packages; ``reasons`` are requirements that they meet."""
@@ -241,8 +243,7 @@ _TEXTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedPackage:
+class CopiedPackage(Struct, frozen=True):
     """A package that was named, or that is required, and what the copy does with it.
 
     Attributes:
@@ -261,8 +262,7 @@ class CopiedPackage:
         return f"package {self.package}: {action}{''.join(f'; {reason}' for reason in self.required_by)}"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(Struct, frozen=True):
     """The packages of a copy: first those that were named, then their dependencies."""
 
     source: str
@@ -279,8 +279,7 @@ class CopyResult:
         return {"source": self.source, "target": self.target, "copied": [asdict(each) for each in self.packages]}
 
 
-@dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CopyPlan(Struct, frozen=True):
     """The packages to write to the target, by name, with a report and warnings."""
 
     packages: Mapping[str, Blobs]

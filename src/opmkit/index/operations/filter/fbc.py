@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct, structs
+
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.core.hints import Hint
 from opmkit.index.change import CatalogChange, EditResult
@@ -88,7 +90,7 @@ def _existing(blobs: Blobs, filters: Sequence[PackageFilter]) -> tuple[list[Pack
         else:
             unknown = [name for name in wanted.channels if name not in known]
             warnings += [f'channel "{name}" of package "{wanted.package}" not found; ignored' for name in unknown]
-            existing += [replace(wanted, channels=known)] if known or not wanted.channels else []
+            existing += [structs.replace(wanted, channels=known)] if known or not wanted.channels else []
     return existing or list(filters), tuple(warnings)
 
 
@@ -283,8 +285,7 @@ Versions: TypeAlias = "Mapping[str, Version]"
 """The versions of bundles by name, in ascending order."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredPackage:
+class FilteredPackage(Struct, frozen=True):
     """The remaining blobs of a package, its channels, and the bundles retained for a valid graph."""
 
     blobs: Blobs

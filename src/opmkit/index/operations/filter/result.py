@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
@@ -24,8 +27,7 @@ FORMAT = "PACKAGE[:CHANNEL[,CHANNEL...]][@RANGE]"
 _HINT = f'write {FORMAT}, such as lagoon, lagoon:alpha,beta or "lagoon:alpha@>=1.0.0 <2.0.0"'
 
 
-@dataclass(frozen=True, slots=True)
-class PackageFilter:
+class PackageFilter(Struct, frozen=True):
     """A package, optionally limited to some of its channels and a version range; "" matches all versions."""
 
     package: str
@@ -71,8 +73,7 @@ def _invalid(text: str, start: int, problem: str) -> CatalogError:
     return CatalogError(f'invalid filter "{text}" at position {start + 1}: {problem}', hint=_HINT)
 
 
-@dataclass(frozen=True, slots=True)
-class RetainedBundle:
+class RetainedBundle(Struct, frozen=True):
     """A bundle in a channel that matches no filter but is needed, with the reason.
 
     A whole package that is needed has an empty channel and bundle.
@@ -88,8 +89,7 @@ class RetainedBundle:
         return f"{self.bundle or f'package {self.package}'} stays: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class RetainedChannel:
+class RetainedChannel(Struct, frozen=True):
     """A remaining channel: its number of entries and its head, now and before."""
 
     package: str
@@ -105,8 +105,7 @@ class RetainedChannel:
         return f"channel {self.name}: {self.bundles} of {self.bundles_before} bundles{moved}"
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedCounts:
+class RemovedCounts(Struct, frozen=True):
     """The numbers of removed packages, channels and bundles. A bundle in several channels counts once."""
 
     packages: int
@@ -152,8 +151,7 @@ class FilterResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredPackage:
+class RequiredPackage(Struct, frozen=True):
     """A package in a version range."""
 
     name: str
@@ -164,8 +162,7 @@ class RequiredPackage:
         return f"package {self.name} {self.version_range}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredApi:
+class RequiredApi(Struct, frozen=True):
     """A group, version and kind."""
 
     group: str
@@ -180,8 +177,7 @@ class RequiredApi:
 Requirement: TypeAlias = RequiredPackage | RequiredApi
 
 
-@dataclass(frozen=True, slots=True)
-class UnmetRequirement:
+class UnmetRequirement(Struct, frozen=True):
     """A requirement of bundles of a package, and the packages in another catalog that would meet it."""
 
     package: str

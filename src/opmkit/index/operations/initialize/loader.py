@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
+
+from msgspec import Struct
 
 from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import BundleError, InvalidBundle
@@ -44,8 +46,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True)
-class InitializeResult:
+class InitializeResult(Struct, frozen=True):
     """The names of the stored bundles and packages, and the failures in permissive mode."""
 
     bundles: tuple[str, ...]
@@ -53,17 +54,16 @@ class InitializeResult:
     failures: tuple[CatalogError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
+class Loader(Struct, frozen=True):
     """Stores bundles without a package, then the packages whose channels refer to them.
 
     Parameters called ``where`` are source locations for error messages.
     """
 
     database: IndexDatabase
-    bundles: list[str] = field(default_factory=list)
-    packages: dict[str, None] = field(default_factory=dict)
-    failures: list[CatalogError] = field(default_factory=list)
+    bundles: list[str] = []
+    packages: dict[str, None] = {}
+    failures: list[CatalogError] = []
 
     def run(self, load_all: Callable[[], None], *, permissive: bool) -> InitializeResult:
         """Call ``load_all`` in a transaction; unless permissive, roll back and raise if there are failures."""
@@ -193,11 +193,10 @@ def load_config_map(
     return loader.run(load_all, permissive=permissive)
 
 
-@dataclass(frozen=True, slots=True)
-class _Definitions:
+class _Definitions(Struct, frozen=True):
     """The CRDs by provided API."""
 
-    manifests: dict[ApiKey, ObjectManifest] = field(default_factory=dict)
+    manifests: dict[ApiKey, ObjectManifest] = {}
 
     def add(self, where: str, value: JsonValue) -> None:
         manifest = _manifest(where, value, CRD_KIND)

@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct, structs
+
 from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.api_types.encode import canonical_quantity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
@@ -135,8 +138,7 @@ class PodConfig:
         return content.value
 
 
-@dataclass(frozen=True, slots=True)
-class _TypeProblem:
+class _TypeProblem(Struct, frozen=True):
     path: FieldPath
     text: str
     hint: str
@@ -277,8 +279,7 @@ def _object(version: str, kind: str, name: str, namespace: str, spec: Manifest) 
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogSource:
+class CatalogSource(Struct, frozen=True):
     """A catalog in a cluster: an image that OLM runs, or the address of a running server.
 
     Creating an instance raises CatalogError for values that the cluster would reject or ignore.
@@ -304,7 +305,7 @@ class CatalogSource:
     publisher: str = ""
     poll_interval: str = ""
     secrets: tuple[str, ...] = ()
-    pod: PodConfig = field(default_factory=PodConfig)
+    pod: PodConfig = msgspec.field(default_factory=PodConfig)
     priority: int = 0
 
     def __post_init__(self) -> None:
@@ -375,7 +376,7 @@ def with_server(source: CatalogSource, tool: RegistryTool) -> CatalogSource:
             _log.warning("%s: cannot serve its database: the image does not contain %s", source.image, program)
         return source
     directory = f"/{catalog_path(image, source.image)}"
-    return replace(source, pod=replace(source.pod, catalog_directory=directory))
+    return structs.replace(source, pod=replace(source.pod, catalog_directory=directory))
 
 
 _UNIT = r"(?:ns|us|µs|μs|ms|s|m|h)"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE, ChannelBlob, DeprecationsBlob
 from opmkit.index.fbc.check.graph import channel_heads
@@ -31,8 +31,7 @@ _Key: TypeAlias = "tuple[int, str, str]"
 """The position of the schema in reports, the schema and the name of documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeDifference:
+class MergeDifference(Struct, frozen=True):
     """A part of a package that differs: its name, and its state on both sides, or "" if it is too long to show."""
 
     subject: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors
 from opmkit.documents import MAX_BYTES
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 _HINT = "write a list of package names for each index, such as team: [lagoon]"
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A package that a source has although others own it, or nobody does."""
 
     package: str
@@ -63,8 +63,7 @@ class OwnershipViolation(CatalogError):
         return {"violations": [violation.as_dict() for violation in self.violations]}
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
+class Owners(Struct, frozen=True):
     """Patterns of the names of the packages that each source owns.
 
     A source is listed by its name, or by the last component of its path. A source that is not listed, such as the
@@ -176,8 +175,7 @@ FIRST, LAST = "first", "last"
 """Preferences for the first or last source that has a package."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+class Preference(Struct, frozen=True):
     """A preferred source: its name, ``first`` or ``last``; for one package, or for all if ``package`` is empty."""
 
     source: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from opmkit.core.hints import Hint
 from opmkit.index.errors import CatalogError
@@ -16,16 +18,14 @@ if TYPE_CHECKING:
     from opmkit.index.operations.merge.differences import MergeDifference
 
 
-@dataclass(frozen=True, slots=True)
-class NamedCatalog:
+class NamedCatalog(Struct, frozen=True):
     """A catalog to merge, and the name of its source for messages."""
 
     name: str
     blobs: Blobs
 
 
-@dataclass(frozen=True, slots=True)
-class PackageOrigin:
+class PackageOrigin(Struct, frozen=True):
     """A package in the merged catalog.
 
     Attributes:
@@ -47,8 +47,7 @@ class PackageOrigin:
         return f"package {self.package}: from {self.source}{equal}{overruled}"
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
+class MergeResult(Struct, frozen=True):
     """A merged catalog and the origin of each package, ordered by name."""
 
     blobs: Blobs
@@ -63,8 +62,7 @@ class MergeResult:
         return {"merged": [asdict(origin) for origin in self.origins]}
 
 
-@dataclass(frozen=True, slots=True)
-class PackageConflict:
+class PackageConflict(Struct, frozen=True):
     """A package with different content in two groups of sources with equal content each.
 
     ``reason`` is why the package is needed, if nobody named it.

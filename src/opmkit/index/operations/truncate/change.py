@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import GraphError, combine_errors
 from opmkit.index.operations.truncate.rules import (
@@ -62,8 +64,7 @@ class TruncateBundles(Change):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateResult:
+class TruncateResult(Struct, frozen=True):
     """The names of deprecated bundles and removed packages, and the failures in permissive mode."""
 
     deprecated: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from opmkit.index.change import EditResult
 from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
@@ -182,7 +184,7 @@ def _cut(channel: ChannelBlob, target: str, tail: AbstractSet[str]) -> ChannelBl
     below = tail - {target}
     retained = (entry for entry in channel.entries if entry.name not in below)
     entries = (
-        replace(entry, replaces="", skips=()) if entry.name == target else _remove_edges(entry, below)
+        structs.replace(entry, replaces="", skips=()) if entry.name == target else _remove_edges(entry, below)
         for entry in retained
     )
     return replace(channel, entries=tuple(entries))
@@ -193,7 +195,7 @@ def _remove_edges(entry: EntryBlob, names: Collection[str]) -> EntryBlob:
     if not {entry.replaces, *entry.skips}.intersection(names):
         return entry
     skips = tuple(skip for skip in entry.skips if skip not in names)
-    return replace(entry, replaces="" if entry.replaces in names else entry.replaces, skips=skips)
+    return structs.replace(entry, replaces="" if entry.replaces in names else entry.replaces, skips=skips)
 
 
 def _deprecate(bundle: BundleBlob) -> BundleBlob:

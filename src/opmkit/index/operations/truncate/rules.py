@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.core.hints import Hint
@@ -21,16 +22,15 @@ class DefaultChannelRemoval(GraphError):
     """A deprecation that would remove the head of the default channel. Other deprecations can continue."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(Struct, frozen=True):
     """Channel memberships and update edges of one bundle in all channels of its package.
 
     ``replaces`` is an ordered set of the bundles that it replaces or skips, ``replaced_by`` is the inverse.
     """
 
-    channels: set[str] = field(default_factory=set)
-    replaces: dict[str, None] = field(default_factory=dict)
-    replaced_by: set[str] = field(default_factory=set)
+    channels: set[str] = set()
+    replaces: dict[str, None] = {}
+    replaced_by: set[str] = set()
 
 
 def node_infos(edges: Iterable[Edge]) -> dict[str, NodeInfo]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from opmkit.index.diff.differences import list_differences
 from opmkit.index.diff.model import ChangeKind
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from opmkit.index.pictures.view import PackageView
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class RowChange(Struct, frozen=True):
     """The change of a row of a channel; rows are referred to by number.
 
     Attributes:
@@ -46,8 +47,7 @@ class RowChange:
     cycle: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelComparison:
+class ChannelComparison(Struct, frozen=True):
     """A channel in two catalogs: its entries by name."""
 
     before: Mapping[str, EntryBlob]
@@ -67,7 +67,7 @@ class ChannelComparison:
         removed = self.before.keys() - self.after.keys()
         cycles = find_cycles([() if row.name in removed else row.targets for row in layout.rows])
         return [
-            replace(self._row_change(row.name, numbers, changed), cycle=cycles.get(number))
+            structs.replace(self._row_change(row.name, numbers, changed), cycle=cycles.get(number))
             for number, row in enumerate(layout.rows)
         ]
 
@@ -89,8 +89,7 @@ class ChannelComparison:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PackageComparison:
+class PackageComparison(Struct, frozen=True):
     """A package in two catalogs.
 
     Attributes:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct, structs
+
 from opmkit.core.hints import Hint, Setting
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import EntryBlob
@@ -51,8 +53,7 @@ class EdgeOptions:
 NO_EDGES = EdgeOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedEntry:
+class PlacedEntry(Struct, frozen=True):
     """An entry to insert.
 
     Attributes:
@@ -235,7 +236,7 @@ def _before(entries: Sequence[EntryBlob], entry: EntryBlob, other: str) -> Place
     index = _index(entries, other)
     updater = entries[index]
     replaces = updater.replaces if updater.replaces not in entry.skips else ""
-    return PlacedEntry(replace(entry, replaces=replaces), index + _newest_first(entries), (other,))
+    return PlacedEntry(structs.replace(entry, replaces=replaces), index + _newest_first(entries), (other,))
 
 
 def _by_version(entries: Sequence[EntryBlob], entry: EntryBlob, head: str, version: GetVersion) -> PlacedEntry:
@@ -246,7 +247,7 @@ def _by_version(entries: Sequence[EntryBlob], entry: EntryBlob, head: str, versi
         if order == 0:
             raise _same_version(entry.name, name)
         if order > 0:
-            return _after(entries, replace(entry, replaces=name), name, version)
+            return _after(entries, structs.replace(entry, replaces=name), name, version)
     return _before(entries, entry, chain[-1])
 
 
@@ -257,7 +258,7 @@ def _below_updater(entries: Sequence[EntryBlob], entry: EntryBlob, head: str, ve
     lower = next((name for name in chain if _compare(entry.name, name, version) > 0), "")
     if lower:
         index = _index(entries, lower) + (not _newest_first(entries))
-        return PlacedEntry(replace(entry, replaces=lower if lower not in entry.skips else ""), index)
+        return PlacedEntry(structs.replace(entry, replaces=lower if lower not in entry.skips else ""), index)
     return PlacedEntry(entry, _index(entries, chain[-1]) + _newest_first(entries))
 
 

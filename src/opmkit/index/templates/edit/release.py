@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.validation.operator_directory import RELEASE_CONFIG
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -34,8 +35,7 @@ _NEW_TEMPLATES = {
 """Templates without bundles, by type."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasePlan:
+class ReleasePlan(Struct, frozen=True):
     """The templates that a bundle is added to.
 
     Attributes:
@@ -97,8 +97,7 @@ def _mapped_types(operator: Path) -> dict[str, TemplateType]:
 _FIELDS = ("template_name", "channels", "replaces", "skips", "skipRange")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateRelease:
+class TemplateRelease(Struct, frozen=True):
     """The release of a bundle to one template.
 
     Attributes:

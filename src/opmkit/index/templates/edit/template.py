@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, structs
+
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.source import BundleSource
 from opmkit.bundle.versions import strict_version, version_key
@@ -51,8 +53,7 @@ if TYPE_CHECKING:
 _CATALOG_SCHEMAS = frozenset({schemas.PACKAGE, schemas.CHANNEL, schemas.BUNDLE, schemas.DEPRECATIONS})
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedBlob:
+class LocatedBlob(Struct, frozen=True):
     """A blob of a template, with the number of its document, its path in it, and its line."""
 
     blob: Blob
@@ -61,8 +62,7 @@ class LocatedBlob:
     location: SourceLocation
 
 
-@dataclass(frozen=True)
-class EditableTemplate:
+class EditableTemplate(Struct, frozen=True, dict=True):
     """A valid template. Edits return a new one and leave everything else in its text as it is.
 
     Attributes:
@@ -173,7 +173,7 @@ class EditableTemplate:
         if self.has_frame:
             return self.remove(located.document, located.path)
         text = self.texts[located.document]
-        return self._with_text(located.document, replace(text, text=""), documents=-1)
+        return self._with_text(located.document, structs.replace(text, text=""), documents=-1)
 
     def _with_text(self, number: int, text: SourceText, documents: int = 0) -> EditableTemplate:
         """Return the template with another text of a document, which has more documents than before, or fewer."""

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import Struct
+
 from opmkit.core.files import disk_errors, read_limited, write_files
 from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
@@ -87,8 +89,7 @@ class EditedTemplate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateEdit:
+class TemplateEdit(Struct, frozen=True):
     """A template with its changes, which may be none, warnings about them, and the plan of updates if asked for."""
 
     template: EditableTemplate

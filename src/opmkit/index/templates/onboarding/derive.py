@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.fields import member
@@ -78,8 +80,7 @@ def _group_documents(blobs: Blobs) -> dict[str, list[bytes]]:
     return {name: sorted(contents) for name, contents in documents.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedTemplate:
+class DerivedTemplate(Struct, frozen=True):
     """A template for the published content of a package.
 
     Attributes:
@@ -202,8 +203,7 @@ def _description(metadata: JsonValue) -> str:
     return description if isinstance(description, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTemplate:
+class PlannedTemplate(Struct, frozen=True):
     """A template file, and the OpenShift versions whose catalogs are rendered from it.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.files import disk_errors, read_limited, write_files
 from opmkit.core.hints import Hint
@@ -51,8 +52,7 @@ validate-catalogs:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OnboardingFile:
+class OnboardingFile(Struct, frozen=True):
     """A file of an operator that onboarding writes.
 
     Attributes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle import labels
 from opmkit.bundle.generate import read_annotations
@@ -191,8 +193,7 @@ def _level(version: OpenShiftVersion) -> MigrationLevel:
     return PlanOptions(Path()).level_of(version)
 
 
-@dataclass(slots=True)
-class _ProblemCollector:
+class _ProblemCollector(Struct):
     """A context manager that adds the message of an error to a list instead of raising it."""
 
     problems: list[str]
@@ -210,8 +211,7 @@ class _ProblemCollector:
         return False
 
 
-@dataclass(slots=True)
-class _OperatorRun:
+class _OperatorRun(Struct):
     """The onboarding of one operator."""
 
     directory: Path
@@ -220,10 +220,10 @@ class _OperatorRun:
     render: BundleRenderer
     package: str = ""
     mapping: CatalogMapping | None = None
-    derived: dict[OpenShiftVersion, DerivedTemplate] = field(default_factory=dict)
-    published: list[OpenShiftVersion] = field(default_factory=list)
-    differences: list[CatalogDifference] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    derived: dict[OpenShiftVersion, DerivedTemplate] = {}
+    published: list[OpenShiftVersion] = []
+    differences: list[CatalogDifference] = []
+    problems: list[str] = []
     is_blocked: bool = False
 
     def collect_problems(self, prefix: str = "") -> _ProblemCollector:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.core.errors import OpmkitError
@@ -58,8 +59,7 @@ def find_templates(paths: Sequence[Path], options: PlanOptions) -> Plan:
     return plan
 
 
-@dataclass(slots=True)
-class _ErrorCollector:
+class _ErrorCollector(Struct):
     """A context manager that adds an error to a list instead of raising it."""
 
     errors: list[OpmkitError]
@@ -75,11 +75,10 @@ class _ErrorCollector:
         return False
 
 
-@dataclass(slots=True)
-class _Finder:
+class _Finder(Struct):
     options: PlanOptions
     plan: Plan = field(default_factory=Plan)
-    _seen: set[Path] = field(default_factory=set)
+    _seen: set[Path] = set()
 
     def collect_errors(self) -> _ErrorCollector:
         return _ErrorCollector(self.plan.errors)

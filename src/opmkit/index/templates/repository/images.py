@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from opmkit.bundle.source import parse_location
 from opmkit.core.errors import OpmkitError
@@ -55,8 +57,7 @@ class LockMode(StrEnum):
     """Fail for tags that it lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageOptions:
+class ImageOptions(Struct, frozen=True):
     """Options of reading images.
 
     Attributes:
@@ -78,12 +79,11 @@ class ImageOptions:
     compat: CatalogCompat = CatalogCompat.NEWEST
 
 
-@dataclass(slots=True)
-class ResolvedImages:
+class ResolvedImages(Struct):
     """The digests of tags, by the references of the images, and the errors of those that can't be resolved."""
 
-    locked: dict[str, LockedImage] = field(default_factory=dict)
-    errors: dict[str, OpmkitError] = field(default_factory=dict)
+    locked: dict[str, LockedImage] = {}
+    errors: dict[str, OpmkitError] = {}
 
 
 def resolve_images(
@@ -136,12 +136,11 @@ def _resolve_pending(
         progress.end()
 
 
-@dataclass(slots=True)
-class _Resolver:
+class _Resolver(Struct):
     """A thread-safe resolver of tags, which does not repeat requests to an unavailable registry."""
 
     tool: RegistryTool
-    _unavailable: dict[str, RegistryUnavailable] = field(default_factory=dict)
+    _unavailable: dict[str, RegistryUnavailable] = {}
     _lock: Lock = field(default_factory=Lock)
 
     def resolve(self, item: tuple[str, Reference]) -> LockedImage:
@@ -284,16 +283,14 @@ _HINT = "Correct the line, or delete it to resolve the image again."
 _CONFLICT = re.compile(rb"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class LockedImage:
+class LockedImage(Struct, frozen=True):
     """The manifest that a tag named when it was resolved."""
 
     digest: str
     media_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLock:
+class ImageLock(Struct, frozen=True):
     """The content of a lock file: images by their references, as templates write them."""
 
     images: Mapping[str, LockedImage] = field(default_factory=lambda: MappingProxyType({}))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.scratch import ScratchDirectory
@@ -27,8 +30,7 @@ class FileStatus(StrEnum):
     STALE = "stale"
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Struct, frozen=True):
     template: Path
     location: SourceLocation
 
@@ -162,8 +164,7 @@ class RenderedCatalog:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class MovedTag:
+class MovedTag(Struct, frozen=True):
     """A locked tag that names another manifest now."""
 
     image: str

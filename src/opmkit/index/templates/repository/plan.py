@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.index.errors import CatalogError
@@ -39,8 +40,7 @@ class FileFormat(StrEnum):
 _EXTENSIONS = {".json": FileFormat.JSON, ".yaml": FileFormat.YAML, ".yml": FileFormat.YAML}
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogPath:
+class CatalogPath(Struct, frozen=True):
     """The path of a catalog file relative to the output directory; the text may have the fields Catalog and Package."""
 
     text: str
@@ -85,8 +85,7 @@ def version_in(name: str) -> OpenShiftVersion | None:
     return OpenShiftVersion(int(match[1]), int(match[2])) if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(Struct, frozen=True):
     """Options of finding templates.
 
     Attributes:
@@ -117,8 +116,7 @@ class PlanOptions:
         return MigrationLevel.CSV_METADATA if has_metadata else MigrationLevel.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogTarget:
+class CatalogTarget(Struct, frozen=True):
     """A catalog file to write.
 
     Attributes:
@@ -145,8 +143,7 @@ class CatalogTarget:
         return options.output_dir / options.path.path(self.catalog, name, options.file_format)
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateJob:
+class TemplateJob(Struct, frozen=True):
     """A template, and the catalogs to write from it; without a type, it is a catalog that is only migrated."""
 
     path: Path
@@ -154,10 +151,9 @@ class TemplateJob:
     targets: tuple[CatalogTarget, ...]
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """Templates to render, and the errors and warnings in finding them."""
 
-    jobs: list[TemplateJob] = field(default_factory=list)
-    errors: list[OpmkitError] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    jobs: list[TemplateJob] = []
+    errors: list[OpmkitError] = []
+    warnings: list[str] = []

@@ -13,6 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.bundle.validation.operator_directory import CI_FILE, OPERATORS
 from opmkit.core.errors import OpmkitError
@@ -181,8 +183,7 @@ def _find_repository(path: Path, request: PromotionRequest) -> tuple[Path, list[
     return root, sorted(set(wanted)) or found
 
 
-@dataclass(frozen=True)
-class _Promotion:
+class _Promotion(Struct, frozen=True):
     """The promotion of an operator."""
 
     repository: Path
@@ -283,8 +284,7 @@ def _read_blobs(files: Mapping[str, bytes], directory: Path) -> Blobs:
     return loaded.blobs
 
 
-@dataclass(frozen=True, slots=True)
-class _CiConfig:
+class _CiConfig(Struct, frozen=True):
     """The file ``ci.yaml`` of an operator; ``strategy`` is None for an unknown one."""
 
     path: Path

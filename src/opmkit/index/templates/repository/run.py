@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.core.errors import OpmkitError
 from opmkit.core.hints import Hint
@@ -55,8 +57,7 @@ MAX_HINTS = 2
 _ENCODERS = {FileFormat.JSON: to_json, FileFormat.YAML: to_yaml}
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """Options of rendering a plan.
 
     Attributes:
@@ -129,8 +130,7 @@ def _write_lock(lock: ImageLock, resolved: ResolvedImages, options: RunOptions) 
     return FileStatus.WRITTEN if update_lock(options.lock, changes) else FileStatus.UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
-class _LocatedReader:
+class _LocatedReader(Struct, frozen=True):
     """A renderer of bundles that sets their locations to those in a template."""
 
     reader: BundleReader
@@ -141,16 +141,15 @@ class _LocatedReader:
         return {image: replace(blob, location=self.locations[image]) for image, blob in rendered.items()}
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     plan: Plan
     options: RunOptions
     files: CatalogFiles
     errors: list[OpmkitError]
-    warnings: list[str] = field(default_factory=list)
-    templates: dict[TemplateJob, TemplateFile] = field(default_factory=dict)
-    images: dict[TemplateJob, Sequence[ListedImage]] = field(default_factory=dict)
-    failed: set[TemplateJob] = field(default_factory=set)
+    warnings: list[str] = []
+    templates: dict[TemplateJob, TemplateFile] = {}
+    images: dict[TemplateJob, Sequence[ListedImage]] = {}
+    failed: set[TemplateJob] = set()
 
     def load(self) -> None:
         """Read all templates and list their images."""

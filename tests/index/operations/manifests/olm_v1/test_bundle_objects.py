@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from opmkit.bundle import parse_bundle
 from opmkit.index.operations.manifests.olm_v1.bundle_objects import (

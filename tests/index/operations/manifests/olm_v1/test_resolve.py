@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import (

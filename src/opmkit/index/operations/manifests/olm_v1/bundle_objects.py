@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.kinds import CRD_KIND
@@ -56,8 +56,7 @@ _NAMESPACED = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ManagedObject:
+class ManagedObject(Struct, frozen=True, order=True):
     """An object that OLM creates, by its API group and resource; the name is "" if OLM chooses it."""
 
     group: str
@@ -66,8 +65,7 @@ class ManagedObject:
     namespaced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BundleObjects:
+class BundleObjects(Struct, frozen=True):
     """Objects and rules that OLM v1 creates for a bundle.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _MAX_VERSION_LENGTH = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterExtension:
+class ClusterExtension(Struct, frozen=True):
     """A package that OLM v1 installs.
 
     Creating an instance raises CatalogError for values that the cluster would reject.
@@ -107,8 +107,7 @@ _SECONDS = {
 _MAX_PRIORITY = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCatalog:
+class ClusterCatalog(Struct, frozen=True):
     """A catalog of OLM v1 in an image.
 
     Creating an instance raises CatalogError for values that the cluster would reject.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.model import Catalog
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 _EXPERIMENTAL = "OLM v1 only installs operators that watch one namespace if SingleOwnNamespaceInstallSupport is enabled"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedExtension:
+class ResolvedExtension(Struct, frozen=True):
     """An extension with the namespace to watch, and the bundle to install.
 
     Attributes:
