@@ -8,7 +8,6 @@ import stat
 import time
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from opmkit.core.files import FILE_MODE, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 
 class ResultCache(Struct, frozen=True):
@@ -138,7 +138,8 @@ def code_digest(*packages: str) -> str:
                 if entry.is_dir() and entry.name != "__pycache__":
                     pending.append(entry.path)
                 elif entry.name.endswith((".py", ".json")):
-                    digest.update(Path(entry.path).read_bytes())
+                    with open(entry.path, "rb") as file:  # noqa: PTH123 - every short command reads all of them
+                        digest.update(file.read())
     return digest.hexdigest()
 
 

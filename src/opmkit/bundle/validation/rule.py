@@ -6,9 +6,9 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -120,10 +120,22 @@ def extension_versions() -> list[str]:
 
 def _may_have_extensions(location: str) -> bool:
     """Return whether an entry of ``sys.path`` has a distribution with rules; archives and eggs may have one."""
-    path = Path(location)
-    if not path.is_dir() or (path / "EGG-INFO").exists():
-        return path.exists()
     try:
-        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in path.glob("*-info/entry_points.txt"))
+        names = os.listdir(location or ".")  # noqa: PTH208 - faster than pathlib
+    except FileNotFoundError:
+        return False
+    except OSError:  # among others of an archive
+        return True
+    return "EGG-INFO" in names or any(
+        _mentions_extensions(f"{location or '.'}/{name}/entry_points.txt") for name in names if name.endswith("-info")
+    )
+
+
+def _mentions_extensions(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - every short command reads all of them
+            return ENTRY_POINTS.encode() in file.read()
+    except FileNotFoundError:
+        return False
     except OSError:
         return True
