@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
 from opmkit.core import locks
 from opmkit.core.errors import DiskError
-from opmkit.core.locks import NamedLocks
+from opmkit.core.locks import NamedLocks, locked_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,3 +85,41 @@ def test_unusable_directory_disables_locks(
     with caplog.at_level("WARNING"), NamedLocks(["a"]).acquire():
         assert "without locks" in caplog.text
     assert not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_threads_exclude_each_other(tmp_path: Path) -> None:
+    events: list[str] = []
+    held = threading.Event()
+
+    def hold() -> None:
+        with locked_file(tmp_path / "lock", "demo", 10):
+            held.set()
+            time.sleep(0.05)
+            events.append("released")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    with locked_file(tmp_path / "lock", "demo", 10):
+        events.append("acquired")
+    holder.join()
+    assert events == ["released", "acquired"]
+
+
+def test_a_lock_does_not_follow_links(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DiskError, match="lock: "), locked_file(tmp_path / "lock", "demo", 1):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("number", "usable"), [(errno.ENOLCK, True), (errno.EIO, False)])
+def test_file_systems_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, *, usable: bool
+) -> None:
+    def fail(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with nullcontext() if usable else pytest.raises(DiskError), locked_file(tmp_path / "lock", "demo", 1):
+        pass

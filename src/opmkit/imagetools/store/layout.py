@@ -19,6 +19,7 @@ from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.files import FILE_MODE, disk_errors, is_shared, make_directory, restrict, sync_to_disk
 from opmkit.core.hints import Hint
+from opmkit.core.locks import locked_file
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, prefix_errors
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
@@ -35,8 +36,6 @@ MAX_INDEX_SIZE = 64 << 20
 MAX_INDEX_IMAGES = 1 << 18
 LOCK_FILE = "opmkit.lock"
 LOCK_TIMEOUT_SECONDS = 120.0
-_LOCK_POLL_SECONDS = 0.005
-"""Threads that cache their first layer wait for one of them to create the layout, which takes little time."""
 INGEST_DIRECTORY = "ingest"
 _OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
 """Files that opmkit may create in the directory of a layout before the layout itself."""
@@ -172,21 +171,12 @@ class Layout(Struct, frozen=True):
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Lock the index, and create the layout if it does not exist; raise DiskError on timeout."""
-        from filelock import FileLock, Timeout
-
         with disk_errors(self.path):
             self._make_directory(self.path)
-            mode = FILE_MODE if self.private else -1
-            lock = FileLock(self.path / LOCK_FILE, timeout=LOCK_TIMEOUT_SECONDS, mode=mode)
-            try:
-                with lock.acquire(poll_interval=_LOCK_POLL_SECONDS):
-                    self._initialize()
-                    yield
-            except Timeout as error:
-                raise DiskError(
-                    f"{self.path}: timed out after waiting {LOCK_TIMEOUT_SECONDS:.0f} seconds for the lock",
-                    hint="wait for the other process that is changing it, or end that process",
-                ) from error
+            mode = FILE_MODE if self.private else 0o644
+            with locked_file(self.path / LOCK_FILE, str(self.path), LOCK_TIMEOUT_SECONDS, mode):
+                self._initialize()
+                yield
 
     def remove_stale_files(self, age: float) -> None:
         """Remove temporary files that nothing was written to for ``age`` seconds."""
