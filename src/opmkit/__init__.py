@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.definitions import RefusedUpdate
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
-    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.plan import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.migrate import MigratedCatalog, MigrateOptions
     from opmkit.index.modes import InstallerPermissions, OnConflict, UpdateMode
@@ -408,7 +408,7 @@ _MODULES = {
     "opmkit.index.fbc.csv_metadata": ("MigrationLevel",),
     "opmkit.index.fbc.model": ("Catalog",),
     "opmkit.index.fbc.write": ("sort_blobs", "to_json", "to_yaml"),
-    "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
+    "opmkit.index.image.plan": ("BuiltIndex", "IndexPlan"),
     "opmkit.index.image.source": ("IndexSource",),
     "opmkit.index.migrate": ("MigratedCatalog", "MigrateOptions"),
     "opmkit.index.modes": ("InstallerPermissions", "OnConflict", "UpdateMode"),

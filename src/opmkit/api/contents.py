@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.core.progress import Progress
-    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.plan import BuiltIndex, IndexPlan
 
 
 class ContentOperations(Session):
@@ -46,7 +46,8 @@ class ContentOperations(Session):
             ValueError: The plan has a ``from_index``, or is to rebase.
         """
         from opmkit.index.fbc.csv_metadata import MigrationLevel
-        from opmkit.index.image.build import BuiltIndex, build_index
+        from opmkit.index.image.build import build_index
+        from opmkit.index.image.plan import BuiltIndex
         from opmkit.index.operations.merge.merge import MergeIndexes
         from opmkit.index.operations.merge.owners import read_owners
 
@@ -89,7 +90,8 @@ class ContentOperations(Session):
             ImageToolsError: An image cannot be read or written. Nothing was changed.
             ValueError: The plan is to rebase, but has no ``from_index``.
         """
-        from opmkit.index.image.build import BuiltIndex, build_index
+        from opmkit.index.image.build import build_index
+        from opmkit.index.image.plan import BuiltIndex
         from opmkit.index.image.source import IndexSource
         from opmkit.index.operations.copy.copy import NEW_TARGET, CopyPackages
         from opmkit.index.operations.filter.result import PackageFilter

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from opmkit.core.progress import Progress
     from opmkit.index.change import AppliedChange, Change
-    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.plan import BuiltIndex, IndexPlan
     from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.add.options import AddOptions
     from opmkit.index.operations.update import IndexUpdate
@@ -61,12 +61,15 @@ class IndexOperations(Session):
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
         from opmkit.bundle.load import BundleFetcher
-        from opmkit.index.operations.add.change import AddBundles
-        from opmkit.index.operations.add.options import AddOptions
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)
-        with BundleFetcher(tool, verified) as fetcher:  # while the index is read
+        with BundleFetcher(
+            tool, verified
+        ) as fetcher:  # while the modules for the change are imported, and the index is read
+            from opmkit.index.operations.add.change import AddBundles
+            from opmkit.index.operations.add.options import AddOptions
+
             change = AddBundles(tool, verified, options or AddOptions(), progress, fetcher)
             return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
@@ -150,14 +153,17 @@ class IndexOperations(Session):
         Raises:
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
-        from opmkit.index.change import change_database
-        from opmkit.index.operations.add.change import AddBundles
-        from opmkit.index.operations.add.options import AddOptions
+        from opmkit.bundle.load import BundleFetcher
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)
-        change: Change = AddBundles(tool, verified, options or AddOptions(), progress)
-        return change_database(database, _with_plan(change) if plan_updates else change, dry_run=dry_run)
+        with BundleFetcher(tool, verified) as fetcher:  # while modules are imported
+            from opmkit.index.change import change_database
+            from opmkit.index.operations.add.change import AddBundles
+            from opmkit.index.operations.add.options import AddOptions
+
+            change: Change = AddBundles(tool, verified, options or AddOptions(), progress, fetcher)
+            return change_database(database, _with_plan(change) if plan_updates else change, dry_run=dry_run)
 
     def initialize_database(
         self, manifests: Path, database: Path, *, permissive: bool = False, dry_run: bool = False

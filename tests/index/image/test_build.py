@@ -12,7 +12,8 @@ from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.image.base import MADE_FROM, parent_digest
-from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
+from opmkit.index.image.build import build_index
+from opmkit.index.image.plan import BuiltIndex, IndexPlan
 from opmkit.index.operations.prune import PruneStranded
 from tests.index.changes import CustomChange
 from tests.kit.bundles import push_image

@@ -22,7 +22,8 @@ from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob,
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import to_json, to_yaml
 from opmkit.index.image.base import parent_digest
-from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
+from opmkit.index.image.build import build_index
+from opmkit.index.image.plan import BuiltIndex, IndexPlan
 from opmkit.index.modes import OnConflict
 from opmkit.index.operations.prune import PrunePackages
 from opmkit.index.operations.remove import RemovePackages

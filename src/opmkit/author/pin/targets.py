@@ -18,7 +18,8 @@ from opmkit.imagetools.transports import pin_reference
 from opmkit.index.change import CatalogChange, EditResult
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import to_json
-from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
+from opmkit.index.image.build import build_index
+from opmkit.index.image.plan import BuiltIndex, IndexPlan
 from opmkit.index.image.source import IndexSource, SourceKind
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -36,96 +36,23 @@ from opmkit.index.image.content import (
     new_content,
 )
 from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE
-from opmkit.index.image.publish import SETTLE, Publisher
+from opmkit.index.image.plan import BuiltIndex
+from opmkit.index.image.publish import Publisher
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.core.progress import Progress
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
     from opmkit.index.change import AppliedChange, Change
-    from opmkit.index.fbc.csv_metadata import MigrationLevel
     from opmkit.index.image.content import IndexContent
-
-
-DEFAULT_TAG = "operator-registry-index:latest"
-CONTEXT_DOCKERFILE = "index.Dockerfile"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexPlan:
-    """The source, the base and the destination of a new index.
-
-    ``from_index`` is an index image, or a directory or file on disk, which is changed in place if there are no
-    ``tags``. With ``to_catalog`` the new index is a file-based catalog, even if the old one is a database; its bundles
-    are migrated to ``level``, if given.
-
-    ``platforms`` select those of the base; by default the new image has all of them. ``on_conflict`` applies if a tag
-    has moved during the run, and ``settle`` is the number of seconds for which a tag that was moved in place must
-    remain unchanged. ``context`` is the directory that receives the index and a Dockerfile named ``dockerfile``; then
-    no image is built. A ``dry_run`` builds and writes nothing. With ``plan_updates`` the result of the change says what
-    clusters do with the new index.
-
-    ``verify`` is called with the index image that is read, again after a rebase, and returns the verified one by
-    digest.
-    """
-
-    tags: tuple[str, ...] = (DEFAULT_TAG,)
-    from_index: str | None = None
-    to_catalog: bool = False
-    level: MigrationLevel | None = None
-    binary_image: str | None = None
-    platforms: tuple[Platform, ...] = ()
-    push: bool = False
-    on_conflict: OnConflict = OnConflict.FAIL
-    settle: float = SETTLE
-    context: Path | None = None
-    dockerfile: str = CONTEXT_DOCKERFILE
-    dry_run: bool = False
-    plan_updates: bool = False
-    verify: Callable[[ImageReference], ImageReference] | None = None
-
-    def verified(self, image: ImageReference) -> ImageReference:
-        """Return the reference to read an index image by; raises what ``verify`` does."""
-        return self.verify(image) if self.verify else image
-
-    def apply(self, change: Change, content: IndexContent, directory: Path) -> tuple[IndexContent, AppliedChange]:
-        """Change the content of the old index; return that of the new one and the result of the change.
-
-        A database that becomes a file-based catalog is written to ``directory``.
-        """
-        if self.to_catalog and isinstance(content, DatabaseContent):
-            if not change.supports_databases:
-                content = content.to_catalog(directory / "catalog", self.level)
-                return content, content.change(change)
-            result = content.change(change)
-            return content.to_catalog(directory / "catalog", self.level), result
-        return content, content.change(change)
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """The names and the digest of a new index image, empty if none was built, and the result of the change."""
-
-    references: tuple[str, ...]
-    digest: str
-    result: AppliedChange
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the names, the digest and the result of the change in JSON types.
-
-        ``references`` are missing if no image was built, and ``digest`` if it is unknown.
-        """
-        names = {"references": list(self.references)} if self.references else {}
-        digest = {"digest": self.digest} if self.references and self.digest else {}
-        return {**names, **digest, **self.result.to_dict()}
+    from opmkit.index.image.plan import IndexPlan
 
 
 _NO_ENGINE = IndexSetting.BUILD_TOOL.with_value("none")
@@ -171,13 +98,29 @@ def build_index(
 
     def build_from(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
         base, old = prepare_index(build, plan, path or parent, directory)
-        new, result = plan.apply(change, old, directory)
+        new, result = apply_change(plan, change, old, directory)
         spec = new.build_spec(source_date_epoch())
         return build_image(base, spec, directory, image_format=build.image_format), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
     image, result = publisher.publish(source.image if source else None, build_from, progress)
     return BuiltIndex(names, image.digest, result)
+
+
+def apply_change(
+    plan: IndexPlan, change: Change, content: IndexContent, directory: Path
+) -> tuple[IndexContent, AppliedChange]:
+    """Change the content of the old index; return that of the new one and the result of the change.
+
+    A database that becomes a file-based catalog is written to ``directory``.
+    """
+    if plan.to_catalog and isinstance(content, DatabaseContent):
+        if not change.supports_databases:
+            content = content.to_catalog(directory / "catalog", plan.level)
+            return content, content.change(change)
+        result = content.change(change)
+        return content.to_catalog(directory / "catalog", plan.level), result
+    return content, content.change(change)
 
 
 def build_image(
@@ -220,7 +163,7 @@ def _build_in_engine(
     before = build.published() if guarded else {}
     with ScratchDirectory("opm-index-") as scratch:
         old, parent = _extract(source, plan, Path(scratch))
-        content, result = plan.apply(change, old, Path(scratch))
+        content, result = apply_change(plan, change, old, Path(scratch))
         build.run(content, parent, progress)
     return build.push(before, progress) if plan.push else "", result
 
@@ -255,7 +198,7 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
     with ScratchDirectory("opm-index-") as scratch:
         directory = Path(scratch)
         old, _ = _extract(source, plan, directory)
-        content, result = plan.apply(change, old, directory)
+        content, result = apply_change(plan, change, old, directory)
         if plan.context is not None and not plan.dry_run:
             if isinstance(content, CatalogContent):
                 from opmkit.index.fbc.write import require_empty

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     BuildFunction = Callable[[ImageReference | None, Path], tuple[Image | ImageIndex, T]]
 
-SETTLE = TAG_MOVE_WINDOW
-"""Seconds for which a tag that was updated in place must remain unchanged."""
 MAX_ATTEMPTS = 30
 _MAX_STEPS = 100
 """Parents that are followed, and moves of a tag that are observed, at most."""
@@ -80,7 +78,7 @@ class Publisher(Struct, frozen=True):
     references: Sequence[ImageReference]
     push: bool = False
     on_conflict: OnConflict = OnConflict.FAIL
-    settle: float = SETTLE
+    settle: float = TAG_MOVE_WINDOW
 
     def publish(
         self, start: ImageReference | None, build: BuildFunction[T], progress: Progress

@@ -21,7 +21,8 @@ from opmkit.imagetools.reference import (
 )
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.index.image.build import IndexPlan, build_image, prepare_index
+from opmkit.index.image.build import apply_change, build_image, prepare_index
+from opmkit.index.image.plan import IndexPlan
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.model import MirrorRequest, digest_tag
@@ -123,7 +124,7 @@ def _build(
     base, content = prepare_index(tool, plan, source.location, directory)
     change = None
     if selection.change:
-        content, change = plan.apply(selection.change, content, directory)
+        content, change = apply_change(plan, selection.change, content, directory)
     spec = content.build_spec(source_date_epoch())
     image = build_image(base, spec, directory, image_format=tool.image_format)
     uses = tuple(index_images(IndexSource(source.text, content.path, lambda: tool)))
