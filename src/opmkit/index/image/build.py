@@ -42,7 +42,7 @@ from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.core.progress import Progress
     from opmkit.imagetools.build_spec import BuildSpec
@@ -96,8 +96,11 @@ def build_index(
             ),
         )
 
-    def build_from(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
+    def build_from(
+        parent: ImageReference | None, directory: Path, check_tags: Callable[[], object]
+    ) -> tuple[Image | ImageIndex, AppliedChange]:
         base, old = prepare_index(build, plan, path or parent, directory)
+        check_tags()
         new, result = apply_change(plan, change, old, directory)
         spec = new.build_spec(source_date_epoch())
         return build_image(base, spec, directory, image_format=build.image_format), result

@@ -26,6 +26,7 @@ from msgspec import Struct
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.locks import NamedLocks
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
 from opmkit.imagetools.repository import TAG_MOVE_WINDOW
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
     T = TypeVar("T")
-    BuildFunction = Callable[[ImageReference | None, Path], tuple[Image | ImageIndex, T]]
+    BuildFunction = Callable[[ImageReference | None, Path, Callable[[], object]], tuple[Image | ImageIndex, T]]
 
 MAX_ATTEMPTS = 30
 _MAX_STEPS = 100
@@ -85,8 +86,8 @@ class Publisher(Struct, frozen=True):
     ) -> tuple[Image | ImageIndex, T]:
         """Build an index from ``start``, publish it, and return what ``build`` returns.
 
-        ``build`` is called with the index to start from and a directory for its files; to rebase it is called again
-        with the tag that has moved.
+        ``build`` is called with the index to start from, a directory for its files, and a function to call when the old
+        index is read, which raises if a tag cannot be; to rebase it is called again with the tag that has moved.
 
         Raises:
             IndexMoved: A tag has moved, and rebasing is not enabled or failed MAX_ATTEMPTS times.
@@ -116,15 +117,21 @@ class Publisher(Struct, frozen=True):
     def _attempt(
         self, start: ImageReference | None, build: BuildFunction[T], locks: NamedLocks, progress: Progress
     ) -> tuple[list[PublishTarget], tuple[Image | ImageIndex, T]]:
-        targets = sorted(
-            (self._resolve_target(reference, start) for reference in self.references),
-            key=lambda target: not target.in_place,
-        )
-        with ScratchDirectory("opm-index-") as scratch:
-            built = build(_pin(start, targets), Path(scratch))
+        with WorkerPool(1, "tags") as pool, ScratchDirectory("opm-index-") as scratch:
+            resolved = pool.submit(self._resolve_targets, start)  # while the old index is read
+            if any(_is_in_place(reference, start) for reference in self.references):
+                start = _pin(start, resolved.result())
+            try:
+                built = build(start, Path(scratch), resolved.result)
+            finally:
+                targets = resolved.result()
             with locks.acquire():
                 self._put_all(built[0], targets, progress)
         return targets, built
+
+    def _resolve_targets(self, start: ImageReference | None) -> list[PublishTarget]:
+        targets = [self._resolve_target(reference, start) for reference in self.references]
+        return sorted(targets, key=lambda target: not target.in_place)
 
     def _resolve_target(self, reference: ImageReference, start: ImageReference | None) -> PublishTarget:
         """Return the target for a name, with the current digest of its tag if the tag is guarded."""
@@ -135,7 +142,7 @@ class Publisher(Struct, frozen=True):
         repository, tag = self.tool.destination(reference), _pushed_tag(reference)
         if not tag:
             return PublishTarget(reference)
-        in_place = isinstance(start, _TaggedReference) and _by_tag(start) == _by_tag(reference)
+        in_place = _is_in_place(reference, start)
         if in_place and isinstance(start, _TaggedReference) and start.digest:
             return PublishTarget(reference, repository, tag, start.digest, in_place)
         try:
@@ -229,6 +236,13 @@ def _pushed_tag(reference: Reference | LayoutReference) -> str:
     if reference.digest or reference.tag:
         return reference.tag or ""
     return DEFAULT_TAG if isinstance(reference, Reference) else ""
+
+
+def _is_in_place(reference: ImageReference, start: ImageReference | None) -> bool:
+    """Return whether both names have the same tag, so that the new index replaces the one to start from."""
+    if not isinstance(reference, _TaggedReference) or not isinstance(start, _TaggedReference):
+        return False
+    return _by_tag(reference) == _by_tag(start)
 
 
 def _by_tag(reference: Reference | LayoutReference) -> Reference | LayoutReference:
