@@ -7,7 +7,7 @@ import math
 import re
 import struct
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -63,16 +63,26 @@ def _normalize(value: JsonValue, integers: range) -> object:
 
     Optimized, since it visits every value of every manifest.
     """
-    if isinstance(value, dict | list):
-        members: Iterable[tuple[object, JsonValue]] = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, member in members:
-            kind = type(member)
-            if kind is dict or kind is list or kind is float or kind is int:
-                value[key] = _normalize(member, integers)  # type: ignore[index, call-overload, assignment]
-        return value
-    if isinstance(value, float) or (isinstance(value, int) and value not in integers):
+    if isinstance(value, dict):
+        _normalize_members(value, value.items(), integers)
+    elif isinstance(value, list):
+        _normalize_members(value, enumerate(value), integers)
+    elif isinstance(value, float) or (isinstance(value, int) and value not in integers):
         return orjson.Fragment(go_float(float(value)).encode())
     return value
+
+
+def _normalize_members(value: Any, members: Iterable[tuple[object, Any]], integers: range) -> None:
+    for key, member in members:
+        kind = type(member)
+        if kind is str:
+            continue
+        if kind is dict:
+            _normalize_members(member, member.items(), integers)
+        elif kind is list:
+            _normalize_members(member, enumerate(member), integers)
+        elif kind is float or kind is int:
+            value[key] = _normalize(member, integers)
 
 
 def replace_lone_surrogates(value: JsonValue) -> JsonValue:
