@@ -106,7 +106,9 @@ def test_large_files_are_rejected(tmp_path: Path) -> None:
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     write(tmp_path, {"a": b"1", "sub/b": b"2"})
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    assert read_files(tmp_path) == {"a": b"1"}
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert read_files(tmp_path) == {"a": b"1", "link": b"1"}
 
 
 class SlowTool:

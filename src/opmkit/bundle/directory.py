@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,16 +44,30 @@ def read_files(directory: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     remaining = MAX_TOTAL_BYTES
     with disk_errors(directory):
-        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            if is_partial(path) or not path.is_file():
+        for entry in _entries(directory):
+            if is_partial(entry.name) or not _is_file(entry):
                 continue
-            size = path.stat().st_size
+            size = entry.stat().st_size
             remaining -= size
             if size > MAX_BYTES or remaining < 0:
-                subject, limit = (path, MAX_BYTES) if size > MAX_BYTES else (directory, MAX_TOTAL_BYTES)
+                subject, limit = (entry.path, MAX_BYTES) if size > MAX_BYTES else (directory, MAX_TOTAL_BYTES)
                 raise InvalidBundle(f"{subject} is larger than {limit} bytes", hint="keep only manifests there")
-            files[path.name] = path.read_bytes()
+            with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the file
+                files[entry.name] = file.readall()
     return files
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory, sorted by name; an empty list if it does not exist."""
+    if not directory.is_dir():
+        return []
+    with os.scandir(directory) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a regular file or a link to one; a link in a circle is none."""
+    return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
 
 
 def infer_annotations(directory: Path) -> BundleAnnotations:

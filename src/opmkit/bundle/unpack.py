@@ -137,5 +137,5 @@ def _layer_files(name: str, directory: Path) -> list[LayerFile]:
     return [
         LayerFile(f"{name}/{path.relative_to(directory).as_posix()}", path)
         for path in directory.rglob("*")
-        if not path.is_dir() and not is_partial(path)
+        if not path.is_dir() and not is_partial(path.name)
     ]

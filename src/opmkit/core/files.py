@@ -160,9 +160,9 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
         raise
 
 
-def is_partial(path: Path) -> bool:
-    """Return whether a path is that of a file which `write_file` has not completed, and which is to be ignored."""
-    return path.name.startswith(_PREFIX) and path.name.endswith(_SUFFIX)
+def is_partial(name: str) -> bool:
+    """Return whether a name is that of a file which `write_file` has not completed, and which is to be ignored."""
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
