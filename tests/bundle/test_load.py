@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from opmkit.bundle import InvalidBundle, NotABundle
 from opmkit.bundle.directory import read_files
-from opmkit.bundle.load import BundleFetcher, load_bundle_directory, load_bundle_image
-from opmkit.bundle.source import BundleSource
-from opmkit.imagetools.errors import InvalidReference, NotFound
+from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference
@@ -109,43 +106,3 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert read_files(tmp_path) == {"a": b"1", "link": b"1"}
-
-
-class SlowTool:
-    """A tool that records the images that are read, and can make their readers wait."""
-
-    def __init__(self) -> None:
-        self.read: list[str] = []
-        self.first = threading.Event()
-        self.open = threading.Event()
-
-    def read_tree(self, image: object, *_: object) -> dict[str, bytes]:
-        self.read.append(str(image))
-        self.first.set()
-        self.open.wait(30)
-        if "missing" in str(image):
-            raise NotFound(f"{image}: not found")
-        return {"manifests/a.yaml": str(image).encode()}
-
-
-def test_first_bundles_are_fetched_before_they_are_asked_for() -> None:
-    tool = SlowTool()
-    references = ["quay.io/me/a:1", "quay.io/me/missing:1", "Invalid:", "quay.io/me/a:1"]
-    with BundleFetcher(tool, references) as fetcher:  # type: ignore[arg-type]
-        assert tool.first.wait(30)
-        tool.open.set()
-        for _ in range(2):
-            assert fetcher.fetch(BundleSource.parse(references[0])) == {"manifests/a.yaml": b"quay.io/me/a:1"}
-        with pytest.raises(NotFound, match="missing:1: not found"):
-            fetcher.fetch(BundleSource.parse(references[1]))
-        with pytest.raises(InvalidReference):
-            fetcher.fetch(BundleSource(references[2], parse_image_reference("quay.io/me/a:1"), ""))
-    assert sorted(tool.read) == ["quay.io/me/a:1", "quay.io/me/a:1", "quay.io/me/missing:1"]
-
-
-def test_fetching_stops_with_the_caller() -> None:
-    tool = SlowTool()
-    with BundleFetcher(tool, [f"quay.io/me/a:{number}" for number in range(16)]):  # type: ignore[arg-type]
-        assert tool.first.wait(30)
-        threading.Timer(0.1, tool.open.set).start()
-    assert len(tool.read) < 16

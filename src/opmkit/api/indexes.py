@@ -60,7 +60,7 @@ class IndexOperations(Session):
             IndexMoved: Another writer has moved the tag.
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
-        from opmkit.bundle.load import BundleFetcher
+        from opmkit.bundle.pull import BundleFetcher
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)
@@ -153,7 +153,7 @@ class IndexOperations(Session):
         Raises:
             CatalogError, BundleError, ImageToolsError: Nothing was changed.
         """
-        from opmkit.bundle.load import BundleFetcher
+        from opmkit.bundle.pull import BundleFetcher
 
         tool = self._tool
         verified = verified_bundles(images, require_signature, lambda: self._client)

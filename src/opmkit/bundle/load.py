@@ -1,37 +1,30 @@
-"""Load bundles from directories and images, many at a time."""
+"""Load a bundle from a directory or an image."""
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files, reject_layout
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleOperation
-from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.manifest_prefetcher import MAX_PROCESSES, ManifestPrefetcher
 from opmkit.bundle.parse import parse_bundle
-from opmkit.bundle.source import BundleSource, path_or_image
+from opmkit.bundle.source import BundleSource
 from opmkit.core.hints import Hint
-from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.workers import LOOKAHEAD, WORKERS, WorkerPool, ordered_parallel_map, spare_cpu_count
 from opmkit.documents import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
 from opmkit.imagetools.layer import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
+    from opmkit.bundle.manifest import ManifestCache
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.tools.tool import ContainerTool, InspectedImage
 
 
 _LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
-_READERS = 2
-"""Threads that read directories, whose contents take memory until they are parsed."""
 _INDEX_HINT = Hint("pass bundle images; {} lists those of an index", BundleOperation.LIST_INDEX_BUNDLES)
 
 
@@ -118,88 +111,3 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     else:
         kind, hint = "it is an image of unknown kind", "pass an image with manifests/ and metadata/ directories"
     return NotABundle(f"{reference} is not a bundle: {kind}", hint=hint)
-
-
-class BundleFetcher:
-    """Fetches the files of bundles, those of the first bundles before they are asked for. Thread-safe.
-
-    A context manager; leaving it cancels what was not asked for.
-    """
-
-    def __init__(self, tool: ContainerTool, references: Sequence[str] = ()) -> None:
-        """Start to fetch the first of ``references``."""
-        self._tool = tool
-        first = list(dict.fromkeys(references))[:LOOKAHEAD]
-        self._pool = WorkerPool(WORKERS, "fetch")
-        self._started = {reference: self._pool.submit(self._fetch, reference) for reference in first}
-
-    def fetch(self, source: BundleSource) -> dict[str, bytes]:
-        """Return the files of a bundle; raises the errors of `fetch_bundle_files`."""
-        started = self._started.pop(source.text, None)
-        with path_or_image(source.text):
-            return started.result() if started else fetch_bundle_files(self._tool, source)
-
-    def _fetch(self, reference: str) -> dict[str, bytes]:
-        return fetch_bundle_files(self._tool, BundleSource.parse(reference))
-
-    def __enter__(self) -> Self:
-        """Return the fetcher."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop fetching."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def pull_bundles(
-    fetcher: BundleFetcher, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
-) -> Iterator[Bundle]:
-    """Pull bundles concurrently and yield them in the order of ``references``, without duplicates.
-
-    Args:
-        fetcher: Reads the images.
-        references: Sources as `BundleSource.parse` reads them.
-        warn: Called with each warning about a bundle.
-        progress: Reports the number of bundles.
-
-    Raises:
-        BundleError: An image or directory is not a bundle, or no catalog can contain it. The first error ends the
-            iteration.
-        ImageToolsError: An image or directory cannot be read.
-    """
-    sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
-    progress.begin("Pulling bundles", len(sources), unit="bundles")
-    cache = ManifestCache()
-    only_directories = all(isinstance(source.location, Path) for source in sources)
-    workers, lookahead = (_READERS, 4 * _READERS) if only_directories else (WORKERS, LOOKAHEAD)
-    with (
-        _prefetcher(cache, only_directories=only_directories) as prefetcher,
-        closing(
-            ordered_parallel_map(partial(_fetch, fetcher, prefetcher), sources, workers=workers, lookahead=lookahead)
-        ) as fetched,
-    ):
-        try:
-            for source, files in fetched:
-                bundle = parse_bundle_files(source, files.result(), cache=cache)
-                for warning in (*bundle.warnings, source.warning):
-                    if warning:
-                        warn(f"{source.text}: {warning}")
-                progress.advance(1)
-                yield bundle
-        finally:
-            progress.end()
-
-
-def _prefetcher(cache: ManifestCache, *, only_directories: bool) -> ManifestPrefetcher:
-    """Return a prefetcher that leaves little to parse for this process if reading the bundles takes hardly any time."""
-    spare = spare_cpu_count(MAX_PROCESSES)
-    if only_directories and spare:
-        return ManifestPrefetcher(cache, spare + 1, in_order=True)
-    return ManifestPrefetcher(cache)
-
-
-def _fetch(fetcher: BundleFetcher, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:
-    """Read the files of a bundle and submit its manifests for parsing."""
-    files = fetcher.fetch(source)
-    prefetcher.submit_files(files)
-    return files

@@ -119,7 +119,7 @@ def serve_requests(handle: Callable[[Any], object]) -> None:
             request = pickle.load(stdin)  # noqa: S301 - written by our parent process
         except EOFError:
             return
-        stdout.write(pickle.dumps(handle(request)))
+        pickle.dump(handle(request), stdout)
         stdout.flush()
 
 

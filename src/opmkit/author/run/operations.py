@@ -21,7 +21,7 @@ from opmkit.author.run.resources import InjectedBundles, is_empty_index
 from opmkit.author.run.serving import CHANNEL, ServedCatalog, add_sequence
 from opmkit.author.run.session import WaitDeadline, check_cluster
 from opmkit.author.run.upgrade import UpgradeRequest, upgrade_operator
-from opmkit.bundle.load import BundleFetcher, pull_bundles
+from opmkit.bundle.pull import BundleFetcher, pull_bundles
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.image.source import IndexSource, SourceKind

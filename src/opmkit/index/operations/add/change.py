@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.load import BundleFetcher, pull_bundles
+from opmkit.bundle.pull import BundleFetcher, pull_bundles
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.documents.errors import DocumentError
