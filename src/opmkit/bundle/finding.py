@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from opmkit.core.hints import Hint
+from opmkit.documents.fields import FieldPath  # noqa: TC001 - read by the decoder of cached findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from opmkit.documents.fields import FieldPath
 
 
 class Severity(StrEnum):

@@ -8,6 +8,7 @@ import stat
 import time
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,7 +17,6 @@ from opmkit.core.files import FILE_MODE, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 
 class ResultCache(Struct, frozen=True):
@@ -40,7 +40,8 @@ class ResultCache(Struct, frozen=True):
         """Return the result for the content with this digest, or None."""
         path = self._path(content)
         try:
-            result = path.read_bytes()
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the file
+                result = file.readall()
         except OSError:
             return None
         with suppress(OSError):
@@ -50,13 +51,13 @@ class ResultCache(Struct, frozen=True):
     def contains(self, content: str) -> bool:
         """Return whether there is a result for the content with this digest."""
         try:
-            return self._path(content).is_file()
+            return Path(self._path(content)).is_file()
         except OSError:
             return False
 
     def put(self, content: str, result: bytes) -> None:
         """Store the result for the content with this digest."""
-        path = self._path(content)
+        path = Path(self._path(content))
         part = path.with_suffix(f".{os.getpid()}-{time.monotonic_ns()}")
         with suppress(OSError):
             make_directory(path.parent)
@@ -64,9 +65,9 @@ class ResultCache(Struct, frozen=True):
                 file.write(result)
             part.replace(path)
 
-    def _path(self, content: str) -> Path:
+    def _path(self, content: str) -> str:
         digest = hashlib.sha256(f"{self.key}\0{content}".encode()).hexdigest()
-        return self.directory / digest[:2] / f"{digest[2:]}.json"
+        return f"{self.directory}/{digest[:2]}/{digest[2:]}.json"
 
 
 def files_digest(contents: Mapping[str, bytes]) -> str:
@@ -102,8 +103,9 @@ def tree_state(root: str, others: Iterable[str], max_entries: int) -> str | None
     try:
         for path in (root, *others):
             entries.append(path)
-            if os.path.lexists(path) and not _append_state(entries, os.lstat(path), latest):
-                return None
+            with suppress(FileNotFoundError):
+                if not _append_state(entries, os.lstat(path), latest):
+                    return None
         while pending:
             directory = pending.pop()
             with os.scandir(directory) as found:

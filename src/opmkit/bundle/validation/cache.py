@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, convert, json, structs, to_builtins
 
 from opmkit._version import __version__
-from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.finding import Finding  # noqa: TC001 - read by the decoder
 from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import extension_versions
 from opmkit.core.cache import ResultCache, code_digest
 from opmkit.core.hints import Hint
-from opmkit.core.json_types import expect, expect_fields, field_types, field_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,22 +56,44 @@ class ValidationCache(Struct, frozen=True):
     def get(self, content: str, target: str) -> ValidationResult | None:
         """Return the result for the bundle with this digest, under the name ``target``, or None."""
         try:
-            return decode_result(json.loads(self.results.get(content) or b""), target)
-        except (ValueError, TypeError, KeyError):
+            return _DECODER.decode(self.results.get(content) or b"").restore(target)
+        except (MsgspecError, ValueError):
             return None
 
     def put(self, content: str, result: ValidationResult) -> None:
         """Store a result, unless it is an error."""
         if not result.error:
-            self.results.put(content, json.dumps(encode_result(result), ensure_ascii=False).encode())
+            self.results.put(content, json.encode(_StoredResult.from_result(result)))
+
+
+class _StoredResult(Struct, frozen=True):
+    """A result without its name on the command line and its error."""
+
+    name: str
+    package: str
+    findings: tuple[Finding, ...]
+    summary: ComparedBundle | None
+
+    @classmethod
+    def from_result(cls, result: ValidationResult) -> _StoredResult:
+        return cls(result.name, result.package, result.findings, result.summary)
+
+    def restore(self, target: str, *, error: str = "", hint: Hint | None = None) -> ValidationResult:
+        """Return the result; raise ValueError if it is damaged."""
+        summary = self.summary and structs.replace(self.summary, target=target)
+        if summary and len(summary.locations) not in (0, len(LOCATED_FIELDS)):
+            raise ValueError("locations of other fields")
+        return ValidationResult(
+            target, self.findings, self.name, error, hint or Hint(), package=self.package, summary=summary
+        )
+
+
+_DECODER = json.Decoder(_StoredResult)
 
 
 def encode_result(result: ValidationResult) -> dict[str, Any]:
     """Return the result in JSON types, without its name on the command line and its error."""
-    import orjson  # slow to import: not needed for cached results
-
-    fields = {"name": result.name, "package": result.package, "findings": result.findings, "summary": result.summary}
-    encoded: dict[str, Any] = orjson.loads(orjson.dumps(fields, default=field_values))
+    encoded: dict[str, Any] = to_builtins(_StoredResult.from_result(result))
     return encoded
 
 
@@ -83,36 +103,12 @@ def decode_result(
     """Return the result that `encode_result` wrote, for a name on the command line and with an error.
 
     Raises:
-        KeyError, TypeError, ValueError: The value is damaged.
+        ValueError: The value is damaged.
     """
-    findings = tuple(map(_finding, value["findings"]))
-    summary = value["summary"] and _summary(value["summary"], target)
-    name, package = expect(value["name"], str), expect(value["package"], str)
-    return ValidationResult(target, findings, name, error, hint or Hint(), package=package, summary=summary)
-
-
-_FINDING_TYPES = field_types(Finding(""))
-_SUMMARY_TYPES = field_types(ComparedBundle("", "", ""))
-
-
-def _summary(value: Mapping[str, Any], target: str) -> ComparedBundle:
-    fields: dict[str, Any] = {
-        name: tuple(expect(item, str) for item in member) if isinstance(member, list) else member
-        for name, member in expect(value, dict).items()
-        if name != "locations"
-    }
-    locations = tuple(
-        (expect(line, int), expect(column, int), expect(text, str)) for line, column, text in value["locations"]
-    )
-    if len(locations) not in (0, len(LOCATED_FIELDS)):
-        raise ValueError("locations of other fields")
-    fields |= {"target": target, "locations": locations}
-    return expect_fields(ComparedBundle(**fields), _SUMMARY_TYPES)
-
-
-def _finding(value: Mapping[str, Any]) -> Finding:
-    path = tuple(step if isinstance(step, int) else expect(step, str) for step in value["path"])
-    return expect_fields(Finding(**{**value, "path": path, "severity": Severity(value["severity"])}), _FINDING_TYPES)
+    try:
+        return convert(value, _StoredResult).restore(target, error=error, hint=hint)
+    except MsgspecError as cause:
+        raise ValueError(str(cause)) from cause
 
 
 def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.validation.bundle_view import BundleView, ManifestView
+    from opmkit.bundle.versions import VersionKey
     from opmkit.documents.fields import FieldPath
 
 VALIDATOR = "across"
@@ -92,6 +93,18 @@ class ComparedBundle(Struct, frozen=True):
     def parsed_version(self) -> Version:
         """The version, 0.0.0 if it is absent or invalid."""
         return _parse(self.version)
+
+    @property
+    def order(self) -> tuple[VersionKey, str, str]:
+        """Sort key: precedence of the version, name and target."""
+        return _precedence(self.version), self.name, self.target
+
+
+@lru_cache(maxsize=32_768)
+def _precedence(version: str) -> VersionKey:
+    from opmkit.bundle.versions import version_key  # slow to import: not needed for a single bundle
+
+    return version_key(_parse(version))
 
 
 @lru_cache(maxsize=32_768)

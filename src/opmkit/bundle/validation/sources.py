@@ -6,7 +6,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -190,11 +190,15 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
     return BundleFiles(files, _parents(files), labels)
 
 
-def directory_state(source: Source) -> str | None:
-    """Return a digest of the metadata of all that `read_files` reads for a directory, see `tree_state`."""
-    root = Path(os.path.realpath(cast("Path", source.location)))
-    config = root / REPOSITORY_CONFIG if source.operator else root.parent / CI_FILE
-    return tree_state(str(root), (str(config), str(config.with_suffix(".yml"))), _LIMITS.entries)
+def directory_state(root: str, *, operator: bool) -> str | None:
+    """Return a digest of the metadata of all that `read_files` reads for a directory, see `tree_state`.
+
+    Args:
+        root: The directory, without symbolic links.
+        operator: Whether it is the directory of an operator.
+    """
+    config = f"{root}/{REPOSITORY_CONFIG}" if operator else f"{os.path.dirname(root)}/{CI_FILE}"  # noqa: PTH120 - many
+    return tree_state(root, (config, f"{config.removesuffix('yaml')}yml"), _LIMITS.entries)
 
 
 def read_definitions(get_tool: GetTool, target: str) -> tuple[bytes, ...]:

@@ -92,7 +92,8 @@ class BundleValidator(Struct, frozen=True):
 
     def _pull_directory(self, validator: ParallelValidator, source: Source, directory: Path) -> _PulledBundle:
         """Return the cached result, without reading the files if the directory is in the same state as before."""
-        identity, state = os.path.realpath(directory), directory_state(source) if self.cache else None
+        identity = os.path.realpath(directory)
+        state = directory_state(identity, operator=source.operator) if self.cache else None
         known = self.cache.find_digest(identity, state) if self.cache and state else ""
         if known and (cached := self._cached(known, source)):
             return _PulledBundle(known, identity, cached)

@@ -30,7 +30,7 @@ def _grouped_by(
         for key in keys(bundle):
             groups[key].append(bundle)
     for key, members in groups.items():
-        yield key, sorted(members, key=lambda bundle: (bundle.parsed_version, bundle.name, bundle.target))
+        yield key, sorted(members, key=lambda bundle: bundle.order)
 
 
 def _by_package(bundles: Iterable[ComparedBundle]) -> Iterator[tuple[str, list[ComparedBundle]]]:
