@@ -31,22 +31,14 @@ _MAX_PENDING = 2 * LOOKAHEAD
 class ManifestPrefetcher:
     """Fills a `ManifestCache` with manifests that will be needed, using the idle CPUs.
 
-    A context manager; leaving it drops pending work. Manifests that the worker processes fail to parse are parsed in
-    this process.
+    The latest manifests are parsed first, since the consumer is about to parse the earlier ones. Manifests that the
+    worker processes fail to parse are parsed in this process. A context manager; leaving it drops pending work.
     """
 
-    def __init__(self, cache: ManifestCache, processes: int | None = None, *, in_order: bool = False) -> None:
-        """Prepare a number of worker processes, by default one per spare CPU.
-
-        Args:
-            cache: The cache to fill.
-            processes: The number of processes.
-            in_order: Whether to parse the earliest manifests first, for a consumer that has little else to do than to
-                wait for them. Otherwise the latest come first, since the consumer is about to parse the earlier ones.
-        """
+    def __init__(self, cache: ManifestCache, processes: int | None = None) -> None:
+        """Prepare a number of worker processes, by default one per spare CPU."""
         count = spare_cpu_count(MAX_PROCESSES) if processes is None else processes
         self._cache = cache
-        self._in_order = in_order
         self._submitted_bytes = 0
         self._pending: deque[list[bytes]] = deque(maxlen=_MAX_PENDING)
         self._idle = [WorkerProcess(__name__) for _ in range(count)]
@@ -70,7 +62,7 @@ class ManifestPrefetcher:
     def _prefetch(self) -> None:
         process = self._idle.pop()
         try:
-            pending = (self._pending.popleft() if self._in_order else self._pending.pop()) if self._pending else ()
+            pending = self._pending.pop() if self._pending else ()
             claims = [claim for content in pending if (claim := self._cache.claim(content)).mine]
             contents = [claim.content for claim in claims]
             self._cache.settle(claims, (contents and process.request(contents)) or map(try_manifest, contents))
