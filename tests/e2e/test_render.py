@@ -47,6 +47,22 @@ def test_index_and_bundle_are_printed_by_package(opm_http: Opm, index: str, regi
     assert documents == read_stream(printed)
 
 
+def test_only_rendered_images_are_asked_for_their_digests(opm_http: Opm, registry: Registry, tmp_path: Path) -> None:
+    """At first, and without the cache, the request for the digest of a tag would be one more for each image."""
+    name = push_image(f"{registry.host}/e2e-render/requests:1", bundle_image("lagoon", "1.0.0", tmp_path))
+
+    def methods(*flags: str) -> list[str]:
+        before = len(registry.requests())
+        assert "lagoon.v1.0.0" in opm_http("render", name, *flags)
+        return [request.method for request in registry.requests()[before:]]
+
+    assert methods() == ["GET"] * 3
+    assert methods() == ["HEAD"]
+    assert methods("--no-cache") == ["GET"] * 2  # the layer is in the store
+    missing = opm_http.attempt("render", f"{name}-no")
+    assert missing.stderr.startswith(f"Error: {name}-no: not found in the registry (Not Found)\n")
+
+
 def test_output_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()
     printed = opm.here("render", index, "--migrate")

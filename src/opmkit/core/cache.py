@@ -36,6 +36,11 @@ class ResultCache(Struct, frozen=True):
             digest.update(part.encode() + b"\0")
         return cls(directory, digest.hexdigest())
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no result was ever stored in the directory."""
+        return not self.directory.exists()
+
     def get(self, content: str) -> bytes | None:
         """Return the result for the content with this digest, or None."""
         path = self._path(content)

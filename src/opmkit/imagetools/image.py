@@ -269,13 +269,20 @@ def load_image(repository: ImageSource, identifier: str, platform: Platform | No
         InvalidImage: A manifest or the configuration is malformed.
         UnsupportedImage: The format is unsupported, or it is not an image.
     """
-    outer = manifest = repository.get_manifest(identifier)
+    return load_manifest_image(repository, repository.get_manifest(identifier), platform)
+
+
+def load_manifest_image(
+    repository: ImageSource, manifest: Manifest | IndexManifest, platform: Platform | None = None
+) -> Image:
+    """Load the image of a manifest, or from an index the one that `load_image` loads; raises the errors of that."""
+    selected = manifest
     for _ in range(_MAX_INDEX_DEPTH):
-        if isinstance(manifest, Manifest):
-            return _with_config(repository, manifest)
-        manifest = repository.get_manifest(manifest.select(platform).digest)
+        if isinstance(selected, Manifest):
+            return _with_config(repository, selected)
+        selected = repository.get_manifest(selected.select(platform).digest)
     raise InvalidImage(
-        f"image index {outer.digest}: nested indexes exceed the limit of {_MAX_INDEX_DEPTH} levels",
+        f"image index {manifest.digest}: nested indexes exceed the limit of {_MAX_INDEX_DEPTH} levels",
         hint="name the image by its digest",
     )
 

@@ -130,9 +130,10 @@ def render_settled(
     """Yield each reference in order with its blobs, or with the error of `render_each` for it."""
     progress.begin("Rendering", len(references), unit="references")
     manifests = ManifestCache()
+    is_cached = options.cache is not None and not options.cache.is_empty
     with (
         ManifestPrefetcher(manifests) as prefetcher,
-        closing(ordered_parallel_map(_Reader(tool, options, prefetcher).read, references)) as results,
+        closing(ordered_parallel_map(_Reader(tool, options, prefetcher, is_cached).read, references)) as results,
     ):
         try:
             for reference, future in results:
@@ -200,11 +201,15 @@ class _UnparsedBundle(Struct, frozen=True):
 
 
 class _Reader(Struct, frozen=True):
-    """A thread-safe reader of references."""
+    """A thread-safe reader of references.
+
+    ``is_cached`` is whether images may be in the cache, so that at first only their digests are read.
+    """
 
     tool: GetRegistryTool
     options: RenderOptions
     prefetcher: ManifestPrefetcher
+    is_cached: bool
 
     def read(self, reference: str) -> Blobs | _CachedBundle | _UnparsedBundle:
         """Return the blobs of an index, or a bundle."""
@@ -223,7 +228,7 @@ class _Reader(Struct, frozen=True):
         """Find a source; an image in a registry is identified by its digest."""
         digest = self.options.digests.get(reference)
         if digest is None:
-            return IndexSource.resolve(self.tool, reference)
+            return IndexSource.resolve(self.tool, reference, load=not self.is_cached)
         return IndexSource(reference, Reference.parse(reference).with_digest(digest), self.tool)
 
     def _read_index(self, source: IndexSource, kind: SourceKind) -> Blobs:

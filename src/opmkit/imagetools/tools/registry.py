@@ -17,7 +17,7 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, prefix_errors
-from opmkit.imagetools.image import Image, load_image, load_image_or_index
+from opmkit.imagetools.image import Image, load_image, load_image_or_index, load_manifest_image
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.reference import (
@@ -98,6 +98,20 @@ class RegistryTool:
         """Return the digest of the manifest or index that the reference currently names."""
         return self.resolve(reference).digest
 
+    def load_digest(self, reference: Reference) -> str:
+        """Return what `digest` returns, and read the image with the same request for its manifest, for `inspect`.
+
+        Unlike `digest`, registries may count this as a pull.
+        """
+        try:
+            digest, image = self._read(reference, _load_with_digest)
+        except RegistryUnavailable:
+            raise
+        except (ImageToolsError, LimitExceeded):  # `digest` and `inspect` raise it, with the digest if there is one
+            return self.digest(reference)
+        self._remember((reference.with_digest(digest), None), image)
+        return digest
+
     def registry_digest(self, reference: Reference) -> str:
         """Return the digest of the image in its registry or a mirror, ignoring the embedded store."""
         with self._reading(reference):
@@ -111,11 +125,14 @@ class RegistryTool:
         image = self._inspected.get(key)
         if image is None:
             image = self._read(reference, partial(load_image, platform=platform))
-            with self._lock:
-                self._inspected[key] = image
-                if len(self._inspected) > _MAX_INSPECTED:
-                    del self._inspected[next(iter(self._inspected))]
+            self._remember(key, image)
         return image
+
+    def _remember(self, key: tuple[Reference, Platform | None], image: Image) -> None:
+        with self._lock:
+            self._inspected[key] = image
+            if len(self._inspected) > _MAX_INSPECTED:
+                del self._inspected[next(iter(self._inspected))]
 
     def load(self, reference: ImageReference) -> Image | ImageIndex:
         """Return the image or image index, with all platforms."""
@@ -324,6 +341,12 @@ class RegistryTool:
     def _stream_layer(self, image: Image, descriptor: Descriptor) -> BinaryIO:
         path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
         return path.open("rb") if path else image.open_blob(descriptor)
+
+
+def _load_with_digest(repository: ImageSource, identifier: str) -> tuple[str, Image]:
+    """Return the digest of the manifest or index that an identifier names, and the image."""
+    manifest = repository.get_manifest(identifier)
+    return manifest.digest, load_manifest_image(repository, manifest)
 
 
 def _prefix_errors(source: ImageReference | Image) -> AbstractContextManager[None]:

@@ -101,8 +101,10 @@ class IndexSource:
         return cls(text, location, tool)
 
     @classmethod
-    def resolve(cls, tool: GetRegistryTool, text: str) -> IndexSource:
+    def resolve(cls, tool: GetRegistryTool, text: str, *, load: bool = False) -> IndexSource:
         """Find a source, and resolve the tag of an image in a registry, since it may be moved between two reads.
+
+        With ``load`` the image is read as well, see `RegistryTool.load_digest`.
 
         Raises:
             CatalogError: A path that does not exist.
@@ -112,7 +114,8 @@ class IndexSource:
         if not isinstance(source.location, Reference):
             return source
         with path_or_image(text):
-            return replace(source, location=source.location.with_digest(tool().digest(source.location)))
+            digest = tool().load_digest(source.location) if load else tool().digest(source.location)
+        return replace(source, location=source.location.with_digest(digest))
 
     @property
     def path(self) -> Path | None:
