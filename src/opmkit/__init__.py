@@ -132,11 +132,10 @@ if TYPE_CHECKING:
     from opmkit.server.settings import HttpSettings, ServerSettings, TlsFiles
     from opmkit.supply.mirror.catalog_deletion import DeletionOptions, PlannedDeletion
     from opmkit.supply.mirror.charts import HelmError
-    from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.deletion import ImageDeletion, MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet, InvalidImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
-    from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorResult
+    from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorPolicy, MirrorResult
     from opmkit.supply.sign.documents import SignatureFormat
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
@@ -461,12 +460,11 @@ _MODULES = {
     "opmkit.kube.access": ("ClusterAccess",),
     "opmkit.server.settings": ("HttpSettings", "ServerSettings", "TlsFiles"),
     "opmkit.supply.mirror.catalog_deletion": ("DeletionOptions", "PlannedDeletion"),
-    "opmkit.supply.mirror.cluster_manifests": ("MirrorPolicy",),
     "opmkit.supply.mirror.deletion": ("ImageDeletion", "MirrorDeletion"),
     "opmkit.supply.mirror.charts": ("HelmError",),
     "opmkit.supply.mirror.image_set": ("ImageSet", "InvalidImageSet"),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
-    "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorResult"),
+    "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorPolicy", "MirrorResult"),
     "opmkit.supply.sign.documents": ("SignatureFormat",),
     "opmkit.supply.sign.keyless": ("CertificateIdentity", "KeylessSigner"),
     "opmkit.supply.sign.sign": (

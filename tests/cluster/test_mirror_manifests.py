@@ -11,7 +11,8 @@ import yaml
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope
-from opmkit.supply.mirror.cluster_manifests import MirrorPolicy, cluster_manifests
+from opmkit.supply.mirror.cluster_manifests import cluster_manifests
+from opmkit.supply.mirror.result import MirrorPolicy
 from tests.kit.cluster.programs import binary
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.layer import Layer
 
-SCRATCH = "scratch"
-"""The name of the empty base image in a Dockerfile."""
 _ROOT = "rootfs"
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
+SCRATCH = "scratch"
+"""The name of the empty base image in a Dockerfile."""
 MAX_REPOSITORY_LENGTH = 255
 
 _LEGACY_REGISTRY = "index.docker.io"

@@ -22,7 +22,6 @@ from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document_stream import Document
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.directory import cache_directory
-from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.convert.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
@@ -32,7 +31,6 @@ from opmkit.index.fbc.from_bundle import move_objects_last, named_bundle_to_blob
 from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
-from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -239,6 +237,9 @@ class _Reader(Struct, frozen=True):
             return catalog_in_release(_normalize(source.blobs(), sort=sort), compat)
         if sort:
             return database_in_release(source.blobs(), compat)
+        from opmkit.index.convert.database_blobs import database_to_blobs  # slow to import: SQLite
+        from opmkit.index.sqlite import open_database
+
         with source.open() as content, open_database(content.path) as database:
             return database_to_blobs(database, sort_objects=False)
 

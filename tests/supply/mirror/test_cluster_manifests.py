@@ -10,7 +10,8 @@ import pytest
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope
 from opmkit.index.errors import CatalogError
-from opmkit.supply.mirror.cluster_manifests import MAX_MIRRORS, MirrorPolicy, cluster_manifests
+from opmkit.supply.mirror.cluster_manifests import MAX_MIRRORS, cluster_manifests
+from opmkit.supply.mirror.result import MirrorPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,9 +18,10 @@ from opmkit.bundle.metadata import read_metadata
 from opmkit.bundle.unpack import CREATED_BY
 from opmkit.core.files import disk_errors
 from opmkit.documents.errors import DocumentError
-from opmkit.imagetools.build_spec import SCRATCH, BuildSpec
+from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.layer.reader import ancestors
+from opmkit.imagetools.reference import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,7 +15,7 @@ from opmkit.bundle.errors import InvalidDockerfile
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.core.files import disk_errors
 from opmkit.core.hints import Hint
-from opmkit.imagetools.build_spec import SCRATCH
+from opmkit.imagetools.reference import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

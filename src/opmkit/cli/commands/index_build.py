@@ -10,7 +10,8 @@ import typer
 from opmkit.cli.flags.container_tools import ToolFlags
 from opmkit.cli.flags.index import INDEX_HELP, AlsoTag
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.flags.target import CATALOG_PANEL, NamedTargetFlags, OutputFlags
+from opmkit.cli.flags.target import NamedTargetFlags, OutputFlags
+from opmkit.cli.help.panels import CATALOG_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.output.index import print_built
 from opmkit.cli.parser.declaration import flag

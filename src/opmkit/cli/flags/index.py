@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from opmkit.cli.flags.target import CATALOG_PANEL
-from opmkit.cli.help.panels import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import CATALOG_PANEL, COMPATIBILITY_PANEL
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags

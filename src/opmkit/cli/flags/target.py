@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from opmkit import OnConflict
 from opmkit.cli.flags.container_tools import PUSH_HELP
-from opmkit.cli.help.panels import COMPATIBILITY_PANEL
+from opmkit.cli.help.panels import CATALOG_PANEL, COMPATIBILITY_PANEL
 from opmkit.cli.output.console import OutputFormat
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.parser.declaration import flag
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opmkit import IndexPlan, MigrationLevel
 
 RESULT_PANEL = "Result"
-CATALOG_PANEL = "File-based catalogs"
 WRITERS_PANEL = "Other writers of the tag"
 
 

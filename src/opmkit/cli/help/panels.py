@@ -8,16 +8,17 @@ from typing import Any
 from typer.core import TyperOption
 
 ADVANCED_PANEL = "Advanced"
+CATALOG_PANEL = "File-based catalogs"
 COMPATIBILITY_PANEL = "Compatibility with Go opm"
 SCALE_PANEL = "Several machines"
 SPECIAL_PANELS = frozenset(
     [
         ADVANCED_PANEL,
         "Baseline",
+        CATALOG_PANEL,
         "Catalog pod",
         COMPATIBILITY_PANEL,
         "Container tools",
-        "File-based catalogs",
         "Manifests for the cluster",
         "OLM v1",
         "Optional validators",

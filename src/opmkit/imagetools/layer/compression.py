@@ -100,12 +100,6 @@ def _deflate(block: bytes, window: bytes) -> bytes:
     return compressor.compress(block) + compressor.flush(zlib_ng.Z_SYNC_FLUSH)
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-
 MAGIC_SIZE = 4
 """Bytes at the start of a blob that identify its compression."""
 DECODE_ERRORS = (
@@ -113,7 +107,6 @@ DECODE_ERRORS = (
     gzip.BadGzipFile,
     EOFError,
     cast("type[Exception]", igzip_lib.IsalError),
-    zstd.ZstdError,
     ValueError,
     OverflowError,
     RecursionError,
@@ -136,6 +129,14 @@ class _ZstdReader:
     """Decompressed zstd (RFC 8878) frames, decoded in small steps, which bounds the memory for hostile data."""
 
     def __init__(self, blob: Readable) -> None:
+        if sys.version_info >= (3, 14):  # slow to import, and hardly any layer needs it
+            from compression import zstd
+        else:
+            from backports import zstd
+
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG}
+        self._new_frame: Callable[[], zstd.ZstdDecompressor] = partial(zstd.ZstdDecompressor, options=options)
+        self._error = zstd.ZstdError
         self._blob = blob
         self._frame = self._new_frame()
         self._buffer = memoryview(b"")
@@ -149,13 +150,12 @@ class _ZstdReader:
                 return b""
             if self._frame.eof:
                 self._frame = self._new_frame()
-            self._buffer = memoryview(self._frame.decompress(data))
+            try:
+                self._buffer = memoryview(self._frame.decompress(data))
+            except self._error as error:
+                raise ValueError(str(error)) from error
         data, self._buffer = self._buffer[:size].tobytes(), self._buffer[size:]
         return data
-
-    @staticmethod
-    def _new_frame() -> zstd.ZstdDecompressor:
-        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG})
 
 
 def _open_gzip(blob: Readable) -> Readable:

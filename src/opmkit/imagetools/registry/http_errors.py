@@ -10,7 +10,6 @@ import re
 import socket
 import ssl
 import time
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -171,6 +170,8 @@ def _reason(causes: list[BaseException]) -> tuple[str, bool]:
 
 def status_phrase(status: int) -> str:
     """Return the reason phrase of a status code."""
+    from http import HTTPStatus  # slow to import
+
     try:
         return HTTPStatus(status).phrase
     except ValueError:

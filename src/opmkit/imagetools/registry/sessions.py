@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
-import certifi
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -278,6 +277,8 @@ def _default_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     directory = ssl.get_default_verify_paths().capath  # read when a certificate is verified
     if not context.cert_store_stats()["x509_ca"] and not (directory and any(Path(directory).glob("*.?"))):
+        import certifi  # slow to import
+
         context.load_verify_locations(certifi.where())
     return context
 

@@ -15,14 +15,13 @@ from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
-from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.reader import WHITEOUT_PREFIX
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import SCRATCH, Reference
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.spec import Descriptor, Manifest, media_types, sha256_digest

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
 from opmkit.documents.document_stream import sort_keys
@@ -99,6 +98,8 @@ def _renders_metadata(compat: CatalogCompat) -> bool:
 
 def _migrate_if_valid(blob: BundleBlob) -> BundleBlob:
     """Return a bundle with metadata instead of objects; the same if a field of the CSV has the wrong type."""
+    from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct  # slow to import
+
     csv = _csv(blob, *blob.properties)
     if csv is None or decode_struct(csv, CSV, DecodeMode.REWRITTEN).mismatches:
         return blob

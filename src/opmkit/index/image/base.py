@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from opmkit.bundle.labels import INDEX_DATABASE
-from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.image import Image, ImageIndex, select_platforms
 from opmkit.imagetools.layer.reader import normalize_path
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.reference import SCRATCH, parse_image_reference
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.imagetools.tools.registry import RemovableLayers
 from opmkit.index.image.content import (

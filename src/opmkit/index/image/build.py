@@ -17,11 +17,10 @@ from opmkit.core.files import write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
-from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.image_format import ImageFormat
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.reference import SCRATCH, parse_image_reference
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.change import change_catalog, change_database

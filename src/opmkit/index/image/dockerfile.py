@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.core.files import disk_errors
-from opmkit.imagetools.build_spec import SCRATCH
+from opmkit.imagetools.reference import SCRATCH
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:

@@ -9,24 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle import labels
-from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.source import BundleSource, default_image
-from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
-from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.fbc.from_bundle import named_bundle_to_blob
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import INDEXES
-from opmkit.index.sqlite import rows
 from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from opmkit.bundle.versions import VersionRange
     from opmkit.imagetools.tools.tool import ContainerTool
     from opmkit.index.fbc.blobs import Blob
     from opmkit.index.image.source import IndexSource
@@ -111,6 +107,8 @@ def images_in_catalog(blobs: Iterable[Blob], filters: Sequence[PackageFilter] = 
             if isinstance(blob, BundleBlob):
                 yield from _from_blob(blob).uses()
         return
+    from opmkit.index.fbc.check.bundle import bundle_version  # slow to import
+
     names = {wanted.package for wanted in filters}
     bundles: list[_Bundle] = []
     entries: list[_Entry] = []
@@ -122,13 +120,15 @@ def images_in_catalog(blobs: Iterable[Blob], filters: Sequence[PackageFilter] = 
         if isinstance(blob, ChannelBlob):
             entries += [_Entry(blob.package, blob.name, entry.name) for entry in blob.entries]
         elif isinstance(blob, BundleBlob):
-            bundles.append(_from_blob(blob))
+            bundles.append(_from_blob(blob, bundle_version(blob)))
     for bundle in _select(bundles, entries, filters, known - {""}):
         yield from bundle.uses()
 
 
 def images_in_database(database: IndexDatabase, filters: Sequence[PackageFilter] = ()) -> Iterator[ImageUse]:
     """Yield the images of the bundles of a database that are in a channel, as `images_in_catalog`."""
+    from opmkit.index.sqlite import rows  # slow to import
+
     entries = [_Entry(row.package, row.channel, row.bundle) for row in rows.entry_rows(database)]
     packages = {entry.bundle: entry.package for entry in entries}
     related: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -151,9 +151,9 @@ def group_by_image(uses: Iterable[ImageUse]) -> list[UsedImage]:
     return [UsedImage(image, tuple(sorted(members))) for image, members in sorted(by_image.items())]
 
 
-def _from_blob(blob: BundleBlob) -> _Bundle:
+def _from_blob(blob: BundleBlob, version: str = "") -> _Bundle:
     related = [(each.name, each.image) for each in blob.related_images]
-    return _Bundle(blob.package, blob.name, bundle_version(blob), blob.image, related)
+    return _Bundle(blob.package, blob.name, version, blob.image, related)
 
 
 def _select(
@@ -199,11 +199,15 @@ def _matches(wanted: PackageFilter, bundles: Mapping[str, _Bundle], channels: Ma
     candidates = [bundle for name, bundle in bundles.items() if not wanted.channels or name in placed]
     if not wanted.version_range:
         return candidates
+    from opmkit.bundle.versions import VersionRange
+
     parsed = VersionRange.parse(wanted.version_range)
     return [bundle for bundle in candidates if _is_in_range(bundle.version, parsed)]
 
 
 def _is_in_range(version: str, version_range: VersionRange) -> bool:
+    from opmkit.bundle.versions import strict_version
+
     try:
         return strict_version(version) in version_range
     except ValueError:
@@ -295,5 +299,8 @@ def _images_of_bundle(tool: ContainerTool, image: str) -> list[ImageUse]:
 
 
 def _read_bundle(tool: ContainerTool, source: BundleSource) -> BundleBlob:
+    from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
+    from opmkit.index.fbc.from_bundle import named_bundle_to_blob
+
     bundle = parse_bundle_files(source, fetch_bundle_files(tool, source), strict=False)
     return named_bundle_to_blob(bundle, source.text)

@@ -21,8 +21,6 @@ from opmkit.imagetools.reference import (
 )
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
-from opmkit.index.image.build import apply_change, build_image, prepare_index
-from opmkit.index.image.plan import IndexPlan
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.operations.related_images import index_images
 from opmkit.supply.mirror.model import MirrorRequest, digest_tag
@@ -114,6 +112,9 @@ def open_catalog(tool: RegistryTool, text: str, selection: CatalogSelection) -> 
 def _build(
     tool: RegistryTool, source: IndexSource, selection: CatalogSelection, name: Reference, tag: str, directory: Path
 ) -> MirrorCatalog:
+    from opmkit.index.image.build import apply_change, build_image, prepare_index  # slow to import
+    from opmkit.index.image.plan import IndexPlan
+
     plan = IndexPlan(
         tags=(),
         from_index=source.text,

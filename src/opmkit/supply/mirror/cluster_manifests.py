@@ -6,7 +6,6 @@ are in ``config/v1`` of github.com/openshift/api.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -14,7 +13,6 @@ from msgspec import Struct
 from opmkit.core.files import write_files
 from opmkit.imagetools.registry_config.mirror_rules import (
     MirrorRule,
-    MirrorScope,
     format_registries_conf,
     mirror_rules,
 )
@@ -24,6 +22,7 @@ from opmkit.index.operations.manifests.names import as_label
 from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterCatalog
 from opmkit.index.operations.manifests.resources import CatalogSource, build_manifests, with_server
 from opmkit.supply.mirror.model import is_digest_tag
+from opmkit.supply.mirror.result import MirrorPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,27 +35,10 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 
 API_VERSION = "config.openshift.io/v1"
-NAMESPACE = "openshift-marketplace"
-"""Namespace of OpenShift's catalogs."""
 REGISTRIES_CONF = "registries.conf"
 MAX_MIRRORS = 1000
 """Mirrors of one object: etcd stores objects of at most 1.5 MB."""
 _MAX_SUFFIX = 12
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPolicy:
-    """Settings of the manifests.
-
-    Attributes:
-        scope: Whether a rule covers a namespace or a single repository.
-        never_contact_source: Whether the cluster never pulls an image from its source if the mirror lacks it.
-        namespace: Namespace of the CatalogSources.
-    """
-
-    scope: MirrorScope = MirrorScope.NAMESPACE
-    never_contact_source: bool = False
-    namespace: str = NAMESPACE
 
 
 class ClusterManifests(Struct, frozen=True):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.errors import DiskError
 from opmkit.core.files import disk_errors, read_limited, write_files
-from opmkit.imagetools.archive import ArchivedLayout, TarArchive
 from opmkit.imagetools.errors import InvalidReference, NotFound
 from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, parse_image_reference
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, is_digest
@@ -331,6 +330,8 @@ def _open_directory(path: Path) -> LayoutSource | None:
 
 
 def _open_archive(path: Path) -> LayoutSource | None:
+    from opmkit.imagetools.archive import ArchivedLayout, TarArchive  # slow to import: compression
+
     archive = TarArchive.open(path)
     if DESCRIPTION_FILE not in archive:
         return None

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.copy import all_blobs, all_manifests, copy_image
 from opmkit.imagetools.errors import InvalidReference, NotFound
 from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.operations.related_images import group_by_image
@@ -157,6 +156,8 @@ class IndexMirror:
         report = self._copy.run()
         for found, catalog in zip(self.catalogs, self.contents, strict=False):
             if catalog.image is not None and not found.is_present:
+                from opmkit.imagetools.copy import copy_image  # slow to import: compression
+
                 repository = self._target.repository(catalog.name)
                 try:
                     copy_image(catalog.image, repository, catalog.tag, workers=options.workers, progress=progress)
@@ -296,6 +297,8 @@ def _is_blocked(blocked: BlockedImages, source: Reference, name: Reference, tag:
 
 
 def _size(image: Image | ImageIndex) -> int:
+    from opmkit.imagetools.copy import all_blobs, all_manifests
+
     blobs = {blob.descriptor.digest: blob.descriptor.size for blob in all_blobs(image)}
     return sum(blobs.values()) + sum(len(manifest.raw) for manifest in all_manifests(image))
 

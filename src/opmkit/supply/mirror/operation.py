@@ -10,20 +10,14 @@ from msgspec import Struct, structs
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform
-from opmkit.index.operations.filter.fbc import FilterPackages
-from opmkit.index.operations.filter.result import PackageFilter
 from opmkit.supply.mirror.catalog import CatalogSelection
-from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
-from opmkit.supply.mirror.charts import read_charts
 from opmkit.supply.mirror.copy import CopyOptions
-from opmkit.supply.mirror.deletion import NeededImages
 from opmkit.supply.mirror.errors import MirrorFailed, UnexpectedMirror
-from opmkit.supply.mirror.image_set import InvalidImageSet
 from opmkit.supply.mirror.load import MirrorLoad, open_mirror_load
 from opmkit.supply.mirror.locations import commit_target, find_layout_source, open_target
 from opmkit.supply.mirror.mirror import IndexMirror, MirrorContent, MirrorDistribution, open_mirror
 from opmkit.supply.mirror.plan import MirrorPlanOptions
-from opmkit.supply.mirror.result import MirrorResult
+from opmkit.supply.mirror.result import MirrorPolicy, MirrorResult
 from opmkit.supply.mirror.target import RegistryLocation, parse_name_in_target
 
 if TYPE_CHECKING:
@@ -32,6 +26,8 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.change import Change
+    from opmkit.supply.mirror.catalog_deletion import CatalogDeletion
     from opmkit.supply.mirror.deletion import MirrorDeletion
     from opmkit.supply.mirror.image_set import ImageSet
     from opmkit.supply.mirror.locations import LayoutSource
@@ -132,22 +128,41 @@ class MirrorAction(Struct, frozen=True):
 
         Raises CatalogError, ImageToolsError or ValueError if an option is invalid, and HelmError.
         """
-        options, name = self.options, self.options.target_catalog
-        if not isinstance(index, str) and index.is_deletion:
-            raise InvalidImageSet(
-                f"{index.file}: describes images to delete, not to mirror", hint="write an ImageSetConfiguration"
-            )
-        common = CatalogSelection(platforms=self._platforms(), binary_image=options.binary_image)
         if not isinstance(index, str):
-            if options.selects:
-                raise ValueError("an image set selects bundles itself, and names its catalogs in the target")
-            charts = read_charts(index.charts)
-            images, warnings = (*index.images, *charts.requests), (*index.warnings, *charts.warnings)
-            return MirrorContent(tuple(index.selections(common)), images, index.blocked, warnings)
-        filters = [PackageFilter.parse(text) for text in options.filters]
-        change = FilterPackages(filters, options.default_channels, options.with_dependencies) if filters else None
+            return self._content_of_set(index)
+        common, change, name = self._selection(), self._filter(), self.options.target_catalog
         named = parse_name_in_target(name, self.location) if name else None
         return MirrorContent(((index, structs.replace(common, change=change, name=named)),))
+
+    def _selection(self) -> CatalogSelection:
+        """Return the selection of a whole index."""
+        return CatalogSelection(platforms=self._platforms(), binary_image=self.options.binary_image)
+
+    def _content_of_set(self, images: ImageSet) -> MirrorContent:
+        from opmkit.supply.mirror.charts import read_charts
+        from opmkit.supply.mirror.image_set import InvalidImageSet
+
+        if images.is_deletion:
+            raise InvalidImageSet(
+                f"{images.file}: describes images to delete, not to mirror", hint="write an ImageSetConfiguration"
+            )
+        common = self._selection()
+        if self.options.selects:
+            raise ValueError("an image set selects bundles itself, and names its catalogs in the target")
+        charts = read_charts(images.charts)
+        requests, warnings = (*images.images, *charts.requests), (*images.warnings, *charts.warnings)
+        return MirrorContent(tuple(images.selections(common)), requests, images.blocked, warnings)
+
+    def _filter(self) -> Change | None:
+        """Return the change of the index that selects packages, None for the whole index."""
+        options = self.options
+        if not options.filters:
+            return None
+        from opmkit.index.operations.filter.fbc import FilterPackages
+        from opmkit.index.operations.filter.result import PackageFilter
+
+        filters = [PackageFilter.parse(text) for text in options.filters]
+        return FilterPackages(filters, options.default_channels, options.with_dependencies)
 
     def mark_replaced(self, opened: IndexMirror | MirrorLoad) -> None:
         """Mark the catalogs in the target that are about to be replaced, for `prune`."""
@@ -160,6 +175,8 @@ class MirrorAction(Struct, frozen=True):
 
         The images of this mirror are kept, whether a catalog needs them or not.
         """
+        from opmkit.supply.mirror.deletion import NeededImages
+
         deletion, needed = self._deletion(), NeededImages()
         names = {Reference.parse(each.name).with_tag(each.tag): each.digest for each in opened.catalogs}
         for image in opened.plan.images:
@@ -169,6 +186,8 @@ class MirrorAction(Struct, frozen=True):
         return plan if dry_run else deletion.run(plan)
 
     def _deletion(self) -> CatalogDeletion:
+        from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
+
         options, location = self.options, self.location
         if not isinstance(location, RegistryLocation):
             raise TypeError("images can only be deleted from a registry")  # see MirrorOptions.check_target
@@ -179,12 +198,7 @@ class MirrorAction(Struct, frozen=True):
         """Write the manifests for the images that the target has, if requested; return the names of the files."""
         if self.options.manifests is None:
             return ()
-        from opmkit.supply.mirror.cluster_manifests import (
-            MirrorPolicy,
-            cluster_manifests,
-            repository_rules,
-            write_cluster_manifests,
-        )
+        from opmkit.supply.mirror.cluster_manifests import cluster_manifests, repository_rules, write_cluster_manifests
 
         policy = self.options.policy or MirrorPolicy()
         rules = repository_rules((*opened.report.copied, *opened.report.present))

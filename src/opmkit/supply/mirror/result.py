@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
 from opmkit.supply.mirror.mirror import IndexMirror
 from opmkit.supply.mirror.target import ArchiveLocation, RegistryLocation
 
@@ -14,12 +15,29 @@ if TYPE_CHECKING:
 
     from opmkit.core.shard import Shard
     from opmkit.imagetools.worker_options import WorkerExecutor
-    from opmkit.supply.mirror.cluster_manifests import MirrorPolicy
     from opmkit.supply.mirror.deletion import MirrorDeletion
     from opmkit.supply.mirror.load import MirrorLoad
     from opmkit.supply.mirror.mirror import MirroredCatalog
     from opmkit.supply.mirror.model import MirrorFailure, PlannedImage
     from opmkit.supply.mirror.target import MirrorLocation
+
+NAMESPACE = "openshift-marketplace"
+"""Namespace of OpenShift's catalogs."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPolicy:
+    """Settings of the manifests.
+
+    Attributes:
+        scope: Whether a rule covers a namespace or a single repository.
+        never_contact_source: Whether the cluster never pulls an image from its source if the mirror lacks it.
+        namespace: Namespace of the CatalogSources.
+    """
+
+    scope: MirrorScope = MirrorScope.NAMESPACE
+    never_contact_source: bool = False
+    namespace: str = NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

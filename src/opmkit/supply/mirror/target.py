@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 from msgspec import Struct
 
 from opmkit.core.errors import DiskError
-from opmkit.imagetools.archive import ArchivedLayout
-from opmkit.imagetools.archive.growing import GrowingArchive
-from opmkit.imagetools.archive.reader import TarArchive
 from opmkit.imagetools.errors import InvalidReference, NotFound
 from opmkit.imagetools.reference import Reference, is_registry_host
 from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest
@@ -24,6 +21,8 @@ from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_S
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from opmkit.imagetools.archive import ArchivedLayout
+    from opmkit.imagetools.archive.growing import GrowingArchive
     from opmkit.imagetools.repository import BlobOpener, ImageSource, Repository
     from opmkit.imagetools.spec import Manifest
     from opmkit.supply.mirror.description import MirroredImage
@@ -268,6 +267,8 @@ class ArchiveTarget:
     def _open(self) -> GrowingArchive:
         with self._lock:
             if self._file is None:
+                from opmkit.imagetools.archive.growing import GrowingArchive  # slow to import: compression
+
                 self._file = GrowingArchive(self.path)
             return self._file
 
@@ -319,6 +320,8 @@ def _open_existing(path: Path) -> tuple[ArchivedLayout | None, MirrorDescription
     hint = "delete it, or write another file"
     if not path.is_file():
         raise DiskError(f"{path}: refusing to overwrite: not a file", hint=hint)
+    from opmkit.imagetools.archive import ArchivedLayout, TarArchive
+
     archive = TarArchive.open(path)
     if DESCRIPTION_FILE not in archive:
         raise DiskError(f"{path}: refusing to overwrite: it is not the archive of a mirror", hint=hint)

@@ -235,12 +235,12 @@ def mirror(
 
 def _source(ctx: typer.Context, index: str | None, config: Path | None) -> str | ImageSet:
     """Return the index or the image set to mirror; raise UsageError unless one of both is given."""
-    from opmkit import ImageSet
-
     if config is None:
         if index is None:
             raise UsageError("INDEX or --config is required", ctx.command_path)
         return index
+    from opmkit import ImageSet
+
     if index is not None:
         raise conflicting_flags("INDEX", "--config", ctx.command_path)
     for name in sorted(given_flags(ctx) & _SELECTION_FLAGS):
