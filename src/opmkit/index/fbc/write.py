@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import orjson
 
 from opmkit.core.files import disk_errors
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _TYPE_ORDER = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
 """The order of the blobs of a package."""
 
-_INDENT = re.compile(rb"^ +", re.MULTILINE)
 _LINE_SEPARATORS = (("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))
 
 
@@ -67,8 +66,7 @@ def _sort_key(blob: Blob) -> tuple[str, int, str]:
 
 
 def _indented_json(blob: Blob) -> bytes:
-    text = _escape_separators(_dumps(blob, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    return _INDENT.sub(lambda match: match.group() * 2, text)  # strings have no line breaks, so only indents match
+    return msgspec.json.format(_escape_separators(_dumps(blob, 0)), indent=4) + b"\n"  # orjson indents by 2 only
 
 
 def _escape_separators(text: bytes) -> bytes:
