@@ -191,7 +191,8 @@ class _UnparsedBundle(Struct, frozen=True):
         image = self.source.image
         if isinstance(self.source.location, Path) and options.image_template:
             image = options.image_template.image(bundle)
-        blob = with_objects(named_bundle_to_blob(structs.replace(bundle, image=""), self.source.text), bundle.objects)
+        without_objects = structs.replace(bundle, image="", objects=())
+        blob = with_objects(named_bundle_to_blob(without_objects, self.source.text), bundle.objects)
         if options.cache and self.digest:
             entry = {"blob": blob_to_dict(blob), "warnings": warnings}
             options.cache.put(self.digest, orjson.dumps(entry))
