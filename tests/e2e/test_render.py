@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from opmkit.bundle import labels
 from tests.kit.blobs import read_stream
 from tests.kit.bundles import bundle_content, bundle_image, push_image
 from tests.kit.catalogs import write_library
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +63,16 @@ def test_only_rendered_images_are_asked_for_their_digests(opm_http: Opm, registr
     assert methods("--no-cache") == ["GET"] * 2  # the layer is in the store
     missing = opm_http.attempt("render", f"{name}-no")
     assert missing.stderr.startswith(f"Error: {name}-no: not found in the registry (Not Found)\n")
+
+
+def test_an_index_image_is_resolved_and_read_by_one_request(opm_http: Opm, registry: Registry, tmp_path: Path) -> None:
+    catalog = {"configs/catalog.yaml": b"schema: olm.package\nname: lagoon\ndefaultChannel: stable\n"}
+    (tmp_path / "layer").mkdir()
+    image = small_image(tmp_path / "layer", catalog, labels={labels.INDEX_CONFIGS: "/configs"})
+    name = push_image(f"{registry.host}/e2e-render/index:1", image)
+    before = len(registry.requests())
+    assert opm_http("alpha", "render-graph", name).startswith("graph LR\n")
+    assert [request.method for request in registry.requests()[before:]] == ["GET"] * 3
 
 
 def test_output_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> None:

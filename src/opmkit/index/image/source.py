@@ -101,10 +101,10 @@ class IndexSource:
         return cls(text, location, tool)
 
     @classmethod
-    def resolve(cls, tool: GetRegistryTool, text: str, *, load: bool = False) -> IndexSource:
+    def resolve(cls, tool: GetRegistryTool, text: str, *, load: bool = True) -> IndexSource:
         """Find a source, and resolve the tag of an image in a registry, since it may be moved between two reads.
 
-        With ``load`` the image is read as well, see `RegistryTool.load_digest`.
+        With ``load`` the image is read by the same request, see `RegistryTool.load_digest`.
 
         Raises:
             CatalogError: A path that does not exist.

@@ -78,7 +78,7 @@ def read_contents(tool: RegistryTool, image: str) -> ImageContents:
     inspected = tool.inspect(parse_image_reference(image))
     base, previous = _base(inspected), inspected.annotations.get(MADE_FROM, "")
     if not {labels.INDEX_DATABASE, labels.INDEX_CONFIGS}.isdisjoint(inspected.labels):
-        bundles = _bundles_of(index_images(IndexSource.resolve(lambda: tool, image)))
+        bundles = _bundles_of(index_images(IndexSource.resolve(lambda: tool, image, load=False)))
         return ImageContents(image, ContentKind.INDEX, bundles, base, previous)
     if labels.PACKAGE in inspected.labels:
         return ImageContents(image, ContentKind.BUNDLE, (_contained(load_bundle_image(tool, image)),), base)
