@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from enum import StrEnum
@@ -63,11 +64,16 @@ def test_invalid_values_are_errors_of_typer(argument: str) -> None:
         convert(argument)
 
 
-def test_plain_values_are_converted_without_pydantic() -> None:
+@pytest.mark.parametrize(
+    "line", ["image ls --output json --debug", "image prune --older-than 0.5", "image prune --older-than 24"]
+)
+def test_plain_values_are_converted_without_pydantic(line: str, tmp_path: Path) -> None:
     program = (
         "import sys; from opmkit.cli.main import run; "
-        "status = run(['image', 'ls', '--output', 'json', '--debug']); "
+        "status = run(sys.argv[1:]); "
         "print('pydantic' in sys.modules, file=sys.stderr); sys.exit(status)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    argv = [sys.executable, "-c", program, *line.split()]
+    env = {**os.environ, "OPM_STORE": str(tmp_path)}
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env=env)
     assert done.stderr.strip().splitlines()[-1] == "False"

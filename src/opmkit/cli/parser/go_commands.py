@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -183,6 +184,9 @@ def require_flags(ctx: Any, *names: str, hint: str = "") -> None:
         raise UsageError(f"required flag(s) {', '.join(missing)} not set", ctx.command_path, hint=hint)
 
 
+_PLAIN_NUMBER = {int: re.compile(r"[0-9]{1,9}"), float: re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")}
+
+
 class PlainConverter:
     """Replacement for the converter of one parameter of typer."""
 
@@ -204,6 +208,10 @@ class PlainConverter:
             return annotation(value)
         if annotation == list[str] and isinstance(value, (list, tuple)):
             return list(value)
+        if annotation in (int, float) and _PLAIN_NUMBER[annotation].fullmatch(str(value)):
+            number = annotation(value)
+            if (param.min is None or number >= param.min) and (param.max is None or number <= param.max):
+                return number
         return self._typer_converter().coerce(value, param=param, ctx=ctx)
 
 
