@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ import typer
 from debian_packages import download
 from image_files import compile_modules, is_unused, strip_binaries, tar, unused_in_library
 from image_sources import HOME, HostSource
+from msgspec.structs import replace
 from sbom import cyclonedx_json
 
 import opmkit

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.reference import parse_image_reference

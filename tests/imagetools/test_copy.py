@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from opmkit.core.errors import DiskError
 from opmkit.imagetools.copy import copy_image
@@ -129,7 +130,7 @@ def test_missing_layer_leaves_the_tag_unchanged(tmp_path: Path) -> None:
 
 def test_foreign_layers_are_not_copied(tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"1"})
-    foreign = replace(
+    foreign = structs.replace(
         image.manifest.layers[0],
         media_type="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
         urls=("https://example.com/layer",),

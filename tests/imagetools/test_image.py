@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.copy import copy_image

@@ -13,13 +13,13 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive, read_docker_archive
 from opmkit.imagetools.credentials import AuthFile

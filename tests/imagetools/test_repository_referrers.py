@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import InvalidImage, NotFound, TagMoved

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import threading
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     RunHelper = Callable[[str, str], "Credentials | None"]
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """A user name with a password, or a token. Secrets are not part of ``repr``.
 
     Attributes:
@@ -41,10 +39,14 @@ class Credentials:
     """
 
     username: str
-    password: str = field(default="", repr=False)
-    identity_token: str = field(default="", repr=False)
-    registry_token: str = field(default="", repr=False)
+    password: str = ""
+    identity_token: str = ""
+    registry_token: str = ""
     source: str = ""
+
+    def __repr__(self) -> str:
+        """Return the user name and the source."""
+        return f"Credentials(username={self.username!r}, source={self.source!r})"
 
     def basic(self) -> str:
         """Return the value of an Authorization header (RFC 7617)."""

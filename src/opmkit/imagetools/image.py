@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
+from msgspec import structs
+
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
@@ -137,7 +139,9 @@ class Image:
     def _rebuild(
         self, config: ImageConfig, layers: Sequence[Descriptor], annotations: Mapping[str, str], media_type: str
     ) -> Image:
-        layers = [replace(layer, media_type=media_types.convert_for(media_type, layer.media_type)) for layer in layers]
+        layers = [
+            structs.replace(layer, media_type=media_types.convert_for(media_type, layer.media_type)) for layer in layers
+        ]
         manifest = Manifest.build(config.descriptor(media_type), layers, annotations, media_type)
         return replace(self, manifest=manifest, config=config)
 
@@ -193,7 +197,7 @@ class ImageIndex:
         index_type = media_types.convert_for(media_type, media_types.OCI_INDEX)
         if self.index.media_type == index_type and images == self.images:
             return self
-        return replace(self, index=replace(self.index, media_type=index_type)).with_images(images)
+        return replace(self, index=structs.replace(self.index, media_type=index_type)).with_images(images)
 
     def with_annotations(self, annotations: Mapping[str, str]) -> ImageIndex:
         """Return a copy with these annotations merged into the index's, without attestations."""
@@ -207,7 +211,7 @@ class ImageIndex:
     def with_images(self, images: Sequence[Image], annotations: Mapping[str, str] | None = None) -> ImageIndex:
         """Return a copy with each image replaced by the one at its position, without attestations."""
         manifests = [
-            replace(image.manifest.descriptor, platform=old.platform or image.config.platform)
+            structs.replace(image.manifest.descriptor, platform=old.platform or image.config.platform)
             for old, image in zip(self.index.images, images, strict=True)
         ]
         index = IndexManifest.build(manifests, {**self.index.annotations, **(annotations or {})}, self.index.media_type)

@@ -7,8 +7,9 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from msgspec.structs import replace
 
 from opmkit.core import interrupts
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, TagMoved

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.archive import TarArchive, new_archive, write_docker_archive
@@ -73,7 +74,7 @@ def test_append_to_an_archived_image(image: Image, tmp_path: Path) -> None:
 
 def test_images_that_cannot_be_written(image: Image, tmp_path: Path) -> None:
     layers = [
-        replace(layer, media_type="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip")
+        structs.replace(layer, media_type="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip")
         for layer in image.manifest.layers
     ]
     foreign = replace(image, manifest=Manifest.build(image.manifest.config, layers))

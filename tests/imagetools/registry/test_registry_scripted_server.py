@@ -7,10 +7,11 @@ import io
 import itertools
 import json
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.credentials import Credentials, Keychain

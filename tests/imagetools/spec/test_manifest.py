@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, NotFound, UnsupportedImage

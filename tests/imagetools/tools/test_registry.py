@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.build_spec import BuildSpec

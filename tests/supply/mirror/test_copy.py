@@ -186,7 +186,7 @@ def test_attestations_of_selected_platforms_are_copied(source: Source, spool: Ma
     source.add_manifest("a", attestation)
     subjects = {image.digest: attestation, f"sha256:{'0' * 64}": unstored}
     described = [
-        replace(
+        structs.replace(
             manifest.descriptor,
             platform=Platform("unknown", "unknown"),
             annotations={"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": subject},
@@ -207,7 +207,7 @@ def test_unreadable_images_are_failures_of_the_plan(source: Source, spool: Manif
     for _ in range(4):
         descriptor = Descriptor(media_types.OCI_INDEX, str(inner.reference.digest), 1)
         size = source.writable(inner.reference).layout.blob_size(descriptor.digest)
-        inner = source.add_manifest("nested", IndexManifest.build([replace(descriptor, size=size or 0)]))
+        inner = source.add_manifest("nested", IndexManifest.build([structs.replace(descriptor, size=size or 0)]))
     planned = plan(source, [absent, other_digest, long_name, inner], spool)
     assert len(planned.images) == 1
     messages = [failure.error.message for failure in planned.failures]

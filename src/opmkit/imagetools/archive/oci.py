@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec.structs import replace
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.copy import all_blobs, all_manifests

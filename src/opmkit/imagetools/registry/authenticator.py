@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
@@ -35,10 +34,12 @@ _USED_LIFETIME = 0.9
 """Fraction of its lifetime for which a token is used, so that it does not expire in transit."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    value: str = field(repr=False)
+class _Token(Struct, frozen=True):
+    value: str
     expires_at: float
+
+    def __repr__(self) -> str:
+        return f"_Token(expires_at={self.expires_at})"
 
 
 class Authenticator:

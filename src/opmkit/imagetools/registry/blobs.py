@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.registry.messages import content_length

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -57,8 +56,7 @@ class Body(Protocol):
         """Iterate over the parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request to a registry, or to its token server.
 
     Attributes:
@@ -77,20 +75,27 @@ class Request:
     url: str
     subject: str
     access: Access
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: Callable[[], bytes | Body] | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = {}
+    body: Callable[[], bytes | Body] | None = None
     ok: Collection[int] = (200,)
     limit: int = MAX_BODY_SIZE
     for_token: bool = False
 
+    def __repr__(self) -> str:
+        """Return the method and URL: the headers of a request for a token contain a password."""
+        return f"Request({self.method} {self.url})"
 
-@dataclass(frozen=True, slots=True)
-class Response:
+
+class Response(Struct, frozen=True):
     """A response with its complete body. ``headers`` are case-insensitive."""
 
     status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
+    headers: Mapping[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Return the status: the body of a response can contain a token."""
+        return f"Response({self.status})"
 
     def json(self, subject: str) -> Mapping[str, object]:
         """Decode the body as a JSON object; errors name ``subject``.

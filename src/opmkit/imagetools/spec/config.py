@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -21,16 +20,15 @@ EPOCH = "1970-01-01T00:00:00Z"
 _MAX_HISTORY = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChanges:
+class ConfigChanges(Struct, frozen=True):
     """Changes to the runtime settings of a configuration; None and empty values change nothing.
 
     ``labels``, ``env`` and ``exposed_ports`` (such as ``50051/tcp``) are merged into the existing ones.
     """
 
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = {}
     removed_labels: frozenset[str] = frozenset()
-    env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    env: Mapping[str, str] = {}
     exposed_ports: Collection[str] = ()
     entrypoint: Sequence[str] | None = None
     cmd: Sequence[str] | None = None
@@ -65,25 +63,29 @@ class HistoryEntry(Struct, frozen=True):
     empty_layer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImageConfig:
+class ImageConfig(Struct, frozen=True):
     """An OCI or Docker image configuration, with the bytes it was parsed from."""
 
-    raw: bytes = field(repr=False)
+    raw: bytes
     os: str
     architecture: str
     variant: str
     os_version: str
     created: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     env: tuple[str, ...]
     entrypoint: tuple[str, ...]
     cmd: tuple[str, ...]
     exposed_ports: tuple[str, ...]
+
     user: str
     working_dir: str
     diff_ids: tuple[str, ...]
     history: tuple[HistoryEntry, ...]
+
+    def __hash__(self) -> int:
+        """Return the hash of the content."""
+        return hash(self.raw)
 
     @classmethod
     def parse(cls, raw: bytes) -> ImageConfig:

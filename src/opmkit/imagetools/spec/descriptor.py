@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.imagetools.architecture import host_architecture
 from opmkit.imagetools.errors import InvalidImage, InvalidReference
@@ -80,18 +82,21 @@ class Platform:
         return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptor:
+class Descriptor(Struct, frozen=True):
     """Media type, digest and size in bytes of a blob or manifest, with the optional descriptor fields."""
 
     media_type: str
     digest: str
     size: int
     platform: Platform | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = {}
     urls: tuple[str, ...] = ()
     artifact_type: str = ""
     data: str = ""
+
+    def __hash__(self) -> int:
+        """Return the hash of the digest."""
+        return hash(self.digest)
 
     @classmethod
     def from_json(cls, value: object, path: str = "descriptor") -> Descriptor:

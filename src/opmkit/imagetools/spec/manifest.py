@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
 from opmkit.imagetools.spec import media_types
@@ -23,20 +24,23 @@ _DEFAULT_PLATFORM = Platform("linux", "amd64")
 _ATTESTATION = "vnd.docker.reference.type"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """The manifest of an image for one platform, layers bottom first, with the bytes it was parsed from.
 
     An artifact such as a signature has an ``artifact_type``, and the image that it belongs to as its ``subject``.
     """
 
-    raw: bytes = field(repr=False)
+    raw: bytes
     media_type: str
     config: Descriptor
     layers: tuple[Descriptor, ...]
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = {}
     artifact_type: str = ""
     subject: Descriptor | None = None
+
+    def __hash__(self) -> int:
+        """Return the hash of the content."""
+        return hash(self.raw)
 
     @classmethod
     def build(
@@ -73,16 +77,19 @@ class Manifest:
         return (self.config, *self.layers)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexManifest:
+class IndexManifest(Struct, frozen=True):
     """An OCI image index or Docker manifest list, with the bytes it was parsed from."""
 
-    raw: bytes = field(repr=False)
+    raw: bytes
     media_type: str
     manifests: tuple[Descriptor, ...]
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = {}
     artifact_type: str = ""
     subject: Descriptor | None = None
+
+    def __hash__(self) -> int:
+        """Return the hash of the content."""
+        return hash(self.raw)
 
     @classmethod
     def build(

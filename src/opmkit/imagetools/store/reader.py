@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import NotFound

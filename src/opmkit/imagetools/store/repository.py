@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from opmkit.imagetools.repository import check_tag, referrer_descriptor
 from opmkit.imagetools.spec import (

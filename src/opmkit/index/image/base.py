@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from opmkit.bundle.labels import INDEX_DATABASE
 from opmkit.imagetools.image import Image, ImageIndex, select_platforms

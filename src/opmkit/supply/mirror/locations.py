@@ -6,10 +6,11 @@ import io
 import tarfile
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec.structs import replace
 
 from opmkit.core.errors import DiskError
 from opmkit.core.files import disk_errors, read_limited, write_files

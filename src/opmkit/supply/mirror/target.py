@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.errors import DiskError
 from opmkit.imagetools.errors import InvalidReference, NotFound
