@@ -105,7 +105,7 @@ class RegistryTool:
         """
         try:
             digest, image = self._read(reference, _load_with_digest)
-        except RegistryUnavailable:
+        except (AuthenticationFailed, RegistryUnavailable):
             raise
         except (ImageToolsError, LimitExceeded):  # `digest` and `inspect` raise it, with the digest if there is one
             return self.digest(reference)

@@ -123,8 +123,10 @@ class Publisher(Struct, frozen=True):
                 start = _pin(start, resolved.result())
             try:
                 built = build(start, Path(scratch), resolved.result)
-            finally:
-                targets = resolved.result()
+            except Exception:
+                resolved.result()  # the error of a tag is the one to report
+                raise
+            targets = resolved.result()
             with locks.acquire():
                 self._put_all(built[0], targets, progress)
         return targets, built
