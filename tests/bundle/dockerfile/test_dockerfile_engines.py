@@ -131,7 +131,14 @@ def check_random(buildah: Engine, tool: RegistryTool, names: list[str], ignored:
             own = build(project)
         except (InvalidDockerfile, InvalidBundle):
             return
-        assert own == build_with_buildah(buildah, tool, project)
+        try:
+            theirs = build_with_buildah(buildah, tool, project)
+        except RuntimeError as error:
+            # buildah refuses a pattern for a directory of which all files are ignored; BuildKit copies nothing
+            if "no items matching glob" in str(error) and "filtered out" in str(error):
+                return
+            raise
+        assert own == theirs
 
 
 @pytest.mark.slow
