@@ -397,9 +397,9 @@ def test_two_deletions_at_once(mirror: Mirror) -> None:
         for _ in range(2)
     ]
     results = [(process.wait(timeout=60), process.stderr.read() if process.stderr else "") for process in processes]
-    gone = ("the target has no", "cannot tell which images the catalog needs")  # before, or while it was read
+    concurrent = ("the target has no", "cannot tell which images the catalog needs")  # before, or while it was read
     assert any(code == 0 for code, _ in results), results
-    assert all(code == 0 or any(text in errors for text in gone) for code, errors in results), results
+    assert all(code == 0 or any(text in errors for text in concurrent) for code, errors in results), results
     assert mirror.has(mirror.catalogs[0]) == [False]
     assert mirror.has(mirror.catalogs[1], mirror.bundles[1].image, *mirror.bundles[1].images) == [True] * 3
 
