@@ -109,8 +109,9 @@ SLOW_TO_VALIDATE_WITH = (
 SLOW_WITH_CACHED_RESULTS = (
     *("orjson", "ryaml", "semver", "subprocess", "shutil", "difflib", "opmkit.documents.content"),
     *("opmkit.bundle.validation.bundle_view", "opmkit.bundle.validation.rule_registry", "opmkit.index"),
+    *("msgspec", "dataclasses", "inspect", "json", "logging", "opmkit.core.hints", "opmkit.bundle.finding"),
 )
-"""Modules that decode and check files."""
+"""Modules that decode and check files, and that define and print results."""
 
 
 @pytest.mark.skipif(not find_spec("ryaml"), reason="without it, PyYAML decodes the files")

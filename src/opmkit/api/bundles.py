@@ -497,7 +497,7 @@ def _parse_targets(images: Sequence[str]) -> list[ImageReference]:
 
 def _open_cache(key: tuple[str, ...]) -> ValidationCache:
     from opmkit.bundle.validation.cache import ValidationCache
-    from opmkit.bundle.validation.validator import CACHE
+    from opmkit.bundle.validation.cache_key import CACHE
     from opmkit.imagetools.store.directory import cache_directory
 
     return ValidationCache.open(cache_directory(CACHE), key)

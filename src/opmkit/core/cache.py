@@ -11,22 +11,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from opmkit.core.files import FILE_MODE, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class ResultCache(Struct, frozen=True):
+class ResultCache:
     """A directory with one file per result, named by the digest of the content and the ``key``.
 
     Errors in reading and writing are ignored: such a result is computed again.
     """
 
-    directory: Path
-    key: str
+    __slots__ = ("directory", "key")
+
+    def __init__(self, directory: Path, key: str) -> None:
+        """Create a cache; the directory is created when a result is stored."""
+        self.directory = directory
+        self.key = key
 
     @classmethod
     def open(cls, directory: Path, parts: Iterable[str]) -> ResultCache:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,11 @@ def cache_home(environ: Mapping[str, str]) -> Path | None:
     return _variable_or_default(environ, "XDG_CACHE_HOME", ".cache")
 
 
+def data_home(environ: Mapping[str, str]) -> Path | None:
+    """Return ``XDG_DATA_HOME``, else ``~/.local/share``."""
+    return _variable_or_default(environ, "XDG_DATA_HOME", ".local/share")
+
+
 def _variable_or_default(environ: Mapping[str, str], variable: str, default: str) -> Path | None:
     if path := environ.get(variable):
         return Path(path)
@@ -48,6 +52,8 @@ def source_date_epoch() -> int:
     Raises:
         OpmkitError: The value is not a valid time.
     """
+    from datetime import UTC, datetime  # slow to import: commands without images need only the directories
+
     text = os.environ.get("SOURCE_DATE_EPOCH") or "0"
     try:
         seconds = int(text)
@@ -61,4 +67,6 @@ def source_date_epoch() -> int:
 
 def rfc3339(seconds: int) -> str:
     """Format Unix time as image configurations do, such as ``1970-01-01T00:00:00Z``."""
+    from datetime import UTC, datetime
+
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

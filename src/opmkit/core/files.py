@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.hints import CoreOperation, Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
+
+    from opmkit.core.hints import Hint
 
 
 def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
@@ -71,12 +72,7 @@ MAX_SETTINGS_SIZE = 16 << 20
 """Maximum size of files with settings, credentials or certificates, in bytes."""
 _STORE = "OPM_STORE sets the directory of the embedded store"
 _NOT_WRITABLE = f"use a directory that you can write to; {_STORE}"
-_HINTS: dict[int, Hint | str] = {
-    errno.ENOSPC: Hint.any_of(
-        "free some space",
-        "use another disk",
-        Hint("empty the cache of the embedded image store with {}", CoreOperation.PRUNE_STORE),
-    ),
+_HINTS = {
     errno.EDQUOT: "free some space within your quota or use another disk",
     errno.EACCES: _NOT_WRITABLE,
     errno.EPERM: _NOT_WRITABLE,
@@ -94,8 +90,17 @@ def disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # an error that a library derives from OSError
             raise
-        hint = _HINTS.get(error.errno, "")
-        raise DiskError(f"{error.filename or path}: {error.strerror or error}", hint=hint) from error
+        raise DiskError(f"{error.filename or path}: {error.strerror or error}", hint=_hint(error.errno)) from error
+
+
+def _hint(number: int) -> Hint | str:
+    """Return a hint for an error number of the operating system."""
+    if number != errno.ENOSPC:
+        return _HINTS.get(number, "")
+    from opmkit.core.hints import CoreOperation, Hint  # slow to import: msgspec and dataclasses
+
+    prune = Hint("empty the cache of the embedded image store with {}", CoreOperation.PRUNE_STORE)
+    return Hint.any_of("free some space", "use another disk", prune)
 
 
 def read_limited(path: Path, limit: int = MAX_SETTINGS_SIZE) -> bytes:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +23,9 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Platform, sha256_digest
 from opmkit.imagetools.store import ImageStore, layout
 from tests.kit.images import multi_image, small_image
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -64,7 +67,7 @@ def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ImageStore.open(tmp_path / "given").layout.path == tmp_path / "given"
     assert ImageStore.open().layout.path == tmp_path / "named"
     monkeypatch.setenv("OPM_STORE", "")
-    assert ImageStore.open().layout.path.is_relative_to(tmp_path / "data" if sys.platform == "linux" else Path.home())
+    assert ImageStore.open().layout.path == tmp_path / "data" / "opmkit"
     assert not any(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPM_STORE", "relative")
@@ -72,7 +75,7 @@ def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPM_STORE", "XDG_DATA_HOME"):
+    for name in ("OPM_STORE", "XDG_DATA_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

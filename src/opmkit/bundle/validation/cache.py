@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import MsgspecError, Struct, convert, json, structs, to_builtins
 
-from opmkit._version import __version__
 from opmkit.bundle.finding import Finding  # noqa: TC001 - read by the decoder
-from opmkit.bundle.validation.cel import compiler_version
+from opmkit.bundle.validation.cache_key import code_versions, extension_versions
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.bundle.validation.rule import extension_versions
-from opmkit.core.cache import ResultCache, code_digest
+from opmkit.core.cache import ResultCache
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class ValidationCache(Struct, frozen=True):
     @classmethod
     def open(cls, directory: Path, options: Iterable[str]) -> ValidationCache:
         """Return a cache for the rules of this installation and for ``options``: profile, mode, optional validators."""
-        code = [__version__, code_digest("opmkit.bundle", "opmkit.documents"), compiler_version()]
+        code = code_versions()
         results = ResultCache.open(directory, [*code, *extension_versions(), "", *options])
         return cls(results, ResultCache.open(directory, code))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.cache_key import CEL_DISTRIBUTION, distribution_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
 
 
-DISTRIBUTION = "cel-expr-python"
-"""Optional dependency that compiles CEL, in the extra ``cel``: larger than all others, without wheels for musl."""
-_MODULE = "cel_expr_python"
 MAX_LENGTH = 16 * 1024
 """Maximum length of a rule."""
 _COMPILER_ERROR = re.compile(
@@ -31,23 +28,6 @@ _COMPILER_ERROR = re.compile(
 
 class CompilerMissing(Exception):
     """The CEL library is not installed or cannot be loaded."""
-
-
-def compiler_version() -> str:
-    """Return the name and version of the CEL library, or "" if it is not installed."""
-    spec = find_spec(_MODULE)
-    sites = [Path(location).parent for location in (spec and spec.submodule_search_locations) or ()]
-    names = [path.name for site in sites for path in site.glob(f"{_MODULE}-*.dist-info")]  # faster than the metadata
-    return names[0] if names else _distribution_version() if spec else ""
-
-
-def _distribution_version() -> str:
-    from importlib import metadata  # slow to import: email
-
-    try:
-        return metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def compile_problem(rule: str) -> str:
@@ -119,8 +99,8 @@ def _environment() -> cel.Env:
     try:
         from cel_expr_python import cel
     except ImportError as error:
-        cause = f"cannot be loaded: {error}" if _distribution_version() else "is not installed"
-        raise CompilerMissing(f"{DISTRIBUTION} {cause}") from error
+        cause = f"cannot be loaded: {error}" if distribution_version() else "is not installed"
+        raise CompilerMissing(f"{CEL_DISTRIBUTION} {cause}") from error
     properties = cel.Type.List(cel.Type.Map(cel.Type.STRING, cel.Type.DYN))
     # the library calls no implementation of an overload whose parameters are of the dynamic type
     types = (cel.Type.STRING, cel.Type.DOUBLE, cel.Type.INT, cel.Type.UINT, cel.Type.BOOL)

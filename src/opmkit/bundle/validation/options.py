@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.policy import Policy
 from opmkit.bundle.validation.baseline import read_baseline
+from opmkit.bundle.validation.cache_key import CATEGORIES_VARIABLE
 from opmkit.bundle.validation.compat import Compat, Options
 from opmkit.bundle.validation.profiles import DEFAULT, profile_named
 from opmkit.bundle.validation.shard_report import ReportSettings
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from opmkit.core.shard import Shard
 
 MULTIARCH = "multiarch"
-CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
-"""Environment variable with the path of a file of categories."""
 
 
 @dataclass(frozen=True, slots=True)

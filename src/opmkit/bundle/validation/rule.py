@@ -6,8 +6,6 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +16,6 @@ from opmkit.bundle.validation.compat import ALL, Compat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from importlib.metadata import EntryPoint
 
     from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.bundle_view import BundleView
@@ -98,44 +95,3 @@ def rule(
         )
 
     return register
-
-
-ENTRY_POINTS = "opmkit.rules"
-"""Group of the entry points, each of which names a module with rules."""
-
-
-def extensions() -> list[EntryPoint]:
-    """Return the entry points of all installed modules with rules."""
-    if not any(map(_may_have_extensions, sys.path)):
-        return []
-    from importlib.metadata import entry_points  # slow to import: email
-
-    return sorted(entry_points(group=ENTRY_POINTS))
-
-
-def extension_versions() -> list[str]:
-    """Return names and versions of the distributions with rules, such as ``acme-rules 1.0``."""
-    return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in extensions() if entry.dist)
-
-
-def _may_have_extensions(location: str) -> bool:
-    """Return whether an entry of ``sys.path`` has a distribution with rules; archives and eggs may have one."""
-    try:
-        names = os.listdir(location or ".")  # noqa: PTH208 - faster than pathlib
-    except FileNotFoundError:
-        return False
-    except OSError:  # among others of an archive
-        return True
-    return "EGG-INFO" in names or any(
-        _mentions_extensions(f"{location or '.'}/{name}/entry_points.txt") for name in names if name.endswith("-info")
-    )
-
-
-def _mentions_extensions(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - every short command reads all of them
-            return ENTRY_POINTS.encode() in file.read()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True

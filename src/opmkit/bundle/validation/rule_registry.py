@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from opmkit.bundle.validation.cache_key import extensions
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.opm_content import composed_rules
-from opmkit.bundle.validation.rule import Rule, extensions
+from opmkit.bundle.validation.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

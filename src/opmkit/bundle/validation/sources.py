@@ -14,9 +14,8 @@ from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, METADATA
+from opmkit.bundle.validation.cache_key import MAX_ENTRIES
 from opmkit.bundle.validation.operator_directory import (
-    CI_FILE,
-    REPOSITORY_CONFIG,
     bundle_directories,
     config_file,
     operator_directories,
@@ -24,7 +23,7 @@ from opmkit.bundle.validation.operator_directory import (
     template_names,
 )
 from opmkit.bundle.validation.pipeline_yaml import blank_preamble
-from opmkit.core.cache import files_digest, tree_state
+from opmkit.core.cache import files_digest
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
@@ -51,7 +50,7 @@ _LIMITS = Limits(
     total_bytes=MEMORY_LIMITS.total_bytes,
     extracted_bytes=128 << 20,
     file_bytes=MAX_BYTES,
-    entries=10_000,
+    entries=MAX_ENTRIES,
     path_depth=32,
 )
 _DIRECTORIES = ("manifests", "metadata", "tests")
@@ -188,17 +187,6 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
         raise not_a_bundle(source.target, get_tool().inspect(source.location))
     files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
-
-
-def directory_state(root: str, *, operator: bool) -> str | None:
-    """Return a digest of the metadata of all that `read_files` reads for a directory, see `tree_state`.
-
-    Args:
-        root: The directory, without symbolic links.
-        operator: Whether it is the directory of an operator.
-    """
-    config = f"{root}/{REPOSITORY_CONFIG}" if operator else f"{os.path.dirname(root)}/{CI_FILE}"  # noqa: PTH120 - many
-    return tree_state(root, (config, f"{config.removesuffix('yaml')}yml"), _LIMITS.entries)
 
 
 def read_definitions(get_tool: GetTool, target: str) -> tuple[bytes, ...]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from opmkit.bundle.validation.cache import ValidationCache
+from opmkit.bundle.validation.cache_key import CACHE, directory_state
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, run_cross_bundle_rules
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.bundle.validation.sources import BundleFiles, directory_state, read_files, read_labels
+from opmkit.bundle.validation.sources import BundleFiles, read_files, read_labels
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
@@ -192,10 +193,6 @@ class _PulledBundle(Struct, frozen=True):
         if result.summary is None:
             return result
         return replace(result, summary=structs.replace(result.summary, digest=self.identity))
-
-
-CACHE = "verdicts"
-"""Name of the cache of results in the embedded image store."""
 
 
 class ValidationTask(Struct, frozen=True):

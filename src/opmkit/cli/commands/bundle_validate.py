@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from opmkit.cli.bundle_validation import validate_bundles
 from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
@@ -26,6 +25,7 @@ from opmkit.cli.output.streams import printing_result
 from opmkit.cli.output.validation import OF_ONE_BUNDLE, OPERATOR_SDK, ReportFormat, print_operator_sdk_log, print_report
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import runs_as_operator_sdk
+from opmkit.cli.validation_run import validate_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

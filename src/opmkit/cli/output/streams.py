@@ -6,14 +6,16 @@ A failed write to stdout raises OutputError; one to stderr is ignored, since it 
 from __future__ import annotations
 
 import io
+import os
 import sys
 from contextlib import contextmanager
 
 from opmkit.core.errors import OpmkitError
+from opmkit.core.escape import escape_controls
 
 TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 
@@ -83,6 +85,19 @@ def printing_result(done: str, hint: str = "") -> Iterator[None]:
             f"{done}, but the result cannot be printed: standard output: {error.cause}",
             hint=hint or "redirect standard output elsewhere in the next run",
         ) from error
+
+
+def print_styled(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines, with their styles if stdout is a terminal."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        sys.stdout.writelines(escape_controls(line) + "\n" for line, _ in lines)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False)
+    for line, style in lines:
+        console.print(Text(line, style=style))
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import print_bytes, print_json, print_line, print_text
 from opmkit.cli.output.errors import print_error, print_to_stderr
+from opmkit.cli.output.streams import print_styled
 from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from opmkit import Severity, ValidationReport, ValidationResult
 
 
@@ -60,7 +57,7 @@ def _print_results(report: ValidationReport, report_format: ReportFormat) -> Non
         print_to_stderr(f"skipped {report.skipped}")
     match report_format:
         case ReportFormat.TEXT:
-            _print_styled(report.text_lines())
+            print_styled(report.text_lines())
         case ReportFormat.JSON:
             print_json(report.to_dict())
         case ReportFormat.SARIF:
@@ -123,17 +120,3 @@ def print_first_failure(failed: ValidationResult, fail_on: Severity) -> None:
         location = f"{first.location}: " if first.file else ""
         message = f"invalid bundle: {location}{first.message}{f' (and {others} more)' if others else ''}"
     print_error(OpmkitError(f"{failed.target}: {message}"))
-
-
-def _print_styled(lines: Iterable[tuple[str, str]]) -> None:
-    """Print lines, with their styles if stdout is a terminal."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        for line, _ in lines:
-            print_line(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(soft_wrap=True, highlight=False)
-    for line, style in lines:
-        console.print(Text(line, style=style))

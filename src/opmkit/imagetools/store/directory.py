@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from opmkit.core.cache import CACHE_DIRECTORY
+from opmkit.core.environment import data_home
 from opmkit.core.files import is_shared, private_directory
 
 
@@ -33,12 +33,9 @@ def cache_directory(name: str) -> Path:
 
 
 def _default_path() -> Path:
-    from platformdirs import user_data_path
-
-    with suppress(RuntimeError):  # no home directory
-        path = user_data_path("opmkit")
-        if path.is_absolute() and _is_writable(path):
-            return path
+    data = data_home(os.environ)
+    if data and data.is_absolute() and _is_writable(data / "opmkit"):
+        return data / "opmkit"
     return private_directory() / "store"
 
 

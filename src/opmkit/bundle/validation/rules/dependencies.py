@@ -7,7 +7,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.cel import DISTRIBUTION, CompilerMissing, compile_problem
+from opmkit.bundle.validation.cache_key import CEL_DISTRIBUTION
+from opmkit.bundle.validation.cel import CompilerMissing, compile_problem
 from opmkit.bundle.validation.compat import OPMKIT_ONLY, Compat
 from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Dependencies, Requirement, read_dependencies
 from opmkit.bundle.validation.rule import rule
@@ -234,7 +235,7 @@ def cel_rule(requirement: Requirement) -> Iterator[Finding]:
 
 _NO_COMPILER = (
     f"{install_extra('cel').capitalize()}. "
-    f"{DISTRIBUTION} has wheels for macOS, and for Linux with glibc 2.27 or newer, on x86_64 and aarch64."
+    f"{CEL_DISTRIBUTION} has wheels for macOS, and for Linux with glibc 2.27 or newer, on x86_64 and aarch64."
 )
 
 
