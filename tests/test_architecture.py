@@ -120,7 +120,7 @@ def test_a_bundle_directory_is_validated_without_the_modules_for_images(tmp_path
     slow: tuple[str, ...] = SLOW_TO_VALIDATE_WITH
     for _ in range(2):
         program = (
-            "import atexit, sys; from opmkit.cli.entry import opm; "
+            "import atexit, os, sys; os._exit = lambda _: None; from opmkit.cli.entry import opm; "
             f"atexit.register(lambda: print(sorted(set(sys.modules).intersection({slow})))); opm()"
         )
         command = [sys.executable, "-c", program, "bundle", "validate", str(bundle)]
@@ -163,7 +163,8 @@ VERSION_NEEDS_NONE_OF = ("typer", "dataclasses", "opmkit.core.hints", "opmkit.in
 
 def test_version_imports_neither_typer_nor_other_commands() -> None:
     program = (
-        "import atexit, sys; from opmkit.cli.entry import opm; atexit.register(lambda: print(*sys.modules)); opm()"
+        "import atexit, os, sys; os._exit = lambda _: None; from opmkit.cli.entry import opm; "
+        "atexit.register(lambda: print(*sys.modules)); opm()"
     )
     command = [sys.executable, "-c", program, "version"]
     version, modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -11,7 +11,6 @@ import pytest
 
 from opmkit.bundle.crd_upgrade import (
     CrdChange,
-    has_conversion_webhook,
     olm_v0_changes,
     olm_v1_changes,
     stored_versions,
@@ -233,12 +232,6 @@ def test_olm_v0_reads_definitions_of_v1beta1() -> None:
     assert stored_versions(old_definition({})) == ("v1alpha1",)
 
 
-def test_conversion_webhooks_are_found() -> None:
-    assert has_conversion_webhook(definition(conversion={"strategy": "Webhook", "webhook": {"clientConfig": {}}}))
-    assert not has_conversion_webhook(definition(conversion={"strategy": "None"}))
-    assert not has_conversion_webhook({"spec": 1})
-
-
 @pytest.mark.slow
 def test_too_large_definitions_are_reported() -> None:
     deep: Definition = {"type": "object"}
@@ -318,4 +311,3 @@ def test_definitions_of_any_shape_are_compared() -> None:
         old, new = (side if isinstance(side, dict) else {} for side in (old, new))
         for change in [*olm_v1_changes(old, new), *olm_v0_changes(old, new)]:
             assert change.message
-        has_conversion_webhook(new)

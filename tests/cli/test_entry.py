@@ -33,3 +33,37 @@ def test_interrupted_command_has_the_status_of_the_signal(error: str, tmp_path: 
         [sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (143, "Error: interrupted by SIGTERM\n")
+
+
+ENDING = """
+import atexit, os, sys, threading, time
+
+class Global:
+    def __del__(self, write=os.write):
+        write(1, b"destroyed\\n")
+
+kept = Global()
+
+def run(arguments):
+    def work():
+        time.sleep(0.2)
+        print("thread")
+
+    threading.Thread(target=work).start()
+    atexit.register(print, "handler")
+    print("error", file=sys.stderr)
+    print("result")
+    {trace}
+    return 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "end"), [("", ""), ("sys.settrace(lambda *_: None)", "destroyed\n")], ids=["command", "debugger"]
+)
+def test_process_ends_without_teardown(trace: str, end: str, tmp_path: Path) -> None:
+    """Threads and handlers have ended, and all output is written."""
+    (tmp_path / "command.py").write_text(ENDING.format(trace=trace))
+    start = "from opmkit.cli import entry; entry._run('command', 'run')"
+    done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, f"result\nthread\nhandler\n{end}", "error\n")

@@ -83,7 +83,7 @@ def test_the_policy_file_of_the_working_directory_applies(site: Path) -> None:
 @pytest.mark.parametrize("arguments", ["lagoon/0.1.0", "empty", "@gone", "--tag oci:images:lagoon"])
 def test_only_errors_import_the_parser(arguments: str, site: Path) -> None:
     program = (
-        "import atexit, sys; from opmkit.cli.entry import opm; "
+        "import atexit, os, sys; os._exit = lambda _: None; from opmkit.cli.entry import opm; "
         "atexit.register(lambda: print('typer' in sys.modules)); opm()"
     )
     command = [sys.executable, "-c", program, "bundle", "validate", *arguments.split()]

@@ -174,12 +174,6 @@ def olm_v0_changes(old: Schema, new: Schema, stored: Collection[str] | None = No
     ]
 
 
-def has_conversion_webhook(crd: Schema) -> bool:
-    """Return whether a definition contains the address of a conversion webhook, which OLM sets itself."""
-    conversion = mapping(_spec(crd).get("conversion"))
-    return any(conversion.get(name) for name in ("webhook", "webhookClientConfig"))
-
-
 def _spec(crd: Schema) -> Schema:
     return mapping(crd.get("spec"))
 

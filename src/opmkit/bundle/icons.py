@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from typing import Final
-from xml.parsers import expat  # does not resolve external entities; parsing stops at declared ones
 
 MAX_BYTES: Final = 1024 * 1024
 """Maximum size of an icon that is parsed."""
@@ -70,6 +69,8 @@ class _EntitiesDeclared(Exception):
 def _svg_problem(data: bytes) -> str:
     if len(data) > MAX_BYTES:
         return f"{len(data)} bytes exceed the limit of {MAX_BYTES} bytes for an icon"
+    from xml.parsers import expat  # does not resolve external entities; parsing stops at declared ones
+
     names: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler = lambda name, _attributes: names.append(name.rpartition(" ")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
@@ -42,6 +43,8 @@ def configmap_server() -> NoReturn:
 
 def _run(module: str, function: str) -> NoReturn:
     """Run a function of a module with the command line's arguments, and exit with the code that it returns."""
+    process_end = _ProcessEnd()
+    atexit.register(process_end)  # the first handler runs last
     _open_closed_descriptors()
     interrupts.install()
     from importlib import import_module
@@ -65,7 +68,28 @@ def _run(module: str, function: str) -> NoReturn:
         status = 1 if interrupts.received_signal() else _report(error)
     interrupts.end_command()
     number = interrupts.received_signal()
-    sys.exit(interrupts.report(number) if number else status)
+    process_end.status = interrupts.report(number) if number else status
+    sys.exit(process_end.status)
+
+
+class _ProcessEnd:
+    """Ends the process with an exit status, without destroying the objects and modules of the interpreter.
+
+    This saves a tenth of the time of a short command. It is called when threads and other handlers have ended.
+    """
+
+    status: int | None = None
+    """The exit status; None if the command did not end as expected."""
+
+    def __call__(self) -> None:
+        if self.status is None or sys.gettrace():  # a debugger or a program that measures coverage
+            return
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001 - the interpreter reports it
+            return
+        os._exit(self.status)
 
 
 def _report(error: Exception) -> int:

@@ -6,9 +6,7 @@ import fcntl
 import logging
 import os
 import re
-import shutil
 import stat
-import tempfile
 import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import TracebackType
 
 _SCRATCH_SUFFIX = ".scratch"
 _SCRATCH_NAME = re.compile(rf"\.?opm-(?:[a-z]+-)*[a-z0-9_]{{8}}{re.escape(_SCRATCH_SUFFIX)}")
@@ -24,31 +23,48 @@ _cleaned_parents: set[str] = set()
 _log = logging.getLogger(__name__)
 
 
-class ScratchDirectory(tempfile.TemporaryDirectory[str]):
+class ScratchDirectory:
     """A locked temporary directory (mode 0700), by default in the system's directory for temporary files.
 
-    The first one that a process creates in a parent directory removes stale ones there.
+    The first one that a process creates in a parent directory removes stale ones there. As a context manager, it
+    returns its path, and removes the directory at the end.
+
+    Attributes:
+        name: The path.
     """
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
         """Create the directory. ``prefix`` must begin with ``opm-`` or ``.opm-``. Raises OSError."""
+        import tempfile  # slow to import: many commands that import this module create none
+
         directory = str(parent or tempfile.gettempdir())
         if directory not in _cleaned_parents:
             _cleaned_parents.add(directory)
             remove_stale_directories(Path(directory))
         while True:
-            super().__init__(suffix=_SCRATCH_SUFFIX, prefix=prefix, dir=directory)
+            self._directory = tempfile.TemporaryDirectory(suffix=_SCRATCH_SUFFIX, prefix=prefix, dir=directory)
+            self.name = self._directory.name
             lock = _lock(self.name)
             if lock is None:  # another process removed it as stale before it was locked
-                super().cleanup()
+                self._directory.cleanup()
                 continue
             self._unlock = weakref.finalize(self, os.close, lock)
             return
 
+    def __enter__(self) -> str:
+        """Return the path."""
+        return self.name
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove the directory."""
+        self.cleanup()
+
     def cleanup(self) -> None:
         """Remove the directory and release its lock."""
         try:
-            super().cleanup()
+            self._directory.cleanup()
         finally:
             self._unlock()
 
@@ -59,6 +75,8 @@ def remove_stale_directories(directory: Path) -> int:
     Symbolic links, directories of other users and directories that cannot be removed are skipped. Nothing is removed
     from a directory in which other users may rename this user's files, since names prove nothing there.
     """
+    import shutil
+
     removed = 0
     with suppress(OSError):
         mode = directory.stat().st_mode

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.spec.descriptor import is_digest
 
@@ -114,8 +116,7 @@ class LayoutReference:
         return f"oci:{self.path}{slash}{tag}{digest}"
 
 
-@dataclass(frozen=True, slots=True)
-class OciArchiveReference:
+class OciArchiveReference(Struct, frozen=True):
     """An image in a tar archive of an OCI image layout: ``oci-archive:FILE``, with ``:NAME`` or ``@DIGEST``.
 
     FILE cannot contain a colon. NAME is any ``org.opencontainers.image.ref.name``.
@@ -136,8 +137,7 @@ class OciArchiveReference:
         return f"oci-archive:{self.path}{name}{f'@{self.digest}' if self.digest else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class DockerArchiveReference:
+class DockerArchiveReference(Struct, frozen=True):
     """An image in an archive of ``docker save``: ``docker-archive:FILE``, with ``:NAME[:TAG]`` or ``:@POSITION``.
 
     ``name`` is unparsed. The first position is 0.
@@ -158,8 +158,7 @@ class DockerArchiveReference:
         return f"docker-archive:{self.path}{f':{which}' if which else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonReference:
+class DaemonReference(Struct, frozen=True):
     """An image of the docker daemon: ``docker-daemon:NAME[:TAG]`` or ``docker-daemon:sha256:ID``."""
 
     name: str
@@ -174,8 +173,7 @@ class DaemonReference:
         return f"docker-daemon:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class StorageReference:
+class StorageReference(Struct, frozen=True):
     """An image in the storage of podman, buildah and skopeo: ``containers-storage:NAME[:TAG]``."""
 
     name: str
@@ -190,8 +188,7 @@ class StorageReference:
         return f"containers-storage:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoreReference:
+class StoreReference(Struct, frozen=True):
     """An image in the embedded image store: ``store:NAME[:TAG][@DIGEST]``. Its registry is not consulted."""
 
     name: str

@@ -13,11 +13,11 @@ from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer import Compression, LayerFile, read_tree, write_layer
 from opmkit.imagetools.layer.compression import (
     MAGIC_SIZE,
-    GzipCompressor,
     decompress,
     detect_compression,
     layer_media_type,
 )
+from opmkit.imagetools.layer.compressor import GzipCompressor
 from opmkit.imagetools.spec import media_types, sha256_digest
 from tests.imagetools.layer.helpers import assert_rejected
 from tests.kit import zstd

@@ -7,7 +7,6 @@ in ``k8s.io/apimachinery``. Unlike them, decoding continues after a value of the
 from __future__ import annotations
 
 import base64
-import difflib
 import re
 from datetime import datetime
 from enum import Enum
@@ -101,6 +100,8 @@ class UnknownField(Struct, frozen=True):
     @property
     def nearest(self) -> str:
         """The known field with the most similar name, or "" if none is similar."""
+        import difflib  # slow to import: only for unknown fields
+
         name = str(self.path[-1])
         folded = {known.lower(): known for known in self.known}
         matches = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.75)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +32,10 @@ ENTRY_POINTS = "opmkit.rules"
 """Group of the entry points, each of which names a module with rules."""
 
 
-def code_versions() -> list[str]:
+@cache
+def code_versions() -> tuple[str, ...]:
     """Return the version and a digest of opmkit's code, and the version of the CEL library."""
-    return [__version__, code_digest("opmkit.bundle", "opmkit.documents"), compiler_version()]
+    return (__version__, code_digest("opmkit.bundle", "opmkit.documents"), compiler_version())
 
 
 def compiler_version() -> str:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from opmkit.core.files import disk_errors, open_regular
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
-from opmkit.imagetools.layer.compression import Compression, GzipCompressor, NoCompressor, layer_media_type
+from opmkit.imagetools.layer.compression import Compression, layer_media_type
+from opmkit.imagetools.layer.compressor import GzipCompressor, NoCompressor
 from opmkit.imagetools.layer.reader import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
 from opmkit.imagetools.spec import Descriptor
 

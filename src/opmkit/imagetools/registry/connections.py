@@ -291,13 +291,20 @@ class Proxy(Struct, frozen=True):
 
 def _connect_socket(origin: Origin, timeout: float) -> socket.socket:
     try:
-        connection = socket.create_connection((origin.host, origin.port), timeout)
+        address = (_encoded(origin.host), origin.port)
+        connection = socket.create_connection(address, timeout)  # type: ignore[arg-type] # getaddrinfo takes bytes
     except UnicodeError as error:  # a label of the name is too long
         raise InvalidURL("invalid URL") from error
     except OSError as error:
         raise Unreachable(f"no connection to {origin.host}") from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return interrupts.cancel_on_signal(connection, _shut_down)
+
+
+def _encoded(host: str) -> str | bytes:
+    """Return a name in ASCII as bytes: for others, Python imports the slow codec ``idna``, which rejects some."""
+    is_plain = host.isascii() and all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))
+    return host.encode() if is_plain else host
 
 
 def _start_tls(connection: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
@@ -307,7 +314,7 @@ def _start_tls(connection: socket.socket, context: ssl.SSLContext, host: str) ->
         from urllib3.util.ssltransport import SSLTransport
 
         return SSLTransport(connection, context, name)  # type: ignore[return-value] # has the methods of a socket
-    encrypted = context.wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
+    encrypted = context.wrap_socket(connection, server_hostname=_encoded(name), do_handshake_on_connect=False)
     try:
         interrupts.cancel_on_signal(encrypted, _shut_down).do_handshake()
     except BaseException:

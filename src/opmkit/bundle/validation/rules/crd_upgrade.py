@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.crd_upgrade import CrdChange, olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.bundle_view import ManifestView
 from opmkit.bundle.validation.compat import OlmVersion
@@ -15,6 +14,7 @@ from opmkit.documents.lenient import items, mapping
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opmkit.bundle.crd_upgrade import CrdChange
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.documents.fields import FieldPath
 
@@ -34,6 +34,10 @@ def _changes(bundle: BundleView) -> list[tuple[ManifestView, CrdChange]]:
 
 
 def _compare_all(bundle: BundleView) -> Iterator[tuple[ManifestView, CrdChange]]:
+    if not bundle.options.replaced_crds:
+        return
+    from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions  # slow to import
+
     olm = bundle.options.olm
     replaced = [ManifestView("", bundle.contents.read(raw)) for raw in bundle.options.replaced_crds]
     by_name = {manifest.object_name: manifest.object for manifest in replaced}

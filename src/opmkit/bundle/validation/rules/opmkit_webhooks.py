@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.crd_upgrade import has_conversion_webhook
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
@@ -64,7 +63,8 @@ def hard_coded_conversion(crd: Crd) -> Iterator[Finding]:
     OLM writes both to the definition if the ClusterServiceVersion defines the webhook. An address in the definition
     names a namespace that the user may not have chosen, and replaces what OLM wrote each time the operator is updated.
     """
-    if has_conversion_webhook(mapping(crd.root.value)):
+    conversion = mapping(mapping(mapping(crd.root.value).get("spec")).get("conversion"))
+    if any(conversion.get(name) for name in ("webhook", "webhookClientConfig")):
         yield crd.spec.child("conversion").finding("contains the address of the webhook, which OLM sets")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from calendar import isleap
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -234,6 +233,8 @@ def _is_reduced_date(text: str) -> bool:
     match = _REDUCED.fullmatch(text)
     if match is None:
         return False
+    from calendar import isleap  # slow to import: locale
+
     year, month, day = int(match[1] or match[3]), int(match[2] or 1), int(match[4] or 1)
     return year > 0 and 1 <= month <= 12 and 1 <= day <= 365 + isleap(year)
 
