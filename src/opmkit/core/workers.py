@@ -15,7 +15,6 @@ from opmkit.core import interrupts
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Generator, Iterable
-    from concurrent.futures import Future
 
 
 GC_THRESHOLD = 20_000
@@ -130,20 +129,39 @@ LOOKAHEAD = 2 * WORKERS
 
 
 def ordered_parallel_map(
-    function: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS, lookahead: int = LOOKAHEAD
+    function: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    ready: Callable[[T], R | None] = lambda _: None,
+    workers: int = WORKERS,
+    lookahead: int = LOOKAHEAD,
 ) -> Generator[tuple[T, Future[R]], None, None]:
     """Call a function for each item in a thread pool, and yield items and results in the order of the items.
 
     Close the generator to cancel the pending calls and wait for the running ones.
+
+    Args:
+        function: The function.
+        items: Its arguments.
+        ready: Returns the result without a call in the pool, or None.
+        workers: Number of threads.
+        lookahead: Maximum number of calls that are started ahead of the consumer.
     """
     pool = WorkerPool(workers, "map")
     pending: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:
-            pending.append((item, pool.submit(function, item)))
+            result = ready(item)
+            pending.append((item, pool.submit(function, item) if result is None else _done(result)))
             if len(pending) > lookahead:
                 yield pending.popleft()
         while pending:
             yield pending.popleft()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _done(result: R) -> Future[R]:
+    future: Future[R] = Future()
+    future.set_result(result)
+    return future
