@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from .bundle_registry import BASE_IMAGE_SIZE, bundle_registry
@@ -39,12 +39,13 @@ def bench_add(arguments: argparse.Namespace) -> dict[str, object]:
             "all": compare(all_but_last, f"{len(all_but_last)} bundles in one add", "all"),
             "package": compare(package, f"{len(package)} bundles of {arguments.package}", "package"),
             "large": compare(large, f"{LARGE_BUNDLES} bundles of one package, 1.3 MB each", "large"),
-            "one more": compare([last], "one more bundle, --from-index", "more", from_tag="all", count_bytes=True),
+            "one more": compare([last], "one more bundle, --from-index", "more", from_tag="all"),
         }
         compare(all_but_last[-SMALL_INDEX:], f"{SMALL_INDEX} bundles, to add one more to", "small", runs=1)
-        bench.is_metered, bench.meter.link = True, LINK
+        bench.meter.link = LINK
         label = f"one more bundle to {SMALL_INDEX}, --from-index, 100 Mbit/s and 20 ms round trip"
         report["slow network"] = compare([last], label, "slow", from_tag="small")
+        bench.meter.link = None
         for name in ("opmkit", "go-opm") if arguments.reference else ("opmkit",):
             print(f"\nlayer of the index of all, {name}: {bench.layer_size(f'{bench.host}/{name}/index:all'):.1f} MB")
     return report
@@ -59,39 +60,18 @@ class _AddComparison:
         self._runs = runs
 
     def __call__(
-        self, bundles: list[str], label: str, tag: str, *, from_tag: str = "", runs: int = 0, count_bytes: bool = False
+        self, bundles: list[str], label: str, tag: str, *, from_tag: str = "", runs: int = 0
     ) -> dict[str, object]:
-        """Run one add by each program and print and return the medians.
-
-        Args:
-            bundles: The bundles to add.
-            label: The name of the comparison.
-            tag: The tag of the new index.
-            from_tag: The tag of the index to start from.
-            runs: Number of runs instead of the usual one.
-            count_bytes: Whether to run each program once more to count the bytes that it transfers.
-        """
-        each = [self._add(bundles, tag, from_tag) for _ in range(runs or self._runs)]
-        if count_bytes:
-            self._bench.is_metered = True
-            counted = self._add(bundles, tag, from_tag)
-            self._bench.is_metered = False
-            each = [
-                [replace(run, read=other.read, written=other.written) for run, other in zip(pair, counted, strict=True)]
-                for pair in each
-            ]
-        ours, theirs = [pair[0] for pair in each], [run for pair in each for run in pair[1:]]
+        """Run one add by each program, ``runs`` times instead of the usual number, and print and return the medians."""
+        ours, theirs = [], []
+        for _ in range(runs or self._runs):
+            images = {name: f"{self._bench.host}/{name}/index:" for name in ("opmkit", "go-opm")}
+            source = {name: image + from_tag if from_tag else "" for name, image in images.items()}
+            ours.append(_add_with_opmkit(self._bench, bundles, images["opmkit"] + tag, source["opmkit"]))
+            if self._reference:
+                image = images["go-opm"] + tag
+                theirs.append(_add_with_go_opm(self._bench, self._reference, bundles, image, source["go-opm"]))
         return {**report_comparison(label, ours, theirs), "bundles": len(bundles)}
-
-    def _add(self, bundles: list[str], tag: str, from_tag: str) -> list[Run]:
-        """Run one add by opmkit and, if its path is given, by Go opm."""
-        images = {name: f"{self._bench.host}/{name}/index:" for name in ("opmkit", "go-opm")}
-        source = {name: image + from_tag if from_tag else "" for name, image in images.items()}
-        runs = [_add_with_opmkit(self._bench, bundles, images["opmkit"] + tag, source["opmkit"])]
-        if self._reference:
-            image = images["go-opm"] + tag
-            runs.append(_add_with_go_opm(self._bench, self._reference, bundles, image, source["go-opm"]))
-        return runs
 
 
 def _add_with_opmkit(bench: BundleRegistry, bundles: list[str], tag: str, from_index: str) -> Run:

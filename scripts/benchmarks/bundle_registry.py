@@ -1,4 +1,4 @@
-"""A registry that holds bundle images and a base image."""
+"""A metered registry that holds bundle images and a base image."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class BundleRegistry(Workbench):
     def __init__(self, registry: Registry, work: Path) -> None:
         super().__init__(registry, work)
         self._client = RegistryClient(RegistryOptions(plain_http=True))
+        self._direct = registry.host
         self.base = f"{self.host}/base/opm:latest"
         self.references: list[str] = []
         self._push_base()
@@ -41,21 +42,21 @@ class BundleRegistry(Workbench):
 
     def layer_size(self, reference: str) -> float:
         """Return the size of the top layer of an image in MB."""
-        parsed = Reference.parse(reference)
+        parsed = Reference.parse(reference.replace(self.host, self._direct))
         image = load_image(self._client.repository(parsed), parsed.identifier)
         return image.manifest.layers[-1].size / 1e6
 
     def _push(self, directory: Path) -> str:
         name = f"bundles/{directory.parent.name}"
         tag = directory.name.replace("+", "_")
-        repository = self._client.repository(Reference.parse(f"{self.host}/{name}"))
+        repository = self._client.repository(Reference.parse(f"{self._direct}/{name}"))
         save_files(bundle_files(directory), bundle_labels(directory), repository, tag)
         return f"{self.host}/{name}:{tag}"
 
     def _push_base(self) -> None:
         blob = self.work / "opm"
         blob.write_bytes(os.urandom(BASE_IMAGE_SIZE))
-        repository = self._client.repository(Reference.parse(f"{self.host}/base/opm"))
+        repository = self._client.repository(Reference.parse(f"{self._direct}/base/opm"))
         save_files({"bin/opm": blob}, {}, repository, "latest")
         blob.unlink()
 

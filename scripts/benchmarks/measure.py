@@ -133,23 +133,17 @@ class Meter:
 
 
 class Workbench:
-    """A working directory and a registry for the commands that are measured.
-
-    Commands access the registry directly, unless ``is_metered`` is set: the meter takes CPU time that they and the
-    registry need. The names in their arguments are then those of the meter.
-    """
+    """A working directory and a metered registry for the commands that are measured."""
 
     def __init__(self, registry: Registry, work: Path) -> None:
         self.meter = Meter(registry.host)
-        self.is_metered = False
         self.work = work
-        self.host = registry.host
+        self.host = self.meter.host
 
     def plain_http_settings(self) -> dict[str, str]:
         """Return the environment with which all programs use plain HTTP for the registry, even without a flag."""
         registries = self.work / "registries.conf"
-        hosts = (self.host, self.meter.host)
-        registries.write_text("".join(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n' for host in hosts))
+        registries.write_text(f'[[registry]]\nlocation = "{self.host}"\ninsecure = true\n')
         return {"CONTAINERS_REGISTRIES_CONF": str(registries)}
 
     def run(self, argv: list[str], env: dict[str, str] | None = None, *, statuses: tuple[int, ...] = (0,)) -> Run:
@@ -159,8 +153,6 @@ class Workbench:
             SystemExit: The command failed with a status that is not in ``statuses``.
         """
         self.meter.read = self.meter.written = 0
-        if self.is_metered:
-            argv = [word.replace(self.host, self.meter.host) for word in argv]
         log = self.work / "log"
         environment = {**os.environ, **(env or {})}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # commands load bytecode, as installed ones do

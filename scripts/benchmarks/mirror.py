@@ -73,7 +73,7 @@ def bench_mirror(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _run_steps(program: Program, images: ImageSet, work: Path, target: Registry) -> list[Run]:
-    bench = Workbench(target, work)
+    bench = Workbench(target, work)  # its meter is not used, since it would use CPU time that the registry needs
     steps = []
     all_but_one = images.tags[:-1]
     for tags, catalog in (
