@@ -56,7 +56,7 @@ class SavedReport:
         digest, _, content = (self._cache.get(self._name) or b"").partition(b"\n")
         if digest != hashlib.sha256(content).hexdigest().encode():
             return []
-        lines = (line.partition("\t") for line in content.decode().split("\n"))
+        lines = (line.partition("\t") for line in content.decode(errors="replace").split("\n"))
         return [(text, style) for style, _, text in lines]
 
     def write(self, lines: Iterable[tuple[str, str]]) -> None:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.spec.descriptor import is_digest
 
@@ -116,7 +114,8 @@ class LayoutReference:
         return f"oci:{self.path}{slash}{tag}{digest}"
 
 
-class OciArchiveReference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class OciArchiveReference:
     """An image in a tar archive of an OCI image layout: ``oci-archive:FILE``, with ``:NAME`` or ``@DIGEST``.
 
     FILE cannot contain a colon. NAME is any ``org.opencontainers.image.ref.name``.
@@ -137,7 +136,8 @@ class OciArchiveReference(Struct, frozen=True):
         return f"oci-archive:{self.path}{name}{f'@{self.digest}' if self.digest else ''}"
 
 
-class DockerArchiveReference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DockerArchiveReference:
     """An image in an archive of ``docker save``: ``docker-archive:FILE``, with ``:NAME[:TAG]`` or ``:@POSITION``.
 
     ``name`` is unparsed. The first position is 0.
@@ -158,7 +158,8 @@ class DockerArchiveReference(Struct, frozen=True):
         return f"docker-archive:{self.path}{f':{which}' if which else ''}"
 
 
-class DaemonReference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DaemonReference:
     """An image of the docker daemon: ``docker-daemon:NAME[:TAG]`` or ``docker-daemon:sha256:ID``."""
 
     name: str
@@ -173,7 +174,8 @@ class DaemonReference(Struct, frozen=True):
         return f"docker-daemon:{self.name}"
 
 
-class StorageReference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class StorageReference:
     """An image in the storage of podman, buildah and skopeo: ``containers-storage:NAME[:TAG]``."""
 
     name: str
@@ -188,7 +190,8 @@ class StorageReference(Struct, frozen=True):
         return f"containers-storage:{self.name}"
 
 
-class StoreReference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class StoreReference:
     """An image in the embedded image store: ``store:NAME[:TAG][@DIGEST]``. Its registry is not consulted."""
 
     name: str

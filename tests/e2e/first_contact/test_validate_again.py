@@ -50,3 +50,15 @@ def test_damaged_store_changes_no_report(project: InstalledOpm) -> None:
         reports.append((done.returncode, done.stdout, done.stderr))
     assert len(set(reports)) == 1
     assert reports[0][0] == 0
+
+
+def test_report_has_the_same_styles_on_a_terminal(project: InstalledOpm) -> None:
+    user = project.with_env(TERM="xterm-256color")
+    terminal = ["script", "--quiet", "--return", "--command", "opm bundle validate bundle", "/dev/null"]
+    first, *again = (user.shell_out(terminal).stdout for _ in range(3))
+    assert "\x1b[33m" in again[0]
+    assert again[0] == again[1]
+    assert first.endswith(again[0])  # after the progress
+    plain = user.with_env(NO_COLOR="1").shell_out(terminal).stdout
+    assert "\x1b" not in plain
+    assert plain.splitlines() == project("bundle", "validate", "bundle").splitlines()

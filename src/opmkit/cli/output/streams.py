@@ -97,7 +97,7 @@ def print_styled(lines: Iterable[tuple[str, str]]) -> None:
 
     console = Console(soft_wrap=True, highlight=False)
     for line, style in lines:
-        console.print(Text(line, style=style))
+        console.print(Text(escape_controls(line), style=style))
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:
