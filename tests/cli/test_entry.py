@@ -67,3 +67,27 @@ def test_process_ends_without_teardown(trace: str, end: str, tmp_path: Path) -> 
     start = "from opmkit.cli import entry; entry._run('command', 'run')"
     done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (7, f"result\nthread\nhandler\n{end}", "error\n")
+
+
+FINALIZED = """
+from opmkit.core.scratch import finalize
+
+class Owner:
+    pass
+
+owner = Owner()
+
+def run(arguments):
+    finalize(owner, print, "stopped")
+    return 0
+"""
+
+
+def test_process_ends_after_finalizers(tmp_path: Path) -> None:
+    """Finalizers are called even if another module has registered the handler of ``weakref`` before."""
+    (tmp_path / "command.py").write_text(FINALIZED)
+    early = "import weakref; Early = type('Early', (), {}); weakref.finalize(Early, id, 0)"
+    start = f"{early}; from opmkit.cli import entry; entry._run('command', 'run')"
+    done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "stopped\n" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import logging
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 _SCRATCH_SUFFIX = ".scratch"
@@ -67,6 +68,17 @@ class ScratchDirectory:
             self._directory.cleanup()
         finally:
             self._unlock()
+
+
+def finalize(owner: object, function: Callable[..., object], *arguments: object) -> weakref.finalize[..., object]:
+    """Call a function when ``owner`` is destroyed, or else before the process ends; the result calls it at once.
+
+    `weakref.finalize` alone is not enough: its handler of the end of the process may be one of those that do not run,
+    because another module of the environment registered it before the command started.
+    """
+    finalizer = weakref.finalize(owner, function, *arguments)
+    atexit.register(finalizer)
+    return finalizer
 
 
 def remove_stale_directories(directory: Path) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +17,6 @@ from tests.kit.opm import LAGOON
 from tests.kit.requirements import require
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.kit.engines import Engine
     from tests.kit.installed import InstalledOpm
     from tests.kit.registry import Registry
@@ -182,3 +182,18 @@ def test_unreachable_base_image_is_reported_as_the_default(
     assert named.returncode == 1
     assert "base image" not in named.stderr
     user(*new, "--binary-image", "scratch")
+
+
+def test_podman_service_ends_with_the_command(
+    user: InstalledOpm, namespace: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    user = engine_user(user, "podman", request)
+    bundle, catalog = f"{namespace}/lagoon:0.1.0", f"{namespace}/catalog:1"
+    build_bundle(user, bundle, "--push")
+    put_base(f"{namespace}/opm:v1.73.0", tmp_path)
+    with TemporaryDirectory() as scratch:  # with a short name, as that of a socket must be
+        user = user.with_env(TMPDIR=scratch)
+        done = user.attempt("index", "add", "--container-tool", "podman", "--tag", catalog, "--bundles", bundle)
+        assert done.returncode == 0, done.stderr
+        assert not list(Path(scratch).glob("opm-podman-*"))
+        assert user.shell_out(["pgrep", "--full", scratch]).stdout == ""

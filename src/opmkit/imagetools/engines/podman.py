@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import time
-import weakref
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
 from opmkit.core.hints import Hint
-from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory, finalize
 from opmkit.imagetools.engines.engine import (
     CONTAINERS_INSECURE_HINT,
     ArchiveOpener,
@@ -278,7 +277,7 @@ class PodmanService:
                 env=dict(environ),
                 start_new_session=True,  # not interrupted by Ctrl-C, since containers must be removed before it stops
             )
-        self.stop = weakref.finalize(self, _stop, self._process, scratch)
+        self.stop = finalize(self, _stop, self._process, scratch)
         deadline = time.monotonic() + _START_TIMEOUT
         while not _is_listening(path):
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import weakref
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from docker.errors import NotFound as DockerNotFound
 
 from opmkit.core.files import disk_errors
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.scratch import ScratchDirectory, finalize
 from opmkit.imagetools.archive import (
     TarArchive,
     TarWriter,
@@ -147,7 +146,7 @@ def read_from_storage(reference: StorageReference) -> UncompressedImage:
     except BaseException:
         scratch.cleanup()
         raise
-    weakref.finalize(image, scratch.cleanup)
+    finalize(image, scratch.cleanup)
     return image
 
 
