@@ -60,7 +60,7 @@ def test_every_first_command_leaves_a_usable_store(newcomer: InstalledOpm, first
 
 @pytest.mark.usefixtures("bundle")
 def test_a_store_with_cached_results_alone_is_repaired(newcomer: InstalledOpm) -> None:
-    cached = store_of(newcomer) / "results" / "verdicts" / "00" / "0.json"
+    cached = store_of(newcomer) / "results" / "validation" / "00" / "0.json"
     cached.parent.mkdir(parents=True)
     cached.write_text("{}")
     newcomer("image", "prune")

@@ -19,7 +19,7 @@ from opmkit.core.cache import code_digest, tree_state
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-CACHE = "verdicts"
+CACHE = "validation"
 """Name of the cache of results in the embedded image store."""
 CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
 """Environment variable with the path of a file of categories, which replace the default ones."""

@@ -67,7 +67,7 @@ class BundleValidator(Struct, frozen=True):
         with ParallelValidator(self.config, processes) as validator:
             pull, targets = partial(self._pull, validator), map(self._look_up, sources)
             try:
-                with closing(ordered_parallel_map(pull, targets, ready=_cached, lookahead=LOOKAHEAD)) as pulled:
+                with closing(ordered_parallel_map(pull, targets, ready=_from_cache, lookahead=LOOKAHEAD)) as pulled:
                     for target, future in pulled:
                         yield self._result(target.source, future, validator)
                         progress.advance(1)
@@ -203,7 +203,7 @@ class _Target(Struct, frozen=True):
     result: ValidationResult | None = None
 
 
-def _cached(target: _Target) -> _PulledBundle | None:
+def _from_cache(target: _Target) -> _PulledBundle | None:
     return None if target.result is None else _PulledBundle(target.known, target.identity, target.result)
 
 
