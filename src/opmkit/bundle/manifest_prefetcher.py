@@ -7,12 +7,11 @@ parses contents and responds with the manifests.
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
-from opmkit.core.workers import GC_THRESHOLD, LOOKAHEAD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.core.workers import LOOKAHEAD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,5 +84,4 @@ def _parse_all(contents: list[bytes]) -> list[ObjectManifest | InvalidDocument |
 
 
 if __name__ == "__main__":
-    gc.set_threshold(GC_THRESHOLD)
     serve_requests(_parse_all)

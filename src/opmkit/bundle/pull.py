@@ -5,7 +5,6 @@ As a program, this module is a worker process that loads directories.
 
 from __future__ import annotations
 
-import gc
 from contextlib import closing
 from functools import partial
 from math import ceil
@@ -19,7 +18,6 @@ from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import (
-    GC_THRESHOLD,
     LOOKAHEAD,
     WORKERS,
     WorkerPool,
@@ -166,5 +164,4 @@ def load_directories(sources: Sequence[BundleSource], cache: ManifestCache) -> l
 
 
 if __name__ == "__main__":
-    gc.set_threshold(GC_THRESHOLD)
     serve_requests(partial(load_directories, cache=ManifestCache(_CACHE_BYTES)))

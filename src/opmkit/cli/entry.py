@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -11,6 +12,9 @@ from opmkit.core import interrupts
 TYPE_CHECKING = False  # importing typing takes longer than everything else here
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_GC_THRESHOLD = 50_000
+"""Allocations between garbage collections: modules and manifests are many objects, and hardly any are in cycles."""
 
 
 def opm() -> NoReturn:
@@ -45,6 +49,7 @@ def _run(module: str, function: str) -> NoReturn:
     """Run a function of a module with the command line's arguments, and exit with the code that it returns."""
     process_end = _ProcessEnd()
     atexit.register(process_end)  # the first handler runs last
+    gc.set_threshold(_GC_THRESHOLD)
     _open_closed_descriptors()
     interrupts.install()
     from importlib import import_module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 from opmkit.cli.hints import format_hint, set_command_flags
@@ -10,7 +9,6 @@ from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.output.validation import ReportFormat, print_report
 from opmkit.cli.progress.command import progress, transfer_observer
 from opmkit.core import interrupts
-from opmkit.core.workers import GC_THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +21,6 @@ def validate_bundles(
     opm: BundleOperations, names: Sequence[str], options: ValidationOptions, executor: WorkerExecutor | None = None
 ) -> ValidationReport:
     """Validate bundles and show the progress."""
-    gc.set_threshold(GC_THRESHOLD)
     with progress() as bars:
         return opm.validate_bundles(names, options, executor=executor, progress=bars)
 

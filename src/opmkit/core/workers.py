@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
 
-GC_THRESHOLD = 20_000
+_GC_THRESHOLD = 20_000
 """Allocations between garbage collections: decoded manifests are many objects, and hardly any of them are in cycles."""
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,6 +112,7 @@ def serve_requests(handle: Callable[[Any], object]) -> None:
     """Respond to the requests on stdin until it is closed. SIGINT is left to the parent process."""
     import pickle
 
+    gc.set_threshold(_GC_THRESHOLD)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     while True:

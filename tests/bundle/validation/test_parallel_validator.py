@@ -87,10 +87,15 @@ def test_few_bundles_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rules_are_imported_ahead() -> None:
-    program = (
-        "import sys; from opmkit.bundle.validation.parallel_validator import ParallelValidator\n"
-        "with ParallelValidator(None, 0) as validator: validator.prepare(); validator.prepare()\n"
-        "print('opmkit.bundle.validation.rules.csv' in sys.modules)"
-    )
+    program = """
+import sys
+from opmkit import ValidationOptions
+from opmkit.bundle.validation.parallel_validator import ParallelValidator
+config = ValidationOptions(profile="opm").plan().validator_config(None)
+with ParallelValidator(config, 0) as validator:
+    validator.prepare()
+    validator.prepare()
+print([f"opmkit.bundle.validation.rules.{name}" in sys.modules for name in ("csv", "format", "community")])
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert (done.stdout, done.stderr) == ("[True, True, False]\n", "")

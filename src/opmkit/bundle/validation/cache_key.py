@@ -56,13 +56,14 @@ def distribution_version() -> str:
         return ""
 
 
-def extensions() -> list[EntryPoint]:
+@cache
+def extensions() -> tuple[EntryPoint, ...]:
     """Return the entry points of all installed modules with rules."""
     if not any(map(_may_have_extensions, sys.path)):
-        return []
+        return ()
     from importlib.metadata import entry_points  # slow to import: email
 
-    return sorted(entry_points(group=ENTRY_POINTS))
+    return tuple(sorted(entry_points(group=ENTRY_POINTS)))
 
 
 def extension_versions() -> list[str]:

@@ -108,22 +108,25 @@ class OpmContent(Struct, frozen=True, dict=True):
         return replace(self.bundle, files=files, directories=directories, csv_decode_mode=mode)
 
 
-_INCLUDED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView, ...]]], ...]] = {
+COMPOSED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView, ...]]], ...]] = {
     VALIDATOR: (
         ("csv", lambda content: content.csv_views),
         ("crd", lambda content: content.crd_views),
     ),
     OPTIONAL: (("operatorhub", lambda content: content.optional_views),),
 }
-"""Validators whose rules run in these, and the bundles that they run on."""
+"""Validators that run the rules of other validators, and the bundles that these run on."""
 
 
-def composed_rules(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
-    """Return the rules of other validators that these validators include; only their errors are reported."""
-    return {
-        name: [_include(rule, name, views) for source, views in sources for rule in validators.get(source, ())]
-        for name, sources in _INCLUDED.items()
-    }
+def composed_rules(validator: str, rules: Mapping[str, Sequence[Rule]]) -> Iterator[Rule]:
+    """Yield the rules of other validators that a validator runs, of which only the errors are reported.
+
+    Args:
+        validator: The name of the validator; most run no others.
+        rules: The rules by validator.
+    """
+    for source, views in COMPOSED.get(validator, ()):
+        yield from (_include(rule, validator, views) for rule in rules[source])
 
 
 def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[BundleView, ...]]) -> Rule:

@@ -6,11 +6,9 @@ As a program, this module is a worker process: it receives a configuration with 
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +16,7 @@ from msgspec import Struct
 
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.core.workers import GC_THRESHOLD, WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
+from opmkit.core.workers import WorkerPool, WorkerProcess, serve_requests, spare_cpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -85,12 +83,13 @@ class ValidatorConfig(Struct, frozen=True):
         return ValidationResult(bundle.target, findings, name, package=package, summary=summary)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class PendingResult:
     """A submitted bundle and its future result."""
 
-    bundle: NamedBundle
-    future: Future[ValidationResult] = field(default_factory=Future)
+    def __init__(self, bundle: NamedBundle) -> None:
+        """Create a result that no worker has started with."""
+        self.bundle = bundle
+        self.future: Future[ValidationResult] = Future()
 
 
 class ParallelValidator:
@@ -114,7 +113,7 @@ class ParallelValidator:
         """Import the rules in another thread, which takes as long as the requests for an image."""
         with self._lock:
             if self._imports is None:
-                self._imports = threading.Thread(target=_import_rules, name="import")
+                self._imports = threading.Thread(target=_import_rules, args=(self._config,), name="import")
                 self._imports.start()
 
     @cached_property
@@ -178,12 +177,13 @@ class ParallelValidator:
             process.stop()
 
 
-def _import_rules() -> None:
+def _import_rules(config: ValidatorConfig) -> None:
     with contextlib.suppress(Exception):  # it is raised again where the rules run
         from opmkit.bundle.validation.bundle_view import BundleView  # noqa: F401
-        from opmkit.bundle.validation.rule_registry import validators
+        from opmkit.bundle.validation.run import ProfileValidator
 
-        validators()
+        if isinstance(config.run, ProfileValidator):
+            config.run.import_rules(config.compat)
 
 
 def _new_cache() -> ContentCache:
@@ -201,5 +201,4 @@ def _request_handler(contents: ContentCache) -> Callable[[tuple[ValidatorConfig,
 
 
 if __name__ == "__main__":
-    gc.set_threshold(GC_THRESHOLD)
     serve_requests(_request_handler(_new_cache()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -10,47 +11,46 @@ from msgspec.structs import replace
 
 from opmkit.bundle.validation.cache_key import extensions
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.opm_content import composed_rules
+from opmkit.bundle.validation.opm_content import COMPOSED, composed_rules
 from opmkit.bundle.validation.rule import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from types import ModuleType
 
 
-_MODULES: tuple[str, ...] = (
-    "rules.load",
-    "rules.format",
-    "rules.dependencies",
-    "rules.content",
-    "rules.package_manifest",
-    "rules.csv",
-    "rules.bundle",
-    "rules.crd",
-    "rules.crd_schema",
-    "rules.crd_upgrade",
-    "rules.objects",
-    "rules.operator_hub",
-    "rules.deprecated_apis",
-    "rules.community",
-    "rules.good_practices",
-    "rules.multiarch",
-    "rules.opmkit_csv",
-    "rules.opmkit_files",
-    "rules.opmkit_install",
-    "rules.opmkit_webhooks",
-    "rules.opmkit_apis",
-    "rules.openshift",
-    "rules.pipeline",
-    "rules.olm_v1",
-    "rules.preflight",
-    "rules.labels",
-    "rules.operator_config",
-    "rules.operator_graph",
-    "rules.cross_bundle",
-    "rules.external",
-)
-"""Modules with rules, in the order of their findings."""
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "load": ("load",),
+    "format": ("format",),
+    "dependencies": ("format",),
+    "content": ("sdk-content", "opm-content"),
+    "package_manifest": ("packagemanifest",),
+    "csv": ("csv",),
+    "bundle": ("bundle",),
+    "crd": ("crd",),
+    "crd_schema": ("crd",),
+    "crd_upgrade": ("crd-upgrade",),
+    "objects": ("object", "operatorgroup"),
+    "operator_hub": ("operatorhub", "operatorhubv2", "capabilities", "categories"),
+    "deprecated_apis": ("alpha-deprecated-apis",),
+    "community": ("community",),
+    "good_practices": ("good-practices",),
+    "multiarch": ("multiarch",),
+    "opmkit_csv": ("opmkit",),
+    "opmkit_files": ("opmkit",),
+    "opmkit_install": ("opmkit",),
+    "opmkit_webhooks": ("opmkit",),
+    "opmkit_apis": ("opmkit",),
+    "openshift": ("openshift",),
+    "pipeline": ("pipeline", "community-pipeline"),
+    "olm_v1": ("olm-v1",),
+    "preflight": ("preflight",),
+    "labels": ("labels",),
+    "operator_config": ("operator",),
+    "operator_graph": ("operator",),
+    "cross_bundle": ("across",),
+    "external": ("external",),
+}
+"""Validators by the module with their rules, in the order of their findings."""
 
 _INCLUDED: Mapping[str, tuple[str, ...]] = {
     "operatorhubv2": ("alpha-deprecated-apis",),
@@ -61,19 +61,11 @@ _INCLUDED: Mapping[str, tuple[str, ...]] = {
 
 @cache
 def validators() -> Mapping[str, tuple[Rule, ...]]:
-    """Import all modules with rules and return the rules of each validator; rules of other distributions come last."""
-    by_validator: dict[str, list[Rule]] = {}
-    for module in _modules():
-        for value in vars(module).values():
-            if isinstance(value, Rule):
-                by_validator.setdefault(value.validator, []).append(value)
-    for name, included in _INCLUDED.items():
-        for other in included:
-            rules = [replace(rule, validator=name) for rule in by_validator.get(other, ())]
-            by_validator.setdefault(name, []).extend(rules)
-    for name, rules in composed_rules(by_validator).items():
-        by_validator.setdefault(name, []).extend(rules)
-    return {name: tuple(rules) for name, rules in by_validator.items()}
+    """Return the rules of each validator; rules of other distributions come last.
+
+    The modules with the rules of a validator are imported when it is looked up, those of other distributions at once.
+    """
+    return _Validators([entry.load() for entry in extensions()])
 
 
 def rules() -> Mapping[str, Rule]:
@@ -86,8 +78,40 @@ def rules() -> Mapping[str, Rule]:
     return by_id
 
 
-def _modules() -> Iterator[ModuleType]:
-    for name in _MODULES:
-        yield import_module(f"{__package__}.{name}")
-    for entry in extensions():
-        yield entry.load()
+class _Validators(Mapping[str, tuple[Rule, ...]]):
+    """The rules of each validator."""
+
+    def __init__(self, extensions: list[ModuleType]) -> None:
+        own = (name for names in _MODULES.values() for name in names)
+        added = (rule.validator for module in extensions for rule in _rules_in(module))
+        self._names = dict.fromkeys([*own, *COMPOSED, *added])
+        self._extensions = extensions
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+
+    def __getitem__(self, name: str) -> tuple[Rule, ...]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._rules:
+            self._rules[name] = tuple(self._collect(name))
+        return self._rules[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _collect(self, name: str) -> Iterator[Rule]:
+        own = [module for module, names in _MODULES.items() if name in names]
+        for module in [*(import_module(f"{__package__}.rules.{module}") for module in own), *self._extensions]:
+            yield from (rule for rule in _rules_in(module) if rule.validator == name)
+        for other in _INCLUDED.get(name, ()):
+            yield from (replace(rule, validator=name) for rule in self[other])
+        yield from composed_rules(name, self)
+
+
+def _rules_in(module: ModuleType) -> Iterator[Rule]:
+    return (value for value in vars(module).values() if isinstance(value, Rule))

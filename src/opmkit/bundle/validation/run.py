@@ -64,10 +64,18 @@ class ProfileValidator(Struct, frozen=True):
         """Return the findings, see `run_profile`."""
         return run_profile(bundle, self.profile, self.optional)
 
+    def import_rules(self, compat: Compat) -> None:
+        """Import the rules that run on a bundle in a compatibility mode."""
+        from opmkit.bundle.validation.rule_registry import validators  # slow to import
+
+        for step in self.profile.select_steps(compat, self.optional, validators()):
+            for name in step.validators:
+                validators().get(name)
+
 
 def validate_labels(bundle: BundleView) -> list[Finding]:
     """Return the findings for the labels of the bundle's image."""
-    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import
 
     return list(run_rules(bundle, validators()[LABELS]))
 
@@ -82,7 +90,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     Raises:
         UnknownName: The profile has no optional validator of such a name.
     """
-    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import
 
     known, optional = validators(), tuple(optional)
     if _is_package(bundle):

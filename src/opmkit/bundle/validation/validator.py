@@ -150,7 +150,7 @@ def cross_bundle_rules(profile: Profile, compat: Compat) -> list[Rule]:
     """Return the cross-bundle rules of a profile, none unless it has all validators."""
     if not profile.all_validators:
         return []
-    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import
 
     return [rule for rule in validators().get(CROSS_BUNDLE, ()) if compat in rule.compat]
 

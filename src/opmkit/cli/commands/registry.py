@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +42,6 @@ def add(
       opm registry add --database index.db --bundle-images quay.io/me/lagoon:0.1.0,quay.io/me/lagoon:0.2.0
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
-    from opmkit.core.workers import GC_THRESHOLD
-
-    gc.set_threshold(GC_THRESHOLD)
     opm = registry_flags.opm(container_tool)
     with progress("Adding bundles") as bars, waiting(f"Changing {database}"):
         result = opm.add_to_database(
