@@ -16,11 +16,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "opmkit"
-LAYERS = ["core", "documents", "imagetools", "kube", "bundle", "index", "author", "api", "cli"]
+LAYERS = ["core", "documents", "http", "imagetools", "kube", "bundle", "index", "author", "api", "cli"]
 ANNEXES = ["author", "supply"]
 ANNEX_COMMANDS = {"author": ["run", "bundle"], "supply": ["mirror", "catalog"]}
 HEAVY = {
-    *("oras", "requests", "grpc", "docker", "podman", "httpx2", "yaml", "sqlite3", "rich.progress"),
+    *("oras", "requests", "grpc", "docker", "podman", "yaml", "sqlite3", "rich.progress"),
     *("cryptography", "nacl", "sigstore"),
     "_hashlib",
     "opmkit.bundle.model",

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import directory, load, upload
 from opmkit.documents import MAX_BYTES, document, go_yaml
+from opmkit.http import connections
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
-from opmkit.imagetools.registry import connections, messages, repository, transport
+from opmkit.imagetools.registry import messages, repository, transport
 from opmkit.imagetools.spec import config, fields, manifest
 from opmkit.index.sqlite import connect
 from opmkit.supply.sign import documents, verify

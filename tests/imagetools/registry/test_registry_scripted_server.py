@@ -14,13 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
+from opmkit.http.connections import Deadline
 from opmkit.imagetools.credentials import Credentials, Keychain
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy, transport
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
-from opmkit.imagetools.registry.retry import Deadline
 from opmkit.imagetools.registry_config import RepositoryLocation
 from opmkit.imagetools.spec import IndexManifest, Manifest, media_types
 from tests.kit.content import described, noise

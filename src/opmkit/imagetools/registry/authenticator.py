@@ -18,9 +18,9 @@ from opmkit.imagetools.registry.messages import Request, Response, http_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opmkit.http.connections import Deadline
     from opmkit.imagetools.credentials import Credentials, Keychain
     from opmkit.imagetools.registry.access import Access
-    from opmkit.imagetools.registry.retry import Deadline
 
     Send = Callable[[Request, Deadline], Response]
 

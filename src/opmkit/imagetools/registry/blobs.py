@@ -14,9 +14,9 @@ from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.transport import MIN_TRANSFER_RATE
 
 if TYPE_CHECKING:
+    from opmkit.http.connections import Deadline
+    from opmkit.http.sessions import OpenResponse
     from opmkit.imagetools.registry.messages import Request
-    from opmkit.imagetools.registry.retry import Deadline
-    from opmkit.imagetools.registry.sessions import OpenResponse
     from opmkit.imagetools.registry.transport import RegistryTransport
 
 _MAX_READ_SIZE = 1 << 20

@@ -15,6 +15,13 @@ from urllib.parse import urlsplit
 
 from opmkit.core.escape import escape_controls
 from opmkit.core.hints import Hint
+from opmkit.http.connections import (
+    HeaderLimitExceeded,
+    IncompleteBody,
+    InvalidHeader,
+    InvalidURL,
+    Unreachable,
+)
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     DigestMismatch,
@@ -24,13 +31,6 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.hint_terms import ImageSetting
-from opmkit.imagetools.registry.connections import (
-    HeaderLimitExceeded,
-    IncompleteBody,
-    InvalidHeader,
-    InvalidURL,
-    Unreachable,
-)
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import oras.container
@@ -13,8 +13,9 @@ from msgspec import Struct
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    from opmkit.http.connections import Body
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry_config import RepositoryLocation
 
@@ -44,16 +45,6 @@ def content_length(headers: Mapping[str, str]) -> int | None:
     """Return the Content-Length in bytes, or None if it is missing or not a plausible number."""
     value = headers.get("Content-Length", "").strip()
     return int(value) if _CONTENT_LENGTH.fullmatch(value) else None
-
-
-class Body(Protocol):
-    """The content of a request as parts, whose length in bytes becomes the Content-Length."""
-
-    def __len__(self) -> int:
-        """Return the number of bytes."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Iterate over the parts."""
 
 
 class Request(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from opmkit.core import interrupts
+from opmkit.http.connections import Deadline
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
@@ -36,17 +37,6 @@ class TransientError(RegistryUnavailable):
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         self.unreachable = unreachable
-
-
-class Deadline(Struct, frozen=True):
-    """A time of ``clock`` after which no attempt starts."""
-
-    expires_at: float
-    clock: Callable[[], float]
-
-    def remaining(self) -> float:
-        """Return the seconds until the deadline, at least 0."""
-        return max(0.0, self.expires_at - self.clock())
 
 
 class RetryPolicy(Struct, frozen=True):

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.http.connections import CONNECTION_ERRORS
+from opmkit.http.sessions import environment_proxy
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -21,24 +23,18 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
-from opmkit.imagetools.registry.connections import CONNECTION_ERRORS
 from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response, status_phrase
 from opmkit.imagetools.registry.messages import Endpoint, Request, Response, content_length, http_url, registry_host
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError
-from opmkit.imagetools.registry.sessions import (
-    SessionPool,
-    TLSConfig,
-    TransferCounter,
-    environment_proxy,
-)
+from opmkit.imagetools.registry.sessions import SessionPool, TLSConfig, TransferCounter
 from opmkit.imagetools.registry_config import Certificates, RegistrySettings, RepositoryLocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opmkit.http.connections import Deadline
+    from opmkit.http.sessions import OpenResponse
     from opmkit.imagetools.registry.options import RegistryOptions
-    from opmkit.imagetools.registry.retry import Deadline
-    from opmkit.imagetools.registry.sessions import OpenResponse
 
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0

@@ -16,9 +16,9 @@ from opmkit.imagetools.registry.retry import TransientError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from opmkit.http.connections import Deadline
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.messages import Endpoint
-    from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.sessions import TransferCounter
     from opmkit.imagetools.registry.transport import RegistryTransport
     from opmkit.imagetools.repository import BlobOpener

@@ -7,22 +7,15 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import quote, urlsplit
 
 import h11
 from msgspec import Struct
 
 from opmkit.core import interrupts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from opmkit.imagetools.registry.messages import Body
-    from opmkit.imagetools.registry.retry import Deadline
-
 
 MAX_HEADER_SIZE = 256 << 10
 """Bytes of the header of a response, of each informational response before it, and of a trailer."""
@@ -100,6 +93,27 @@ def request_target(url: str) -> str:
     return quote(target, safe=_TARGET_CHARACTERS)
 
 
+class Deadline(Struct, frozen=True):
+    """A time of ``clock`` after which no attempt starts."""
+
+    expires_at: float
+    clock: Callable[[], float] = time.monotonic
+
+    def remaining(self) -> float:
+        """Return the seconds until the deadline, at least 0."""
+        return max(0.0, self.expires_at - self.clock())
+
+
+class Body(Protocol):
+    """The content of a request as parts, whose length in bytes becomes the Content-Length."""
+
+    def __len__(self) -> int:
+        """Return the number of bytes."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Iterate over the parts."""
+
+
 class Headers(Mapping[str, str]):
     """Header fields with case-insensitive names; the values of a repeated one are joined by commas."""
 
@@ -164,7 +178,7 @@ class HttpConnection:
         return not poll.poll(0)
 
     def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | Body, timeout: float
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | Body, timeout: float
     ) -> h11.Response:
         """Send a request and return the header of the response.
 
@@ -211,10 +225,10 @@ class HttpConnection:
         """Close the connection."""
         self._transport.close()
 
-    def _send_request(self, method: str, target: str, headers: Mapping[str, str], body: bytes | Body) -> None:
+    def _send_request(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | Body) -> None:
         protocol = self._protocol
         try:
-            head = protocol.send(h11.Request(method=method, target=target, headers=list(headers.items())))
+            head = protocol.send(h11.Request(method=method, target=target, headers=headers))
         except h11.LocalProtocolError as error:
             raise ValueError(str(error)) from error
         if isinstance(body, bytes):
@@ -255,19 +269,30 @@ class HttpConnection:
 
 
 def connect(
-    origin: Origin, timeout: float, context: Callable[[], ssl.SSLContext], proxy: Proxy | None = None
+    origin: Origin,
+    timeout: float,
+    context: Callable[[], ssl.SSLContext],
+    proxy: Proxy | None = None,
+    server_name: str = "",
 ) -> HttpConnection:
-    """Connect to a server, or to the proxy for it. ``context`` returns the TLS context for the server.
+    """Connect to a server, or to the proxy for it.
+
+    Args:
+        origin: The server.
+        timeout: Maximum seconds for the connection and for each step of the TLS handshake.
+        context: Returns the TLS context for the server; its errors are raised.
+        proxy: The proxy.
+        server_name: The name in the server's certificate; "" for its host.
 
     Raises:
         Unreachable: The server or proxy cannot be reached.
         OSError: The TLS handshake failed, or the proxy refuses to connect to the server.
-        ImageToolsError: A certificate file cannot be read or is invalid.
     """
+    server_name = server_name or origin.host
     is_encrypted = origin.scheme == "https"
     if proxy is None:
         transport = _connect_socket(origin, timeout)
-        return HttpConnection(_start_tls(transport, context(), origin.host) if is_encrypted else transport)
+        return HttpConnection(_start_tls(transport, context(), server_name) if is_encrypted else transport)
     transport = _connect_socket(proxy.origin, timeout)
     if proxy.origin.scheme == "https":
         transport = _start_tls(transport, proxy.context() if is_encrypted else context(), proxy.origin.host)
@@ -275,7 +300,7 @@ def connect(
         return HttpConnection(transport)
     try:
         _open_tunnel(transport, origin, proxy, timeout)
-        return HttpConnection(_start_tls(transport, context(), origin.host))
+        return HttpConnection(_start_tls(transport, context(), server_name))
     except BaseException:
         transport.close()
         raise
@@ -324,7 +349,7 @@ def _start_tls(connection: socket.socket, context: ssl.SSLContext, host: str) ->
 
 
 def _open_tunnel(transport: socket.socket, origin: Origin, proxy: Proxy, timeout: float) -> None:
-    headers = {"Host": origin.authority, **proxy.headers}
+    headers = [("Host", origin.authority), *proxy.headers.items()]
     response = HttpConnection(transport).send("CONNECT", origin.authority, headers, b"", timeout)
     if response.status_code != 200:
         raise OSError(f"Tunnel connection failed: {response.status_code}")

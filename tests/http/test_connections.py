@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
-from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.registry.connections import (
+from opmkit.http.connections import (
     MAX_HEADER_SIZE,
     MAX_INFORMATIONAL,
     InvalidURL,
     Origin,
     request_target,
 )
+from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from tests.kit.content import described, noise
 from tests.kit.rawserver import RawServer, endless
 

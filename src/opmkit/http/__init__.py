@@ -1,0 +1,1 @@
+"""HTTP client: connections that limit time and size, TLS and proxies."""
