@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 
 from opmkit.kube import Cluster, ClusterError, cluster, transport
 from opmkit.kube.api import CONFIG_MAP
+from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.forwardproxy import ForwardProxy
 from tests.kit.webserver import QuietHandler, WebServer
 
@@ -78,6 +80,65 @@ def test_compressed_responses_are_refused(tmp_path: Path) -> None:
         pytest.raises(ClusterError, match="unexpected content encoding"),
     ):
         connect(web, tmp_path).get(CONFIG_MAP, "a")
+
+
+def test_slow_responses_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_RESPONSE_DEADLINE", 0.2)
+
+    def drip(request: QuietHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        for _ in range(1000):
+            request.wfile.write(b" ")
+            time.sleep(0.01)
+
+    with WebServer(handler(drip)) as web, pytest.raises(ClusterError, match=r"invalid response .*: incomplete after"):
+        connect(web, tmp_path).get(CONFIG_MAP, "a")
+
+
+def test_broken_responses_are_requested_again(tmp_path: Path) -> None:
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    seen: list[str] = []
+
+    def reply(request: QuietHandler) -> None:
+        seen.append(request.path)
+        request.close_connection = True
+        if len(seen) == 2:
+            request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+        elif len(seen) == 3:
+            request.wfile.write(b"hello\r\n\r\n")
+        elif len(seen) == 4:
+            request.answer(200, json.dumps(config_map).encode(), JSON)
+
+    with WebServer(handler(reply)) as web:
+        assert connect(web, tmp_path).get(CONFIG_MAP, "a") == config_map
+        assert len(seen) == 4
+        seen[:] = []
+        web_down = connect(web, tmp_path)
+    with pytest.raises(ClusterError, match=r"cannot reach the API server http://127.0.0.1:\d+: .*refused"):
+        web_down.get(CONFIG_MAP, "a")
+    assert seen == []
+
+
+def test_watch_that_the_server_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_WATCH_GRACE", 0.1)
+
+    def reply(request: QuietHandler) -> None:
+        if "watch=true" not in request.path:
+            request.answer(200, EMPTY_LIST, JSON)
+            return
+        request.send_response(200)
+        request.end_headers()
+        request.close_connection = True
+        for _ in range(1000):
+            request.wfile.write(b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}\n')
+            time.sleep(0.01)
+
+    with WebServer(handler(reply)) as web:
+        started = time.monotonic()
+        assert list(connect(web, tmp_path).watch(CONFIG_MAP, deadline=started + 0.5)) == []
+        assert time.monotonic() - started < 8  # the server sends for 10 s
 
 
 def test_endless_events_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +231,25 @@ def test_proxy_of_the_kubeconfig_and_of_the_environment(
         Cluster.connect(str(plain)).get(CONFIG_MAP, "a", "olm")
     assert "proxy" in str(failure.value.hint)
     unsupported = server.kubeconfig(tmp_path / "socks", **{"proxy-url": "socks5://127.0.0.1:1"})
-    with pytest.raises(ClusterError, match="unsupported or invalid URL"):
+    with pytest.raises(ClusterError, match=r"proxy socks5://127.0.0.1:1: unsupported or invalid URL"):
         Cluster.connect(str(unsupported)).get(CONFIG_MAP, "a", "olm")
+
+
+def test_proxy_with_tls_and_a_password(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.put_config_map("olm", "a")
+    authority = certificate_authority(tmp_path)
+    certificate = server_certificate(tmp_path, authority)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
+    with ForwardProxy(login="ann:secret", context=context) as proxy:
+        through = server.kubeconfig(tmp_path / "through", **{"proxy-url": f"https://ann:secret@{proxy.host}"})
+        assert Cluster.connect(str(through)).get(CONFIG_MAP, "a", "olm")
+        assert proxied(proxy) == [server.host]
+        refused = server.kubeconfig(tmp_path / "refused", **{"proxy-url": f"https://ann:wrong@{proxy.host}"})
+        with pytest.raises(ClusterError, match=r"through the proxy https://127.0.0.1:\d+: .* 407") as failure:
+            Cluster.connect(str(refused)).get(CONFIG_MAP, "a", "olm")
+        assert "wrong" not in failure.value.message
 
 
 def test_name_in_the_certificate(server: ApiServer, tmp_path: Path) -> None:

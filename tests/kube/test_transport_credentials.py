@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import yaml
 
 from opmkit.kube import Cluster, ClusterError
 from opmkit.kube.api import NAMESPACE
+from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from tests.kit.apiserver import ApiServer
@@ -123,3 +126,38 @@ def test_invalid_certificates(name: str, server: ApiServer, tmp_path: Path) -> N
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(ClusterError, match=r"^invalid (client certificate|certificate authorities) in the "):
         Cluster.connect(str(path)).list(NAMESPACE)
+
+
+@pytest.mark.parametrize("token", ["secret\nX-Other: 1", "secret\xe9"])
+def test_token_that_is_not_a_header_is_not_printed(token: str, server: ApiServer, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="invalid credentials for the API server https://") as failure:
+        connect(server, tmp_path, {"token": token}).list(NAMESPACE)
+    assert "secret" not in f"{failure.value.message} {failure.value.hint}"
+    assert not server.requests
+
+
+def test_all_groups_of_the_impersonated_user_are_sent(server: ApiServer, tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 (http.server names it)
+            seen.extend((name, value) for name, value in self.headers.items() if name.startswith(("Impers", "Author")))
+            self.answer(200, b'{"items": [], "metadata": {"resourceVersion": "1"}}')
+
+    certificate = server_certificate(tmp_path, certificate_authority(tmp_path))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate.certificate, certificate.key)
+    user = {"token": "t", "as": "ann", "as-groups": ["a", "b, c"]}
+    with WebServer(Handler, tls) as web:
+        path = server.kubeconfig(tmp_path / "config", server=f"https://{web.host}")
+        content = yaml.safe_load(path.read_text())
+        content["users"][0]["user"] = user
+        del content["clusters"][0]["cluster"]["certificate-authority-data"]
+        content["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+        path.write_text(yaml.safe_dump(content))
+        assert Cluster.connect(str(path)).list(NAMESPACE) == []
+    assert seen == [
+        ("Impersonate-User", "ann"),
+        *(("Impersonate-Group", "a"), ("Impersonate-Group", "b, c")),
+        ("Authorization", "Bearer t"),
+    ]

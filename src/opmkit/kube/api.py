@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import httpx2
 import orjson
 from msgspec import Struct
 
@@ -217,7 +216,7 @@ class KubeApi:
         """Report what is wrong with a response; the transport raises the errors of the server."""
         try:
             yield
-        except (ValueError, TypeError, AttributeError, LookupError, httpx2.InvalidURL) as error:
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
             self._transport.reject(str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 

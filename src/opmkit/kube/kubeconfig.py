@@ -7,6 +7,7 @@ import binascii
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
@@ -129,13 +130,12 @@ def _server(cluster: Mapping, where: str) -> Server:
 
 
 def _check_url(url: str, where: str) -> None:
-    import httpx2  # slow to import
-
     try:
-        host = httpx2.URL(url).host
-    except httpx2.InvalidURL:
-        host = ""
-    if not host:  # the URL, which can contain a password, is not part of the message
+        parts = urlsplit(url)
+        is_valid = bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        is_valid = False
+    if not is_valid:  # the URL, which can contain a password, is not part of the message
         raise _InvalidError(f"{where}: invalid URL")
 
 

@@ -13,21 +13,25 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
-import httpx2
-from requests.utils import get_environ_proxies, select_proxy
+from msgspec import Struct
 
 from opmkit._version import __version__
 from opmkit.core import interrupts
 from opmkit.core.files import read_limited
+from opmkit.http.connections import CONNECTION_ERRORS, Deadline, IncompleteBody, InvalidHeader, InvalidURL, Unreachable
+from opmkit.http.sessions import HttpSession, environment_proxy, prepare_context
 from opmkit.kube.connection import ClientCertificate, User
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from opmkit.http.sessions import OpenResponse
     from opmkit.kube.connection import ClusterConnection, CredentialPlugin, Server
 
 T = TypeVar("T")
@@ -45,11 +49,9 @@ BACKOFF = 0.2
 """Seconds; each retry waits up to twice as long as the one before."""
 _MAX_DELAY = 10.0
 _MAX_MESSAGE = 4096
-_HEADERS = {
-    "User-Agent": f"opm/{__version__}",  # recorded as the manager of the fields that are written
-    "Accept": "*/*",
-    "Accept-Encoding": "identity",
-}
+_READ_SIZE = 1 << 16
+_USER_AGENT = f"opm/{__version__}"
+"""Recorded as the manager of the fields that are written."""
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 HINTS = {
@@ -57,6 +59,16 @@ HINTS = {
     404: "check the name and the namespace",
     422: "correct the invalid values",
 }
+
+
+class _Request(Struct, frozen=True):
+    """A request. The header of its response, and each next part of the body, may take ``timeout`` seconds."""
+
+    method: str
+    url: str
+    timeout: float = READ_TIMEOUT
+    body: bytes | None = None
+    media_type: str = ""
 
 
 class ClusterTransport:
@@ -67,15 +79,15 @@ class ClusterTransport:
         self._server = connection.server
         is_encrypted = self._server.url.startswith("https:")
         self._credentials = ClusterCredentials(connection.user if is_encrypted else User())  # as kubectl does
-        self._proxy = self._server.proxy or select_proxy(self._server.url, get_environ_proxies(self._server.url))
+        self._proxy = self._server.proxy or environment_proxy(self._server.url)
         self._certificate = self._credentials.certificate
-        self._inner: httpx2.BaseTransport | None = None
+        self._session: HttpSession | None = None
 
     def close(self) -> None:
         """Close all connections."""
-        if self._inner:
-            self._inner.close()
-            self._inner = None
+        if self._session:
+            self._session.close()
+            self._session = None
 
     def send(
         self,
@@ -100,9 +112,7 @@ class ClusterTransport:
         Raises:
             ClusterError: The server cannot be reached, rejects the request, or sends too much.
         """
-        request = self._request(method, path, parameters, READ_TIMEOUT, body)
-        if body is not None:
-            request.headers["Content-Type"] = media_type
+        request = _Request(method, self._url(path, parameters), body=body, media_type=media_type)
         limit = _MAX_LIST if "limit" in parameters else _MAX_OBJECT
         return self._respond(request, lambda response: self._body(response, limit, truncate=truncate))
 
@@ -112,40 +122,34 @@ class ClusterTransport:
         Raises:
             ClusterError: The server cannot be reached, rejects the request, or sends too long a line.
         """
-        parameters = {**parameters, "timeoutSeconds": str(seconds)}
-        request = self._request("GET", path, parameters, seconds + _WATCH_GRACE)
-        response = self._respond(request, lambda response: response)
+        url, timeout = self._url(path, {**parameters, "timeoutSeconds": str(seconds)}), seconds + _WATCH_GRACE
+        deadline = Deadline(time.monotonic() + timeout)
         pending = bytearray()
-        try:
-            for part in response.iter_raw():
-                pending += part
-                if b"\n" in part:
-                    *lines, pending = pending.split(b"\n")
-                    yield from lines
-                if len(pending) > _MAX_OBJECT:
-                    self.reject(f"event larger than {_MAX_OBJECT} bytes")
-        except httpx2.TransportError:
-            return
-        finally:
-            response.close()
+        with self._respond(_Request("GET", url, timeout), lambda response: response) as response:
+            try:
+                while part := response.read(_READ_SIZE, deadline):
+                    pending += part
+                    if b"\n" in part:
+                        *lines, pending = pending.split(b"\n")
+                        yield from lines
+                    if len(pending) > _MAX_OBJECT:
+                        self.reject(f"event larger than {_MAX_OBJECT} bytes")
+            except CONNECTION_ERRORS:
+                return
 
-    def _request(
-        self, method: str, path: str, parameters: Mapping[str, str], read_timeout: float, body: bytes | None = None
-    ) -> httpx2.Request:
-        timeout = {"connect": CONNECT_TIMEOUT, "read": read_timeout, "write": READ_TIMEOUT, "pool": CONNECT_TIMEOUT}
-        server_name = {"sni_hostname": self._server.tls_name} if self._server.tls_name else {}
-        url = httpx2.URL(self._server.url.rstrip("/") + path, params=dict(parameters))
-        return httpx2.Request(method, url, content=body, extensions={"timeout": timeout, **server_name})
+    def _url(self, path: str, parameters: Mapping[str, str]) -> str:
+        query = urlencode(parameters, quote_via=quote)
+        return f"{self._server.url.rstrip('/')}{path}{f'?{query}' if query else ''}"
 
-    def _respond(self, request: httpx2.Request, receive: Callable[[httpx2.Response], T]) -> T:
+    def _respond(self, request: _Request, receive: Callable[[OpenResponse], T]) -> T:
         """Return what ``receive`` makes of the response, at the first attempt that succeeds."""
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 response = self._send(request)
-                if response.status_code < 300:
+                if response.status < 300:
                     return receive(self._uncompressed(response))
                 failure, wait = self._rejected(request, response)
-            except httpx2.TransportError as error:
+            except CONNECTION_ERRORS as error:
                 failure, wait = self._unreachable(error), _wait_after(request, error)
             if wait is None or attempt == _MAX_ATTEMPTS:
                 raise failure
@@ -153,57 +157,71 @@ class ClusterTransport:
             interrupts.sleep(min(delay, _MAX_DELAY))
         raise AssertionError("unreachable")
 
-    def _send(self, request: httpx2.Request) -> httpx2.Response:
+    def _send(self, request: _Request) -> OpenResponse:
         response = self._send_once(request)
-        if response.status_code == 401 and self._credentials.renew():
+        if response.status == 401 and self._credentials.renew():
             response.close()
             return self._send_once(request)
         return response
 
-    def _send_once(self, request: httpx2.Request) -> httpx2.Response:
-        headers = [*request.headers.multi_items(), *_HEADERS.items(), *self._credentials.headers()]
-        sent = httpx2.Request(
-            request.method, request.url, headers=headers, content=request.content, extensions=request.extensions
-        )
-        return self._transport().handle_request(sent)
+    def _send_once(self, request: _Request) -> OpenResponse:
+        media_type = {"Content-Type": request.media_type} if request.media_type else {}
+        credentials = self._credentials.headers()
+        try:
+            return self._current_session().send(
+                request.method,
+                request.url,
+                headers={"User-Agent": _USER_AGENT, **media_type},
+                body=request.body,
+                connect_timeout=CONNECT_TIMEOUT,
+                timeout=request.timeout,
+                proxy=self._proxy,
+                repeatable=credentials,
+            )
+        except CONNECTION_ERRORS:  # among them an error of TLS that is a ValueError, too
+            raise
+        except InvalidURL as error:
+            url = f"proxy {_without_password(self._proxy)}" if self._proxy else f"API server {self._server.url}"
+            hint = "use an HTTP or HTTPS proxy" if self._proxy else "check the address in the kubeconfig"
+            raise ClusterError(f"{url}: unsupported or invalid URL", hint=hint) from error
+        except ValueError:  # its message contains the header
+            message = f"invalid credentials for the API server {self._server.url}: not a header of HTTP"
+            raise ClusterError(message, hint=HINTS[401]) from None
 
-    def _transport(self) -> httpx2.BaseTransport:
-        """Return the transport with the current client certificate, which a credential plugin may replace."""
+    def _current_session(self) -> HttpSession:
+        """Return the session with the current client certificate, which a credential plugin may replace."""
         if self._certificate != self._credentials.certificate:
             self.close()
             self._certificate = self._credentials.certificate
-        if self._inner is None:
+        if self._session is None:
             context = tls_context(self._server, self._certificate)
-            try:
-                self._inner = httpx2.HTTPTransport(verify=context, proxy=self._proxy or None)
-            except (ImportError, ValueError, httpx2.InvalidURL) as error:
-                raise ClusterError(
-                    f"proxy {self._proxy}: unsupported or invalid URL", hint="use an HTTP or HTTPS proxy"
-                ) from error
-        return self._inner
+            self._session = HttpSession(lambda: context, self._server.tls_name)
+        return self._session
 
-    def _uncompressed(self, response: httpx2.Response) -> httpx2.Response:
+    def _uncompressed(self, response: OpenResponse) -> OpenResponse:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()
             self.reject("unexpected content encoding")
         return response
 
-    def _body(self, response: httpx2.Response, limit: int, *, truncate: bool = False) -> bytes:
-        deadline = time.monotonic() + _RESPONSE_DEADLINE
+    def _body(self, response: OpenResponse, limit: int, *, truncate: bool = False) -> bytes:
+        deadline = Deadline(time.monotonic() + _RESPONSE_DEADLINE)
         parts, size = [], 0
-        try:
-            for part in response.iter_raw():
+        with response:
+            while size <= limit and (part := self._read(response, deadline)):
                 parts.append(part)
                 size += len(part)
-                if size > limit:
-                    if not truncate:
-                        self.reject(f"larger than {limit} bytes")
-                    break
-                if time.monotonic() > deadline:
-                    self.reject(f"incomplete after {_RESPONSE_DEADLINE:.0f} s")
-        finally:
-            response.close()
+        if size > limit and not truncate:
+            self.reject(f"larger than {limit} bytes")
         return b"".join(parts)[:limit]
+
+    def _read(self, response: OpenResponse, deadline: Deadline) -> bytes:
+        try:
+            return response.read(_READ_SIZE, deadline)
+        except TimeoutError:
+            if not deadline.remaining():
+                self.reject(f"incomplete after {_RESPONSE_DEADLINE:.0f} s")
+            raise
 
     def reject(self, problem: str) -> NoReturn:
         """Raise ClusterError for an invalid response."""
@@ -212,37 +230,47 @@ class ClusterTransport:
             hint="check the address in the kubeconfig",
         )
 
-    def _rejected(self, request: httpx2.Request, response: httpx2.Response) -> tuple[ClusterError, float | None]:
+    def _rejected(self, request: _Request, response: OpenResponse) -> tuple[ClusterError, float | None]:
         """Return the error of a response, and the seconds to wait before a retry: 0 for the default, None for none."""
-        status = response.status_code
+        status = response.status
         details = _status_object(self._body(response, _MAX_ERROR, truncate=True))
         message, reason = (str(details.get(key) or "") for key in ("message", "reason"))
         if status == 404 and not _names_object(details):
-            message, reason = f"the API server does not have {request.url.path}", UNKNOWN_RESOURCE
-        message = message or f"the API server responded {status} {response.reason_phrase}".rstrip()
+            path = unquote(urlsplit(request.url).path)
+            message, reason = f"the API server does not have {path}", UNKNOWN_RESOURCE
+        message = message or f"the API server responded {_described(status)}"
         error = ClusterError(message[:_MAX_MESSAGE], hint=HINTS.get(status, ""), status=status, reason=reason)
         if status == 429 or (status in _TRANSIENT and request.method == "GET"):
             return error, _retry_after(response)
         return error, None
 
-    def _unreachable(self, error: httpx2.TransportError) -> ClusterError:
+    def _unreachable(self, error: Exception) -> ClusterError:
+        cause = error.__cause__ if isinstance(error, Unreachable) else error
         through = f" through the proxy {_without_password(self._proxy)}" if self._proxy else ""
         hint = "check the address in the kubeconfig, the network and the proxy"
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
             hint = "add the certificate authority of the cluster to the kubeconfig"
-        cause = str(error) or type(error).__name__
-        return ClusterError(f"cannot reach the API server {self._server.url}{through}: {cause}", hint=hint)
+        problem = str(cause) or type(cause).__name__
+        return ClusterError(f"cannot reach the API server {self._server.url}{through}: {problem}", hint=hint)
 
 
-def _wait_after(request: httpx2.Request, error: httpx2.TransportError) -> float | None:
+def _wait_after(request: _Request, error: Exception) -> float | None:
     """Return 0 if a request that failed in transit can be sent again, None if it cannot."""
-    is_transient = isinstance(error, httpx2.ReadError | httpx2.WriteError | httpx2.RemoteProtocolError)
+    is_transient = isinstance(error, ConnectionError | IncompleteBody | InvalidHeader)
     return 0.0 if is_transient and request.method == "GET" else None
 
 
-def _retry_after(response: httpx2.Response) -> float:
+def _retry_after(response: OpenResponse) -> float:
     value = response.headers.get("Retry-After", "").strip()
     return float(value) if re.fullmatch(r"[0-9]{1,6}", value) else 0.0
+
+
+def _described(status: int) -> str:
+    """Return a status code with its reason phrase, such as ``502 Bad Gateway``."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
 
 
 def _status_object(body: bytes) -> dict[str, Any]:
@@ -281,7 +309,7 @@ def tls_context(server: Server, certificate: ClientCertificate | None) -> ssl.SS
         context.verify_mode = ssl.CERT_NONE
     if certificate:
         _load(context, certificate)
-    return context
+    return prepare_context(context)
 
 
 def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
