@@ -127,6 +127,8 @@ def test_credential_plugin_receives_the_cluster(tmp_path: Path) -> None:
         ({"users": [{"name": "one", "user": {"exec": {"command": "x", "env": "x"}}}]}, "env: not a list"),
         ({"users": [{"name": "one", "user": {"auth-provider": {"name": "gcp"}}}]}, "unsupported auth-provider 'gcp'"),
         ({"users": [{"name": "one", "user": {"as-groups": "x"}}]}, "as-groups: not a list"),
+        ({"users": [{"name": "one", "user": {"as-user-extra": {"x": "y"}}}]}, "as-user-extra: x: not a list"),
+        ({"users": [{"name": "one", "user": {"as-user-extra": {"x": [1]}}}]}, "as-user-extra: not a string"),
     ],
 )
 def test_invalid_values(changes: dict[str, Any], problem: str, tmp_path: Path) -> None:

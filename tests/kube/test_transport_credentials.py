@@ -147,7 +147,7 @@ def test_all_groups_of_the_impersonated_user_are_sent(server: ApiServer, tmp_pat
     certificate = server_certificate(tmp_path, certificate_authority(tmp_path))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate.certificate, certificate.key)
-    user = {"token": "t", "as": "ann", "as-groups": ["a", "b, c"]}
+    user = {"token": "t", "as": "ann", "as-groups": ["a", "b, c"], "as-user-extra": {"example.com/x": ["1", "2"]}}
     with WebServer(Handler, tls) as web:
         path = server.kubeconfig(tmp_path / "config", server=f"https://{web.host}")
         content = yaml.safe_load(path.read_text())
@@ -159,5 +159,6 @@ def test_all_groups_of_the_impersonated_user_are_sent(server: ApiServer, tmp_pat
     assert seen == [
         ("Impersonate-User", "ann"),
         *(("Impersonate-Group", "a"), ("Impersonate-Group", "b, c")),
+        *(("Impersonate-Extra-example.com%2Fx", "1"), ("Impersonate-Extra-example.com%2Fx", "2")),
         ("Authorization", "Bearer t"),
     ]

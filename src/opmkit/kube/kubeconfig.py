@@ -7,7 +7,7 @@ import binascii
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint
@@ -22,6 +22,8 @@ _ITEMS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 _DIRECTORY = "directory of the kubeconfig"
 """Key under which an item records the directory that its relative paths start from; no field has spaces."""
 _DEFAULT = Path("~/.kube/config")
+_HEADER_CHARACTERS = "!#$&'*+^`|"
+"""Characters of a header's name that `quote` would encode."""
 
 Mapping = dict[str, Any]
 
@@ -171,11 +173,16 @@ def _provider_token(user: Mapping, where: str) -> str:
 def _impersonation(user: Mapping, where: str) -> tuple[tuple[str, str], ...]:
     name = _text(user, "as", where)
     groups = [_string(group, f"{where}: as-groups") for group in _list(user, "as-groups", where)]
-    uid = _text(user, "as-uid", where)
+    uid, extra = _text(user, "as-uid", where), _mapping(user.get("as-user-extra") or {}, f"{where}: as-user-extra: ")
     return (
         *((("Impersonate-User", name),) if name else ()),
         *(("Impersonate-Group", group) for group in groups),
         *((("Impersonate-Uid", uid),) if uid else ()),
+        *(
+            (f"Impersonate-Extra-{quote(str(key), safe=_HEADER_CHARACTERS)}", _string(value, f"{where}: as-user-extra"))
+            for key in extra
+            for value in _list(extra, key, f"{where}: as-user-extra")
+        ),
     )
 
 
