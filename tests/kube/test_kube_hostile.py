@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import ssl
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 
 from opmkit.kube import Cluster, ClusterError, cluster, transport
 from opmkit.kube.api import CONFIG_MAP
+from opmkit.kube.connection import ClusterConnection, Server, User
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.forwardproxy import ForwardProxy
 from tests.kit.webserver import QuietHandler, WebServer
@@ -121,8 +123,8 @@ def test_broken_responses_are_requested_again(tmp_path: Path) -> None:
     assert seen == []
 
 
-def test_watch_that_the_server_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_WATCH_GRACE", 0.1)
+def watched(events: Callable[[QuietHandler], object]) -> type[QuietHandler]:
+    """Return a handler whose lists are empty, and whose watches are responses without a length."""
 
     def reply(request: QuietHandler) -> None:
         if "watch=true" not in request.path:
@@ -131,29 +133,32 @@ def test_watch_that_the_server_does_not_end(tmp_path: Path, monkeypatch: pytest.
         request.send_response(200)
         request.end_headers()
         request.close_connection = True
-        for _ in range(1000):
-            request.wfile.write(b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}\n')
-            time.sleep(0.01)
+        events(request)
 
-    with WebServer(handler(reply)) as web:
-        started = time.monotonic()
-        assert list(connect(web, tmp_path).watch(CONFIG_MAP, deadline=started + 0.5)) == []
-        assert time.monotonic() - started < 8  # the server sends for 10 s
+    return handler(reply)
+
+
+def test_watch_that_the_server_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_WATCH_GRACE", 0.1)
+    is_closed = threading.Event()
+
+    def send_bookmarks(request: QuietHandler) -> None:
+        try:
+            for _ in range(1000):
+                request.wfile.write(b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}\n')
+                time.sleep(0.01)
+        except ConnectionError:
+            is_closed.set()
+
+    with WebServer(watched(send_bookmarks)) as web:
+        sender = transport.ClusterTransport(ClusterConnection(Server(f"http://{web.host}"), User()))
+        assert list(sender.watch("/api/v1/configmaps", {"watch": "true"}, 0))
+        assert is_closed.wait(10)
 
 
 def test_endless_events_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_MAX_OBJECT", 1000)
-
-    def flood(request: QuietHandler) -> None:
-        if "watch=true" not in request.path:
-            request.answer(200, EMPTY_LIST, JSON)
-            return
-        request.send_response(200)
-        request.end_headers()
-        request.close_connection = True
-        request.wfile.write(b"x" * 5000)
-
-    with WebServer(handler(flood)) as web:
+    with WebServer(watched(lambda request: request.wfile.write(b"x" * 5000))) as web:
         cluster = connect(web, tmp_path)
         assert list(cluster.watch(CONFIG_MAP, deadline=time.monotonic() + 0.2)) == []
 
