@@ -38,6 +38,8 @@ MIN_DIRECTORIES = 16
 """Number of directories that are loaded in less time than processes take to start."""
 _MAX_BATCH = 32
 """Directories that a process loads in a row: the versions of an operator have most manifests in common."""
+_BATCHES_AHEAD = 4
+"""Batches per process that are loaded ahead: batches take different times, and wait for the slowest one."""
 _CACHE_BYTES = 8 << 20
 """JSON of manifests that a process remembers, more than a version has."""
 
@@ -140,7 +142,7 @@ def _load_in_processes(sources: Sequence[BundleSource], count: int) -> Generator
     size = min(_MAX_BATCH, ceil(len(sources) / (2 * count)))
     batches = [sources[start : start + size] for start in range(0, len(sources), size)]
     try:
-        with closing(ordered_parallel_map(load, batches, workers=count, lookahead=count)) as loaded:
+        with closing(ordered_parallel_map(load, batches, workers=count, lookahead=_BATCHES_AHEAD * count)) as loaded:
             for _, results in loaded:
                 for result in results.result():
                     if isinstance(result, OpmkitError):
