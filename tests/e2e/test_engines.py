@@ -199,6 +199,42 @@ def test_other_commands_that_pull(tool: str, site: Site) -> None:
     assert (site.scratch / "database/index.db").read_bytes() == (site.scratch / "none.db").read_bytes()
 
 
+@pytest.mark.parametrize("tool", ENGINES)
+def test_commands_that_read_a_bundle(tool: str, site: Site) -> None:
+    """Twice, since the results of the first validation are stored; the second image is only in the engine's storage."""
+    pushed, stored = site.build_bundles("lagoon")[0], site.name("lagoon:stored")
+    site.opm.build_bundle("0.1.0", stored, "-b", tool)
+    for arguments in (
+        ("bundle", "validate"),
+        ("bundle", "validate"),
+        ("bundle", "validate", "--profile", "all", "--output", "json"),
+        ("bundle", "render", "--install-namespace", "lagoon"),
+        ("bundle", "permissions"),
+    ):
+        expected = site.opm.attempt(*arguments, pushed)
+        for bundle in (pushed, stored):
+            done = site.opm.attempt(*arguments, bundle, "--container-tool", tool)
+            printed = done.stdout.replace(bundle, pushed)
+            assert (done.returncode, printed) == (expected.returncode, expected.stdout), done.stderr
+    for bundle in (pushed, stored):
+        done = site.opm.attempt("alpha", "bundle", "validate", "--tag", bundle, "--image-builder", tool)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("tool", ENGINES)
+def test_commands_that_read_an_index(tool: str, site: Site) -> None:
+    catalog = site.name("catalog:1")
+    site.opm("index", "add", "-b", site.build_bundles("lagoon")[0], "-i", "scratch", "-t", catalog, "--push")
+    for arguments in (
+        ("images", catalog),
+        ("plan", catalog, "--output", "json"),
+        ("manifests", catalog, "--package", "lagoon-operator"),
+    ):
+        expected = site.opm.attempt("index", *arguments)
+        done = site.opm.attempt("index", *arguments, "--container-tool", tool)
+        assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout), done.stderr
+
+
 @pytest.mark.parametrize(
     ("tool", "form", "media_type"),
     [

@@ -91,15 +91,13 @@ class BundleValidator(Struct, frozen=True):
         source = target.source
         if isinstance(source.location, Path):
             return self._pull_directory(validator, target)
-        from opmkit.imagetools.reference import Reference  # slow to import: not needed for directories
-
         digest = self.get_tool().digest(source.location) if self.cache else ""
         cached = self._cached(digest, source)
         if cached is not None:
             return _PulledBundle(digest, digest, cached)
         validator.prepare()
-        if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
-            source = structs.replace(source, location=source.location.with_digest(digest))
+        if digest:  # the tag could be moved in the meantime
+            source = structs.replace(source, location=self.get_tool().pin(source.location, digest))
         bundle = self.read(self.get_tool, source)
         identity = digest or bundle.digest
         return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)

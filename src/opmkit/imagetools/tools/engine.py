@@ -81,6 +81,10 @@ class EngineTool:
             return self._local_tool.digest(reference)
         return self._image(reference).digest
 
+    def pin(self, reference: ImageReference, digest: str) -> ImageReference:
+        """Return the reference, which is pulled once. Its digest is that of no manifest, so no name contains it."""
+        return reference
+
     def inspect(self, reference: ImageReference) -> InspectedImage:
         """Return an image; the first call for a name pulls it."""
         return self._image(reference) if isinstance(reference, Reference) else self._local_tool.inspect(reference)

@@ -98,6 +98,10 @@ class RegistryTool:
         """Return the digest of the manifest or index that the reference currently names."""
         return self.resolve(reference).digest
 
+    def pin(self, reference: ImageReference, digest: str) -> ImageReference:
+        """Return the name of an image in a registry with the digest instead of a tag; keep other references."""
+        return reference.with_digest(digest) if isinstance(reference, Reference) else reference
+
     def load_digest(self, reference: Reference) -> str:
         """Return what `digest` returns, and read the image with the same request for its manifest, for `inspect`.
 

@@ -53,6 +53,10 @@ class ContainerTool(Protocol):
         """Return a digest that is equal for all names of the same image; raise NotFound."""
         ...
 
+    def pin(self, reference: ImageReference, digest: str) -> ImageReference:
+        """Return a name by which this tool reads the image with a digest of `digest`, even if a tag is moved."""
+        ...
+
     def inspect(self, reference: ImageReference) -> InspectedImage:
         """Return the metadata of an image."""
         ...
