@@ -298,6 +298,7 @@ def test_binary_names_and_contents_are_findings(opm: Opm) -> None:
         assert done.stderr.startswith("Error: bad\\udcff: "), form
         assert "LOAD-DECODE" in done.stdout
         assert "none: no bundle found" in done.stdout
+        assert "none: none" not in done.stdout
         assert "\x1b" not in done.stdout
 
 

@@ -116,6 +116,11 @@ class TargetResult:
     allowed: tuple[AllowedFinding, ...] = ()
     notices: tuple[str, ...] = ()
 
+    @property
+    def located_error(self) -> str:
+        """The error after the name of the target, with which many errors begin anyway."""
+        return f"{self.target}: {self.error.removeprefix(f'{self.target}: ')}"
+
     def count(self, severity: Severity) -> int:
         """Return the number of findings with this severity."""
         return sum(finding.severity is severity for finding in self.findings)

@@ -16,7 +16,7 @@ def lines(results: Sequence[TargetResult]) -> Iterator[str]:
     """Yield one command per finding; file paths are relative to the working directory."""
     for result in results:
         if result.error:
-            yield f"::error title=not readable::{_data(f'{result.target}: {result.error}')}"
+            yield f"::error title=not readable::{_data(result.located_error)}"
         for finding in result.findings:
             yield _command(result, finding, finding.severity, finding.rule, finding.hint)
         for allowed in result.allowed:

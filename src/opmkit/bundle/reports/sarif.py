@@ -69,11 +69,7 @@ def report(
     """
     by_target = [(result, (roots or {}).get(result.target) or _path_uri(result.target)) for result in results]
     ids = sorted({finding.rule for result in results for finding, _ in _all_findings(result)})
-    failures = [
-        {"level": "error", "message": {"text": f"{result.target}: {result.error}"}}
-        for result in results
-        if result.error
-    ]
+    failures = [{"level": "error", "message": {"text": result.located_error}} for result in results if result.error]
     run = {
         "tool": {
             "driver": {"name": "opmkit", "version": __version__, "rules": [_rule(rule_id, rules) for rule_id in ids]}

@@ -87,7 +87,7 @@ def _shared(occurrences: Sequence[_Occurrence]) -> Iterator[tuple[str, str]]:
 
 def _bundle(result: TargetResult, shared: Container[_FindingKey]) -> Iterator[tuple[str, str]]:
     if result.error:
-        yield f"{result.target}: {result.error}", _STYLES[Severity.ERROR]
+        yield result.located_error, _STYLES[Severity.ERROR]
         if result.hint:
             yield f"  hint: {result.hint}", ""
         return

@@ -113,10 +113,11 @@ def print_operator_sdk_success() -> None:
 
 def print_first_failure(failed: ValidationResult, fail_on: Severity) -> None:
     """Print the first finding that makes the command fail to stderr, as callers expect an ``Error:`` line."""
-    message = failed.error.removeprefix(f"{failed.target}: ")
-    if not message:
+    message = failed.located_error
+    if not failed.error:
         first = next(finding for finding in failed.findings if finding.fails(fail_on))
         others = sum(finding.fails(fail_on) for finding in failed.findings) - 1
         location = f"{first.location}: " if first.file else ""
-        message = f"invalid bundle: {location}{first.message}{f' (and {others} more)' if others else ''}"
-    print_error(OpmkitError(f"{failed.target}: {message}"))
+        others_noted = f" (and {others} more)" if others else ""
+        message = f"{failed.target}: invalid bundle: {location}{first.message}{others_noted}"
+    print_error(OpmkitError(message))
