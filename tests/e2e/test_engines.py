@@ -222,6 +222,27 @@ def test_commands_that_read_a_bundle(tool: str, site: Site) -> None:
 
 
 @pytest.mark.parametrize("tool", ENGINES)
+def test_commands_that_change_an_index(tool: str, site: Site) -> None:
+    """Each command once with the engine, and once without; the results are equal."""
+    bundles, name = site.build_bundles("lagoon"), site.name
+    site.opm("index", "add", "-b", ",".join(bundles), "-i", "scratch", "-t", name("database:1"), "--push")
+    site.opm("migrate", name("database:1"), "catalog")
+    site.opm("generate", "dockerfile", "catalog")
+    for number, arguments in enumerate(
+        (
+            ("build", "catalog", "-i", "scratch"),
+            ("deprecatetruncate", "-b", bundles[0], "-f", name("database:1"), "-i", "scratch"),
+            ("update", "--add", bundles[0], "--skip-present", "-f", name("database:1"), "-i", "scratch"),
+            ("merge", name(f"{tool}:0"), "catalog", "--prefer", "first", "-i", "scratch"),
+        )
+    ):
+        for prefix, flags in ((tool, ("-c", tool)), ("expected", ())):
+            done = site.opm.attempt("index", *arguments, "-t", name(f"{prefix}:{number}"), "--push", *flags)
+            assert done.returncode == 0, (arguments, flags, done.stderr)
+        site.assert_same(f"{tool}:{number}", f"expected:{number}")
+
+
+@pytest.mark.parametrize("tool", ENGINES)
 def test_commands_that_read_an_index(tool: str, site: Site) -> None:
     catalog = site.name("catalog:1")
     site.opm("index", "add", "-b", site.build_bundles("lagoon")[0], "-i", "scratch", "-t", catalog, "--push")
