@@ -221,6 +221,17 @@ def test_commands_that_read_a_bundle(tool: str, site: Site) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("tool", ["podman"])
+def test_temporary_directory_too_long_for_a_socket(tool: str, site: Site) -> None:
+    bundle = site.build_bundles("lagoon")[0]
+    temporary = site.scratch / ("x" * 100)
+    temporary.mkdir()
+    opm = replace(site.opm, env={**site.opm.env, "TMPDIR": str(temporary)})
+    opm("bundle", "unpack", bundle, "--container-tool", tool, "--out", "unpacked")
+    assert files(site.scratch / "unpacked")
+    assert list(temporary.iterdir()) == []
+
+
 @pytest.mark.parametrize("tool", ENGINES)
 def test_commands_that_change_an_index(tool: str, site: Site) -> None:
     """Each command once with the engine, and once without; the results are equal."""

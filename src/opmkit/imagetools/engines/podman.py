@@ -253,6 +253,8 @@ def _messages(response: APIResponse) -> Iterator[dict[str, Any]]:
 _START_TIMEOUT = 30
 _IDLE_TIMEOUT = 1800
 _STOP_TIMEOUT = 10
+_MAX_SOCKET_PATH = 107
+"""Maximum bytes of a socket's path, see unix(7)."""
 
 
 class PodmanService:
@@ -264,8 +266,7 @@ class PodmanService:
 
     def __init__(self, program: str, environ: Mapping[str, str]) -> None:
         """Start the service and wait until it listens; raise EngineUnavailable with its output on failure."""
-        scratch = ScratchDirectory("opm-podman-")
-        path = Path(scratch.name, "podman.sock")
+        scratch, path = _create_socket_directory()
         self.url = f"unix://{path}"
         log = Path(scratch.name, "log")
         with log.open("wb") as output:
@@ -290,6 +291,17 @@ class PodmanService:
                     ),
                 )
             time.sleep(0.02)
+
+
+def _create_socket_directory() -> tuple[ScratchDirectory, Path]:
+    """Return a directory for a socket with the socket's path, in /tmp if TMPDIR is too long."""
+    scratch = ScratchDirectory("opm-podman-")
+    path = Path(scratch.name, "podman.sock")
+    if len(os.fsencode(path)) > _MAX_SOCKET_PATH:
+        scratch.cleanup()
+        scratch = ScratchDirectory("opm-podman-", Path("/tmp"))  # noqa: S108 - ScratchDirectory chooses the name
+        path = Path(scratch.name, "podman.sock")
+    return scratch, path
 
 
 def _is_listening(path: Path) -> bool:
