@@ -208,10 +208,11 @@ def test_commands_that_read_a_bundle(tool: str, site: Site) -> None:
         ("bundle", "validate"),
         ("bundle", "validate"),
         ("bundle", "validate", "--profile", "all", "--output", "json"),
-        ("bundle", "render", "--install-namespace", "lagoon"),
+        ("bundle", "render", "--namespace", "lagoon"),
         ("bundle", "permissions"),
     ):
         expected = site.opm.attempt(*arguments, pushed)
+        assert expected.stdout
         for bundle in (pushed, stored):
             done = site.opm.attempt(*arguments, bundle, "--container-tool", tool)
             printed = done.stdout.replace(bundle, pushed)

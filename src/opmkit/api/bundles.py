@@ -250,10 +250,11 @@ class BundleOperations(Session):
         from opmkit.bundle.load import fetch_bundle_files
         from opmkit.bundle.rendering.objects import UnsupportedBundle
         from opmkit.bundle.rendering.registry_v1 import read_registry_v1
-        from opmkit.bundle.source import BundleSource
+        from opmkit.bundle.source import BundleSource, path_or_image
 
         source = BundleSource.parse(bundle)
-        files = fetch_bundle_files(self._tool, source)
+        with path_or_image(bundle):
+            files = fetch_bundle_files(self._tool, source)
         try:
             yield read_registry_v1(files)
         except (InvalidBundle, UnsupportedBundle) as error:
@@ -291,9 +292,10 @@ class BundleOperations(Session):
 
     def _permissions(self, bundle: str) -> Permissions:
         from opmkit.bundle.permissions.load import load_permissions
-        from opmkit.bundle.source import BundleSource
+        from opmkit.bundle.source import BundleSource, path_or_image
 
-        return load_permissions(self._tool, BundleSource.parse(bundle))
+        with path_or_image(bundle):
+            return load_permissions(self._tool, BundleSource.parse(bundle))
 
     def extract_bundle(self, bundle: str | Path, options: ExtractionOptions) -> ConfigMap:
         """Convert a bundle to a ConfigMap, the form in which OLM unpacks it; see `write_bundle`.
@@ -308,10 +310,11 @@ class BundleOperations(Session):
         """
         from opmkit.bundle.config_map import bundle_config_map
         from opmkit.bundle.load import fetch_bundle_files
-        from opmkit.bundle.source import BundleSource
+        from opmkit.bundle.source import BundleSource, path_or_image
 
         source = BundleSource(str(bundle), bundle, "") if isinstance(bundle, Path) else BundleSource.parse(bundle)
-        files = fetch_bundle_files(self._tool, source)
+        with path_or_image(source.text):
+            files = fetch_bundle_files(self._tool, source)
         return bundle_config_map(files, replace(options, image=options.image or source.image))
 
     def write_bundle(self, config_map: ConfigMap, kubeconfig: str = "") -> None:
