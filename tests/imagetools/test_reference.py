@@ -19,6 +19,7 @@ from opmkit.imagetools.reference import (
     StorageReference,
     StoreReference,
     parse_image_reference,
+    pin_reference,
 )
 
 SHA256 = "sha256:" + "0123456789abcdef" * 4
@@ -234,3 +235,21 @@ def test_random_text(text: str) -> None:
         assert str(error.hint)  # noqa: PT017
     else:
         assert parse_image_reference(str(reference)) == reference
+
+
+@pytest.mark.parametrize(
+    ("text", "pinned"),
+    [
+        ("quay.io/n/x:1", f"quay.io/n/x@{SHA256}"),
+        (f"quay.io/n/x:1@{SHA512}", f"quay.io/n/x@{SHA256}"),
+        ("oci:images", f"oci:images@{SHA256}"),
+        ("oci:images:1", f"oci:images@{SHA256}"),
+        ("oci-archive:x.tar:quay.io/n/x:1", f"oci-archive:x.tar@{SHA256}"),
+        ("docker-archive:x.tar:quay.io/n/x:1", "docker-archive:x.tar:quay.io/n/x:1"),
+        ("docker-daemon:x:1", "docker-daemon:x:1"),
+        ("containers-storage:x:1", "containers-storage:x:1"),
+        ("store:x:1", "store:x:1"),
+    ],
+)
+def test_pinned_references_have_the_digest_instead_of_a_tag(text: str, pinned: str) -> None:
+    assert pin_reference(parse_image_reference(text), SHA256) == parse_image_reference(pinned)

@@ -236,6 +236,22 @@ def parse_image_reference(text: str) -> ImageReference:
     return Reference.parse(text)
 
 
+def pin_reference(reference: ImageReference, digest: str) -> ImageReference:
+    """Return a reference to the image with this digest in the same place, which a moved tag does not affect.
+
+    References of other kinds than registries, layouts and their archives cannot contain a digest and are unchanged.
+    """
+    match reference:
+        case Reference():
+            return reference.with_digest(digest)
+        case LayoutReference():
+            return replace(reference, tag=None, digest=digest)
+        case OciArchiveReference():
+            return replace(reference, name="", digest=digest)
+        case _:
+            return reference
+
+
 def _parse_layout(rest: str, text: str) -> LayoutReference:
     directory, slash, last = rest.rpartition("/")
     last, digest = _split_digest(last)

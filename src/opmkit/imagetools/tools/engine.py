@@ -82,8 +82,8 @@ class EngineTool:
         return self._image(reference).digest
 
     def pin(self, reference: ImageReference, digest: str) -> ImageReference:
-        """Return the reference, which is pulled once. Its digest is that of no manifest, so no name contains it."""
-        return reference
+        """Return a name in a registry unchanged: it is pulled once, and ``digest`` is not that of a manifest."""
+        return reference if isinstance(reference, Reference) else self._local_tool.pin(reference, digest)
 
     def inspect(self, reference: ImageReference) -> InspectedImage:
         """Return an image; the first call for a name pulls it."""

@@ -26,6 +26,7 @@ from opmkit.imagetools.reference import (
     OciArchiveReference,
     Reference,
     StoreReference,
+    pin_reference,
 )
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.store import LayoutRepository
@@ -99,8 +100,8 @@ class RegistryTool:
         return self.resolve(reference).digest
 
     def pin(self, reference: ImageReference, digest: str) -> ImageReference:
-        """Return the name of an image in a registry with the digest instead of a tag; keep other references."""
-        return reference.with_digest(digest) if isinstance(reference, Reference) else reference
+        """Return the reference with the digest instead of a tag, see `pin_reference`."""
+        return pin_reference(reference, digest)
 
     def load_digest(self, reference: Reference) -> str:
         """Return what `digest` returns, and read the image with the same request for its manifest, for `inspect`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from opmkit.bundle.source import BundleSource
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, parse_image_reference
+from opmkit.imagetools.reference import Reference, parse_image_reference, pin_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,15 +86,9 @@ def _is_name(source: BundleSource) -> bool:
 
 def _pin(reference: ImageReference, digest: str, client: RegistryClient) -> ImageReference:
     """Return a reference by digest, which neither a moved tag nor a changed alias affects."""
-    match reference:
-        case Reference():
-            return client.resolve_short_name(reference).with_digest(digest)
-        case LayoutReference():
-            return dataclasses.replace(reference, tag=None, digest=digest)
-        case OciArchiveReference():
-            return dataclasses.replace(reference, name="", digest=digest)
-        case _:
-            return reference
+    if isinstance(reference, Reference):
+        reference = client.resolve_short_name(reference)
+    return pin_reference(reference, digest)
 
 
 def _failure(policy: SignaturePolicy, client: RegistryClient, image: str) -> str:
