@@ -260,10 +260,11 @@ def test_commands_that_read_an_index(tool: str, site: Site) -> None:
     site.opm("index", "add", "-b", site.build_bundles("lagoon")[0], "-i", "scratch", "-t", catalog, "--push")
     for arguments in (
         ("images", catalog),
-        ("plan", catalog, "--output", "json"),
+        ("plan", catalog, "--from", catalog, "--output", "json"),
         ("manifests", catalog, "--package", "lagoon-operator"),
     ):
         expected = site.opm.attempt("index", *arguments)
+        assert expected.returncode == 0, expected.stderr
         done = site.opm.attempt("index", *arguments, "--container-tool", tool)
         assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout), done.stderr
 

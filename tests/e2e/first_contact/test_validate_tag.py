@@ -13,10 +13,12 @@ import yaml
 from tests.kit.broken import BASE
 from tests.kit.bundles import push_image
 from tests.kit.images import small_image
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.kit.engines import Engine
     from tests.kit.installed import InstalledOpm
     from tests.kit.registry import Registry
 
@@ -50,6 +52,19 @@ def test_a_valid_bundle_ends_with_the_line_that_scripts_search_for(
     assert done.returncode == 0, done.stdout + done.stderr
     assert SUCCESS.search(done.stderr)
     assert "All validation tests" not in done.stdout
+
+
+@pytest.mark.parametrize("tool", ["docker", "podman", "buildah"])
+def test_an_engine_reads_the_image(
+    tool: str, newcomer: InstalledOpm, images: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    require(tool)
+    engine: Engine = request.getfixturevalue("docker_daemon" if tool == "docker" else "container_storage")
+    user = newcomer.with_env(**engine.settings)
+    for _ in ("new", "again"):
+        done = user.attempt("alpha", "bundle", "validate", "--tag", images["valid"], "-b", tool, "--use-http")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f'have been completed successfully" container-tool={tool}\n' in done.stderr
 
 
 def test_tag_rejects_what_only_go_opm_rejects(newcomer: InstalledOpm, images: dict[str, str]) -> None:
