@@ -36,9 +36,12 @@ def certificate_authority(directory: Path, name: str = "Test CA", key: Sequence[
     return target
 
 
-def server_certificate(directory: Path, authority: Certificate) -> Certificate:
-    """Create a certificate for localhost, registry.test and 127.0.0.1, signed by ``authority``."""
-    names = "subjectAltName=DNS:localhost,DNS:registry.test,IP:127.0.0.1\n"
+def server_certificate(directory: Path, authority: Certificate, *, alternative_names: bool = True) -> Certificate:
+    """Create a certificate for localhost, registry.test and 127.0.0.1, signed by ``authority``.
+
+    Without ``alternative_names``, its common name is localhost, which clients must ignore.
+    """
+    names = "subjectAltName=DNS:localhost,DNS:registry.test,IP:127.0.0.1\n" if alternative_names else "\n"
     return _signed(authority, Certificate(directory / "server.pem", directory / "server.key"), "localhost", names)
 
 

@@ -201,7 +201,8 @@ def client_context(*, verify: bool = True) -> ssl.SSLContext:
 
 
 def prepare_context(context: ssl.SSLContext) -> ssl.SSLContext:
-    """Set what `HttpConnection` needs in a TLS context, and return it."""
+    """Set what `HttpConnection` needs in the TLS context of a client, and return it."""
+    context.hostname_checks_common_name = False  # as in Go: the names in a certificate are its alternative names
     context.sslsocket_class = _ClientSocket
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -26,19 +26,39 @@ MAX_BODY_SIZE = 1 << 20
 _CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
-def http_url(base: str, url: str, subject: str) -> str:
-    """Resolve a URL from a registry relative to ``base``; errors name ``subject``.
+def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> str:
+    """Resolve a URL that a server sent, relative to the URL of its response; errors name ``subject``.
+
+    This is the one place that decides where a redirect, the next page of a list or an upload may lead.
+
+    Args:
+        base: The URL of the response.
+        url: The URL in it.
+        subject: The reference or server.
+        allow_http: Whether it may lead from HTTPS to HTTP, because its content is verified by a digest, or the registry
+            is insecure. Anyone on the way could answer, and would decide what else is read.
 
     Raises:
-        RegistryUnavailable: The URL is not a valid HTTP or HTTPS URL.
+        RegistryUnavailable: The URL is not a valid HTTP or HTTPS URL, or leads from HTTPS to HTTP.
     """
     try:
         parts = urlsplit(urljoin(base, url))
-        if parts.scheme in ("http", "https") and parts.hostname:
-            return parts.geturl()
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
-        pass
-    raise RegistryUnavailable(f"{subject}: the registry sent an invalid URL")
+        is_valid = False
+    if not is_valid:
+        raise RegistryUnavailable(f"{subject}: the registry sent an invalid URL")
+    if parts.scheme == "http" and base.startswith("https:"):
+        if parts.netloc == urlsplit(base).netloc:
+            # A registry behind a proxy that terminates TLS may not know that clients use HTTPS.
+            return parts._replace(scheme="https").geturl()
+        if allow_http:
+            return parts.geturl()
+        raise RegistryUnavailable(
+            f"{subject}: refusing to follow {urlsplit(base).netloc} from HTTPS to http://{parts.netloc}",
+            hint="report it to the operator of the registry, or mark the registry as insecure in registries.conf",
+        )
+    return parts.geturl()
 
 
 def content_length(headers: Mapping[str, str]) -> int | None:
@@ -60,6 +80,7 @@ class Request(Struct, frozen=True):
         ok: The expected status codes; others are errors.
         limit: The maximum size of the response's body in bytes.
         for_token: Whether the request is for a token server.
+        is_verified: Whether the content of the response is verified by a digest that is known before.
     """
 
     method: str
@@ -71,6 +92,7 @@ class Request(Struct, frozen=True):
     ok: Collection[int] = (200,)
     limit: int = MAX_BODY_SIZE
     for_token: bool = False
+    is_verified: bool = False
 
     def __repr__(self) -> str:
         """Return the method and URL: the headers of a request for a token contain a password."""

@@ -20,7 +20,7 @@ from opmkit.imagetools.errors import AuthenticationFailed, InsecureTransport, No
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry.access import PULL, PUSH, Access
 from opmkit.imagetools.registry.client import RegistryClient
-from opmkit.imagetools.registry.messages import Request, http_url, registry_host
+from opmkit.imagetools.registry.messages import Request, registry_host
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, check_digest, is_digest
@@ -188,7 +188,7 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
             response = transport.retry.run(lambda: transport.send_once(request, deadline), deadline)
         headers = dict(response.headers)
         if "Location" in headers:
-            headers["Location"] = http_url(url, headers["Location"], request.subject)
+            headers["Location"] = transport.next_url(request, url, headers["Location"])
         return _response(sent, response.status, headers, io.BytesIO(response.body))
 
 

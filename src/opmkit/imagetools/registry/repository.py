@@ -129,7 +129,7 @@ class RegistryRepository:
     def open_unverified_blob(self, descriptor: Descriptor, offset: int) -> BlobStream:
         """Open a blob at ``offset``, without verification."""
         subject = self._endpoint.reference(descriptor.digest)
-        request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull)
+        request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull, is_verified=True)
         return BlobStream(self._transport, request, descriptor.size, offset)
 
     def describe_blob(self, digest: str) -> Descriptor:
@@ -332,7 +332,9 @@ class RegistryRepository:
         self, method: str, identifier: str, ok: tuple[int, ...] = (200,), accept: str = _ACCEPT
     ) -> Request:
         url, subject = self._endpoint.manifest(identifier), self._endpoint.reference(identifier)
-        return Request(method, url, subject, self._pull, {"Accept": accept}, ok=ok, limit=MAX_MANIFEST_SIZE)
+        verified = method == "GET" and is_digest(identifier)
+        headers = {"Accept": accept}
+        return Request(method, url, subject, self._pull, headers, ok=ok, limit=MAX_MANIFEST_SIZE, is_verified=verified)
 
     def _fetch_manifest(self, identifier: str, accept: str = _ACCEPT) -> Response:
         response = self._transport.send(self._manifest_request("GET", identifier, accept=accept))

@@ -135,10 +135,15 @@ class RegistryTransport:
             url = _next_page(response.headers.get("Link", ""))
             if not url:
                 return
-            request = replace(request, url=http_url(request.url, url, request.subject))
+            request = replace(request, url=self.next_url(request, request.url, url))
             if not deadline.remaining():
                 raise _timed_out(request)
         raise LimitExceeded(f"{request.subject}: more than {MAX_PAGES} pages in a list")
+
+    def next_url(self, request: Request, base: str, url: str) -> str:
+        """Return the URL that a response of ``base`` leads to, see `http_url`."""
+        is_insecure = request.access.location.insecure or not self.options.verify_tls
+        return http_url(base, url, request.subject, allow_http=request.is_verified or is_insecure)
 
     def read_body(self, request: Request, response: OpenResponse, size: int, deadline: Deadline) -> bytes:
         """Read at most ``size`` bytes of a response's body, none only at its end.
@@ -168,7 +173,7 @@ class RegistryTransport:
             if response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
             self._drain(response, deadline)
-            target = http_url(response.url, response.headers["Location"], request.subject)
+            target = self.next_url(request, response.url, response.headers["Location"])
             if request.for_token and _origin(target) != _origin(response.url):
                 # Requests for tokens contain credentials.
                 raise RegistryUnavailable(f"{request.subject}: refusing to follow a redirect to another host")
@@ -387,8 +392,6 @@ def download(url: str, limit: int, options: RegistryOptions) -> bytes:
 
 def _check(response: OpenResponse, url: str) -> None:
     """Raise the error for a response without the file."""
-    if url.startswith("https:") and not response.url.startswith("https:"):
-        raise ImageToolsError(f"{url}: refusing to follow the redirect to {response.url}", hint=_HINT)
     reason = f"{response.status} ({status_phrase(response.status)})"
     if response.status in (404, 410):
         raise NotFound(f"{url}: not found", hint=_HINT)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from msgspec import Struct
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.messages import Request, Response, http_url
+from opmkit.imagetools.registry.messages import Request, Response
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
@@ -157,10 +157,10 @@ class BlobUpload(Struct, frozen=True):
         """Return the URL at which the upload continues."""
         if "Location" not in response.headers:
             raise RegistryUnavailable(f"{self._subject}: invalid response: no Location for the upload")
-        location = urlsplit(http_url(url, response.headers["Location"], self._subject))
+        request = Request("PUT", url, self._subject, self.access)
+        location = urlsplit(self.transport.next_url(request, url, response.headers["Location"]))
         request_url = urlsplit(url)
         if location.netloc == request_url.netloc:
-            # A registry behind a proxy that terminates TLS may not know that clients use HTTPS.
             location = location._replace(scheme=request_url.scheme)
         return location.geturl()
 
