@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryClient, RegistryOptions
     from opmkit.imagetools.registry.oras_registry import OrasRegistry
     from opmkit.imagetools.registry_config.mirror_rules import MirrorScope
+    from opmkit.imagetools.signatures.documents import SignatureFormat
+    from opmkit.imagetools.signatures.verify import Attestation, Signature
     from opmkit.imagetools.spec.descriptor import Platform
     from opmkit.imagetools.store.images import PrunedStore, StoredImage
     from opmkit.imagetools.worker_options import WorkerExecutor
@@ -136,7 +138,6 @@ if TYPE_CHECKING:
     from opmkit.supply.mirror.image_set import ImageSet, InvalidImageSet
     from opmkit.supply.mirror.operation import PlannedMirror
     from opmkit.supply.mirror.result import ImageTransfer, MirrorOptions, MirrorPolicy, MirrorResult
-    from opmkit.supply.sign.documents import SignatureFormat
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
         AttestedImage,
@@ -146,7 +147,6 @@ if TYPE_CHECKING:
         VerifiedAttestations,
         VerifiedImage,
     )
-    from opmkit.supply.sign.verify import Attestation, Signature
 
 __all__ = [
     "AddOptions",
@@ -465,7 +465,7 @@ _MODULES = {
     "opmkit.supply.mirror.image_set": ("ImageSet", "InvalidImageSet"),
     "opmkit.supply.mirror.operation": ("PlannedMirror",),
     "opmkit.supply.mirror.result": ("ImageTransfer", "MirrorOptions", "MirrorPolicy", "MirrorResult"),
-    "opmkit.supply.sign.documents": ("SignatureFormat",),
+    "opmkit.imagetools.signatures.documents": ("SignatureFormat",),
     "opmkit.supply.sign.keyless": ("CertificateIdentity", "KeylessSigner"),
     "opmkit.supply.sign.sign": (
         "AttestedImage",
@@ -475,7 +475,7 @@ _MODULES = {
         "VerifiedAttestations",
         "VerifiedImage",
     ),
-    "opmkit.supply.sign.verify": ("Attestation", "Signature"),
+    "opmkit.imagetools.signatures.verify": ("Attestation", "Signature"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

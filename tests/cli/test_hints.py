@@ -29,6 +29,7 @@ EXTERNAL_FLAGS = {
     "imagetools/credentials.py": {"--authfile"},  # podman
     "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag", "--type"},
     "imagetools/image_format.py": {"--format"},  # skopeo
+    "imagetools/signatures/pgp.py": {"--output", "--yes"},  # gpg
     "imagetools/transports/storage.py": {"--quiet"},  # podman
     "imagetools/spec/manifest.py": {"--format"},  # skopeo
     "author/pin/object_images.py": {"--image"},  # operators

@@ -14,9 +14,9 @@ from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
 from opmkit.imagetools.registry import messages, repository, transport
+from opmkit.imagetools.signatures import documents, verify
 from opmkit.imagetools.spec import config, fields, manifest
 from opmkit.index.sqlite import connect
-from opmkit.supply.sign import documents, verify
 from tests.e2e.test_docs_guides import BLOCK, matches
 from tests.kit.command_lines import ROOT, console_commands
 from tests.kit.opm import FIXTURES, PROGRAM

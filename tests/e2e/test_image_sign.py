@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signatures.attachments import attach_bundle
+from opmkit.imagetools.signatures.documents import SIGN_PREDICATE, Statement
+from opmkit.imagetools.signatures.keys import load_private_key
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.supply.sign.attachments import attach_bundle
-from opmkit.supply.sign.documents import SIGN_PREDICATE, Statement
-from opmkit.supply.sign.keys import load_private_key
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
 from tests.kit.command_lines import console_script
 from tests.kit.content import put_image

@@ -15,8 +15,8 @@ from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signatures.keys import load_private_key
 from opmkit.imagetools.spec import Platform
-from opmkit.supply.sign.keys import load_private_key
 from tests.e2e.test_kill import KillingProxy, run_through
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import multi_image

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signatures.keys import load_private_key
 from opmkit.supply.mirror.attached import attached_requests
 from opmkit.supply.mirror.model import MirrorRequest, PlannedImage
-from opmkit.supply.sign.keys import load_private_key
 from tests.kit.catalogs import free_port
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.mirror_site import MirrorSite, SampleBundle

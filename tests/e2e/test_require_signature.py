@@ -14,7 +14,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.supply.sign.sign import Signer
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
-from tests.supply.sign.conftest import private_key
+from tests.kit.signing import private_key
 
 if TYPE_CHECKING:
     import subprocess

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from opmkit.supply.sign.documents import BUNDLE_V03, IN_TOTO, Envelope
+from opmkit.imagetools.signatures.documents import BUNDLE_V03, IN_TOTO, Envelope
 from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from tests.kit.content import put_image
+from tests.kit.signing import private_key
 from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
-from tests.supply.sign.conftest import private_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

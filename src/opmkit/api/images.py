@@ -61,7 +61,7 @@ class ImageOperations(Session):
         from opmkit.imagetools.image import load_image_or_index
 
         reference = parse_registry_image(image)
-        loaded = load_image_or_index(self._client.repository(reference), reference.identifier)
+        loaded = load_image_or_index(*self._client.open_image(reference))
         return f"{reference}@{self._registry_tool.save(loaded, reference, progress=progress).digest}"
 
     def push_image(self, image: str, destination: str = "", *, progress: Progress = NO_PROGRESS) -> str:

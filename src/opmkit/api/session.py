@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opmkit.core.progress import Progress
     from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.registry.trust_policy import TrustPolicy
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -59,6 +60,13 @@ class Session:
         from opmkit.imagetools.registry import RegistryClient
 
         return self._once("client", lambda: RegistryClient(self.registries))
+
+    @property
+    def _trust_policy(self) -> TrustPolicy:
+        """The policy for signatures of the images that are read."""
+        from opmkit.imagetools.registry.trust_policy import TrustPolicy
+
+        return self._once("policy", lambda: TrustPolicy(self.registries))
 
     @property
     def _store(self) -> ImageStore:

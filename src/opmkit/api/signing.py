@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opmkit.imagetools.repository import ImageSource
-    from opmkit.supply.sign.attachments import SignatureTarget
+    from opmkit.imagetools.signatures.attachments import SignatureTarget
+    from opmkit.imagetools.signatures.verify import SignatureRequirements
     from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
     from opmkit.supply.sign.sign import (
         AttestedImage,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         VerifiedAttestations,
         VerifiedImage,
     )
-    from opmkit.supply.sign.verify import SignatureRequirements
 
 
 class SigningOperations(Session):
@@ -38,7 +38,7 @@ class SigningOperations(Session):
         Raises:
             ImageToolsError: A file exists already, or cannot be written.
         """
-        from opmkit.supply.sign.keys import write_key_pair
+        from opmkit.imagetools.signatures.keys import write_key_pair
         from opmkit.supply.sign.sign import KeyPair
 
         return KeyPair(*write_key_pair(Path(prefix), password if callable(password) else lambda: password))
@@ -73,7 +73,7 @@ class SigningOperations(Session):
             ImageToolsError: An image does not exist, its place stores no signatures, or the key cannot be used.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.supply.sign.attachments import open_for_signing
+        from opmkit.imagetools.signatures.attachments import open_for_signing
         from opmkit.supply.sign.sign import SignedImage, images_of
 
         references = [parse_image_reference(image) for image in images]
@@ -108,8 +108,8 @@ class SigningOperations(Session):
             ImageToolsError: An image or a valid signature does not exist, or a key cannot be read.
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
+        from opmkit.imagetools.signatures.verify import verify_signatures
         from opmkit.supply.sign.sign import VerifiedImage
-        from opmkit.supply.sign.verify import verify_signatures
 
         requirements = _requirements(keys, certificate, annotations or {}, repositories)
         return tuple(
@@ -146,8 +146,8 @@ class SigningOperations(Session):
             ValueError: There is nothing to attest.
         """
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.supply.sign.attachments import open_for_signing
-        from opmkit.supply.sign.documents import Statement, predicate_type, read_predicate
+        from opmkit.imagetools.signatures.attachments import open_for_signing
+        from opmkit.imagetools.signatures.documents import Statement, predicate_type, read_predicate
         from opmkit.supply.sign.sign import AttestedImage
 
         if not (predicates or sbom or provenance):
@@ -183,9 +183,9 @@ class SigningOperations(Session):
             ImageToolsError: An image or a valid attestation does not exist, or a key cannot be read.
             ValueError: Neither ``keys`` nor ``certificate`` are given, or both.
         """
-        from opmkit.supply.sign import documents
+        from opmkit.imagetools.signatures import documents
+        from opmkit.imagetools.signatures.verify import verify_attestations
         from opmkit.supply.sign.sign import VerifiedAttestations
-        from opmkit.supply.sign.verify import verify_attestations
 
         uri = documents.predicate_type(predicate_type) if predicate_type else ""
         requirements = _requirements(keys, certificate, {}, ())
@@ -200,7 +200,7 @@ class SigningOperations(Session):
     def _open_signed(self, images: Sequence[str]) -> list[SignatureTarget[ImageSource]]:
         """Resolve all images before the first is verified."""
         from opmkit.imagetools.reference import parse_image_reference
-        from opmkit.supply.sign.attachments import open_for_verification
+        from opmkit.imagetools.signatures.attachments import open_for_verification
 
         references = [parse_image_reference(image) for image in images]
         return [open_for_verification(reference, self._client) for reference in references]
@@ -211,10 +211,10 @@ class SigningOperations(Session):
         """Return predicates about the content of a bundle or index, by the URIs of their types."""
         if not (sbom or provenance):
             return {}
+        from opmkit.imagetools.signatures.documents import PREDICATE_TYPES
         from opmkit.supply.attest.contents import provenance as provenance_of
         from opmkit.supply.attest.contents import read_contents
         from opmkit.supply.attest.contents import sbom as sbom_of
-        from opmkit.supply.sign.documents import PREDICATE_TYPES
 
         contents = read_contents(self._registry_tool, image)
         described: dict[str, Mapping[str, object]] = {}
@@ -239,12 +239,14 @@ def _requirements(
     repositories: Sequence[str],
 ) -> SignatureRequirements:
     """Return the requirements on signatures, with the keys or the trusted root loaded."""
-    from opmkit.supply.sign.identity import any_identity, repository_matcher
-    from opmkit.supply.sign.keys import load_public_key
-    from opmkit.supply.sign.verify import SignatureRequirements
+    from opmkit.imagetools.signatures.identity import any_identity, repository_matcher
+    from opmkit.imagetools.signatures.keys import load_public_key
+    from opmkit.imagetools.signatures.verify import SignatureRequirements
 
     if bool(keys) == bool(certificate):
         raise ValueError("pass either keys or a certificate")
+    if not all(repositories):
+        raise ValueError("repositories that signatures must name cannot be empty")
     if certificate:
         certificate.load()
     identity = repository_matcher(*repositories) if repositories else any_identity

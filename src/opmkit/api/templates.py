@@ -148,7 +148,7 @@ class TemplateOperations(Session):
         from opmkit.index.templates.repository.options import TemplateOptions
         from opmkit.index.templates.repository.run import render_plan
 
-        run = (options or TemplateOptions()).run_options(output, self._render_cache, check=check)
+        run = (options or TemplateOptions()).run_options(output, self._render_cache, self._trust_policy, check=check)
         return render_plan(lambda: self._registry_tool, find_templates(templates, run.plan), run, progress=progress)
 
     def add_to_template(

@@ -228,7 +228,9 @@ class _Reader(Struct, frozen=True):
         digest = self.options.digests.get(reference)
         if digest is None:
             return IndexSource.resolve(self.tool, reference, load=not self.is_cached)
-        return IndexSource(reference, Reference.parse(reference).with_digest(digest), self.tool)
+        named = Reference.parse(reference)
+        self.tool().admit(named, digest)
+        return IndexSource(reference, named.with_digest(digest), self.tool)
 
     def _read_index(self, source: IndexSource, kind: SourceKind) -> Blobs:
         """Return the blobs of an index in the format of the release."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opmkit.imagetools.repository import ImageSource
     from opmkit.imagetools.spec import Descriptor
 
 
@@ -47,6 +48,9 @@ class Source:
 
     def repository(self, _: Reference, /) -> ListedRepository:
         return self.content
+
+    def admit(self, _reference: Reference, _source: ImageSource, identifier: str, /) -> str:
+        return identifier
 
 
 @pytest.fixture

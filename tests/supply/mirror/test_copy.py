@@ -52,6 +52,9 @@ class Source:
             raise self.failure
         return self.writable(reference)
 
+    def admit(self, _reference: Reference, _source: ImageSource, identifier: str, /) -> str:
+        return identifier
+
     def writable(self, reference: Reference) -> LayoutRepository:
         return LayoutRepository(self.path / "source", reference.name)
 

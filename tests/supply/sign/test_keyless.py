@@ -7,17 +7,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kit.signing import NAME, Question, Signed, ask, private_key
 from tests.kit.sigstore_instance import IDENTITY, ISSUER, SigstoreInstance
-from tests.supply.sign.conftest import NAME, Question, Signed, ask, private_key
 
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryRepository
-from opmkit.supply.sign.attachments import attach_bundle
-from opmkit.supply.sign.documents import SIGN_PREDICATE, SignatureFormat, Statement
-from opmkit.supply.sign.errors import VerificationFailed
+from opmkit.imagetools.signatures.attachments import attach_bundle
+from opmkit.imagetools.signatures.documents import SIGN_PREDICATE, SignatureFormat, Statement
+from opmkit.imagetools.signatures.errors import VerificationFailed
+from opmkit.imagetools.signatures.verify import SignatureRequirements, verify_attestations, verify_signatures
 from opmkit.supply.sign.keyless import CertificateIdentity, KeylessSigner
 from opmkit.supply.sign.sign import Signer
-from opmkit.supply.sign.verify import SignatureRequirements, verify_attestations, verify_signatures
 
 if TYPE_CHECKING:
     from pathlib import Path

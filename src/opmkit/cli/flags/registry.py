@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image_format import ImageFormat
 
 REGISTRY_PANEL = "Registry access"
-CA_FILE_HELP = "PEM file of additional certificate authorities to trust"
+CA_FILE_HELP = "PEM file of additional authorities to trust"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class RegistryFlags:
     ca_file: Path | None = flag(None, CA_FILE_HELP, metavar="FILE")
     cert_dir: Path | None = flag(
         None,
-        "Directory of certificates to use instead of certs.d: authorities (*.crt), client (*.cert, *.key)",
+        "Directory of certificates instead of certs.d: authorities (*.crt), client (*.cert, *.key)",
         metavar="DIR",
     )
     authfile: Path | None = flag(
         None, "Credentials file, in the format of podman's auth.json or docker's config.json", metavar="FILE"
     )
+    signature_policy: Path | None = flag(None, "policy.json to read instead of the machine's", metavar="FILE")
+    insecure_policy: bool = flag(False, "Accept images whatever policy.json requires")
     debug: bool = flag(False, "")
     progress: ProgressOption = ProgressFormat.AUTO
 
@@ -59,12 +61,16 @@ class RegistryFlags:
             raise UsageError("--use-http and --skip-tls-verify exclude each other")
         if self.ca_file and self.skip_tls_verify:
             raise UsageError("--ca-file and --skip-tls-verify exclude each other")
+        if self.signature_policy and self.insecure_policy:
+            raise UsageError("--signature-policy and --insecure-policy exclude each other")
         return RegistryOptions(
             plain_http=self.use_http or self.skip_tls,
             verify_tls=not self.skip_tls_verify,
             ca_file=self.ca_file,
             cert_dir=self.cert_dir,
             authfile=self.authfile,
+            signature_policy=self.signature_policy,
+            insecure_policy=self.insecure_policy,
             transfers=transfer_observer(),
         )
 

@@ -30,9 +30,17 @@ GLOBAL_FLAGS = {
     "--ca-file": True,
     "--cert-dir": True,
     "--authfile": True,
+    "--signature-policy": True,
+    "--insecure-policy": False,
     "--progress": True,
 }
 """Flags that are valid anywhere on the command line, and whether each takes a value."""
+NEVER_EMPTY = frozenset(
+    {"--require-signature", "--signature-policy", "--signed-repository", "--annotations", "--key", "--trusted-root"}
+    | {"--certificate-identity", "--certificate-oidc-issuer", "--ca-file", "--cert-dir", "--authfile"}
+    | {"--allowed-registries"}
+)
+"""Flags that restrict what is accepted: an empty value, perhaps of an unset variable, must not lift the restriction."""
 _MAX_SUGGESTIONS = 3
 _GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the long names of the flags on the command line."""
@@ -292,6 +300,9 @@ class CommandLine(Struct):
         if value is None:
             raise UsageError(f"flag needs an argument: {arg}", self.command)
         items = parse_csv_record(value) if option.multiple and name not in _REPEATED_FLAGS else [value]
+        if long_name(option) in NEVER_EMPTY and not (items and all(items)):
+            hint = f"pass a value, or leave out {name}; check whether a variable is unset"
+            raise UsageError(f"empty value of {name}", self.command, hint=hint)
         self.values += [f"{long_name(option)}={item}" for item in items]
 
     def _skip_global_flag(self, name: str, arg: str, value: str | None, rest: Iterator[str]) -> None:

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Self
 from msgspec import structs
 
 from opmkit.imagetools.credentials import Keychain
+from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.registry.retry import RetryPolicy
 from opmkit.imagetools.registry.transport import RegistryTransport
+from opmkit.imagetools.registry.trust_policy import TrustPolicy
 from opmkit.imagetools.registry_config import RegistrySettings
 
 if TYPE_CHECKING:
     from opmkit.core.errors import OpmkitError
     from opmkit.core.progress import TransferObserver
-    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry.sessions import TransferStats
     from opmkit.imagetools.registry_config import RepositoryLocation
+    from opmkit.imagetools.repository import ImageSource
+    from opmkit.imagetools.signatures.lookaside import Lookaside
 
 
 class RegistryClient:
@@ -46,6 +50,7 @@ class RegistryClient:
         self._settings = settings or RegistrySettings()
         self._keychain = keychain or Keychain(options.authfile, helpers=self._settings.credential_helpers)
         self._transport = RegistryTransport(options, retry or RetryPolicy(), self._keychain, self._settings)
+        self._policy = TrustPolicy(options, self._settings.environ, self._settings.system)
         self._failed_mirrors: dict[str, OpmkitError] = {}
 
     def resolve_short_name(self, reference: Reference) -> Reference:
@@ -82,6 +87,34 @@ class RegistryClient:
     def target(self, reference: Reference) -> RegistryRepository:
         """Return the repository of a reference for writing, without mirrors; its tag and digest are ignored."""
         return self._repository_at(self._settings.push_location(self._settings.resolve_short_name(reference)))
+
+    def open_image(self, reference: Reference) -> tuple[RegistryRepository, str]:
+        """Return the repository of an image that satisfies the policy, and the tag or digest to read there.
+
+        Raises:
+            VerificationFailed: The image does not satisfy the policy.
+            ImageToolsError: See `repository` and `admit`.
+        """
+        repository = self.repository(reference)
+        return repository, self.admit(reference, repository, reference.identifier)
+
+    def admit(self, reference: ImageReference, source: ImageSource, identifier: str) -> str:
+        """Check an image with the policy of the machine, and return the identifier to read, see `TrustPolicy.admit`."""
+        return self._policy.admit(self._full_name(reference), source, identifier)
+
+    def accepts_unsigned(self, reference: ImageReference) -> bool:
+        """Return whether the policy of the machine accepts an image without a signature."""
+        return self._policy.accepts_unsigned(self._full_name(reference))
+
+    @property
+    def lookaside(self) -> Lookaside:
+        """The signatures outside registries."""
+        from opmkit.imagetools.signatures.lookaside import Lookaside
+
+        return Lookaside(self._transport.options, self._settings.environ, self._settings.system)
+
+    def _full_name(self, reference: ImageReference) -> ImageReference:
+        return self.resolve_short_name(reference) if isinstance(reference, Reference) else reference
 
     @property
     def transfer_stats(self) -> TransferStats:

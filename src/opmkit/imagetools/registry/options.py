@@ -24,6 +24,8 @@ class RegistryOptions:
         ca_file: A PEM file of certificate authorities to trust in addition to those of the system and certs.d.
         cert_dir: A directory with ``*.crt``, and ``*.cert`` with ``*.key``, instead of certs.d.
         authfile: The only credentials file to use.
+        signature_policy: The policy.json that images must satisfy, instead of that of the user or the system.
+        insecure_policy: Read no policy.json: accept every image.
         deadline: Seconds for a call, including retries; transfers of blobs get more time by their size.
         chunked_above: Size of a blob in bytes above which it is sent in chunks instead of one request.
         chunk_size: Size of a chunk in bytes.
@@ -35,10 +37,17 @@ class RegistryOptions:
     ca_file: Path | None = None
     cert_dir: Path | None = None
     authfile: Path | None = None
+    signature_policy: Path | None = None
+    insecure_policy: bool = False
     deadline: float = 120.0
     chunked_above: int = 1 << 30
     chunk_size: int = 16 << 20
     transfers: TransferObserver = field(default=NO_TRANSFERS, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for options that exclude each other."""
+        if self.signature_policy is not None and self.insecure_policy:
+            raise ValueError("signature_policy and insecure_policy exclude each other")
 
     def certificates(self) -> Certificates:
         """Return the certificates of ``ca_file`` and ``cert_dir``.

@@ -102,8 +102,8 @@ class RegistrySettings:
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, system: Path = SYSTEM_DIRECTORY) -> None:
         """Create settings from ``environ`` and the directory ``system``, without reading any file yet."""
-        self._environ = environ
-        self._system = system
+        self.environ = environ
+        self.system = system
         self._loaded_conf: RegistriesConf | None = None
         self._loaded_aliases: Mapping[str, str] | None = None
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class RegistrySettings:
     def certificates(self, registry: str) -> Certificates:
         """Return the certificates from the first directory that exists for the registry, /etc/docker/certs.d last."""
         if registry not in self._certificates:
-            directories = (path / registry for path in certificate_directories(self._environ, self._system))
+            directories = (path / registry for path in certificate_directories(self.environ, self.system))
             existing = (Certificates.read(directory) for directory in directories if os.access(directory, os.F_OK))
             self._certificates[registry] = next(filter(None, existing), Certificates())
         return self._certificates[registry]
@@ -168,7 +168,7 @@ class RegistrySettings:
     def _conf(self) -> RegistriesConf:
         with self._lock:
             if self._loaded_conf is None:
-                self._loaded_conf = load_registries_conf(self._environ, self._system)
+                self._loaded_conf = load_registries_conf(self.environ, self.system)
             return self._loaded_conf
 
     def _alias(self, name: str) -> str:
@@ -176,7 +176,7 @@ class RegistrySettings:
         aliases = self._conf.aliases
         with self._lock:
             if self._loaded_aliases is None:
-                self._loaded_aliases = load_recorded_aliases(self._environ)
+                self._loaded_aliases = load_recorded_aliases(self.environ)
         return self._loaded_aliases.get(name, aliases.get(name, ""))
 
     def _location(

@@ -285,6 +285,14 @@ def open_engine(
     Raises:
         ImageToolsError: The engine does not support the image format, or certificates from ``options``.
     """
+    if options.signature_policy is not None or options.insecure_policy:
+        raise ImageToolsError(
+            f"{name}: unsupported option: the policy for signatures is configured in the engine",
+            hint=Hint.any_of(
+                f"write the policy.json that {name} reads",
+                Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
+            ),
+        )
     settings = RegistrySettings()
     keychain = Keychain(options.authfile, helpers=settings.credential_helpers)
     engine = _FACTORIES[name](options, image_format)

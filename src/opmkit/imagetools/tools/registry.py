@@ -92,16 +92,33 @@ class RegistryTool:
         return f"the embedded store {self._store.layout.path}"
 
     def resolve(self, reference: ImageReference) -> Descriptor:
-        """Return the descriptor of the manifest or index that the reference currently names."""
-        return self._read(reference, lambda repository, identifier: repository.resolve(identifier))
+        """Return the descriptor of the manifest or index that the reference currently names, to be recorded.
+
+        It is that of the content, which a registry could contradict in the header that `digest` returns.
+        """
+        return self._read(reference, lambda repository, identifier: repository.get_manifest(identifier).descriptor)
 
     def digest(self, reference: ImageReference) -> str:
-        """Return the digest of the manifest or index that the reference currently names."""
-        return self.resolve(reference).digest
+        """Return the digest of the manifest or index that the reference currently names, to read it by."""
+        return self._read(reference, lambda repository, identifier: repository.resolve(identifier)).digest
 
     def pin(self, reference: ImageReference, digest: str) -> ImageReference:
         """Return the reference with the digest instead of a tag, see `pin_reference`."""
         return pin_reference(reference, digest)
+
+    def admit(self, reference: Reference, digest: str) -> None:
+        """Check the image of a name by its digest, for content that is cached by digest.
+
+        Raises:
+            VerificationFailed: The image does not satisfy the policy for signatures.
+            ImageToolsError: Its signatures cannot be read.
+        """
+        with self._reading(reference):
+            self._client.admit(reference, self._client.repository(reference), digest)
+
+    def accepts_unsigned(self, reference: Reference) -> bool:
+        """Return whether the policy for signatures accepts an image as it is."""
+        return self._client.accepts_unsigned(reference)
 
     def load_digest(self, reference: Reference) -> str:
         """Return what `digest` returns, and read the image with the same request for its manifest, for `inspect`.
@@ -118,9 +135,10 @@ class RegistryTool:
         return digest
 
     def registry_digest(self, reference: Reference) -> str:
-        """Return the digest of the image in its registry or a mirror, ignoring the embedded store."""
+        """Return the digest of the image in its registry or a mirror, ignoring the embedded store; see `resolve`."""
         with self._reading(reference):
-            return self._client.repository(reference).resolve(reference.identifier).digest
+            repository, identifier = self._client.open_image(reference)
+            return repository.get_manifest(identifier).digest
 
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
         """Return the manifest and configuration of an image; results for references with a digest are cached."""
@@ -298,15 +316,16 @@ class RegistryTool:
         if not isinstance(reference, Reference):
             from opmkit.imagetools.transports import open_local  # slow to import: archives
 
-            return read(*open_local(reference, self._store))
+            source, identifier = open_local(reference, self._store)
+            return read(source, self._client.admit(reference, source, identifier))
         try:
-            return read(self._client.repository(reference), reference.identifier)
+            return read(*self._client.open_image(reference))
         except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
             saved = self._saved_images(reference)
             if saved is None:
                 raise
             _log.warning("%s; using the image with this name in the embedded store", error.message)
-        return read(saved, reference.identifier)
+        return read(saved, self._client.admit(reference, saved, reference.identifier))
 
     def _saved_images(self, reference: Reference) -> Repository | None:
         """Return the repository in the store, None if the image was not saved there."""

@@ -269,6 +269,15 @@ class LayoutSource:
         """Return the images of a source."""
         return _SourceReader(self, reference.name)
 
+    def admit(self, reference: Reference, source: ImageSource, identifier: str, /) -> str:
+        """Return the identifier: the directory or archive as a whole was checked, see `is_accepted`."""
+        return identifier
+
+    def is_accepted(self, client: RegistryClient) -> bool:
+        """Return whether the policy for signatures accepts the images of this place, which have no signatures here."""
+        path = Path(self.files.location)
+        return client.accepts_unsigned(LayoutReference(path) if path.is_dir() else OciArchiveReference(path))
+
 
 class _SourceReader(LayoutReader):
     """The images of one source; they are only found by digest."""

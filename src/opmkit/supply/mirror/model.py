@@ -28,6 +28,7 @@ class MirrorRequest(Struct, frozen=True):
         tag: Its tag in the target. By default that of a source without a digest, else one derived from the digest, see
             `opmkit.supply.mirror.model.digest_tag`.
         last: Whether it is only copied after all others, because it refers to them.
+        is_admitted: Whether it satisfies the policy for signatures, or belongs to an image that does.
     """
 
     reference: Reference
@@ -35,6 +36,7 @@ class MirrorRequest(Struct, frozen=True):
     name: Reference | None = None
     tag: str = ""
     last: bool = False
+    is_admitted: bool = False
 
     @property
     def target_name(self) -> Reference:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct, structs
 
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.signatures.errors import VerificationFailed
 from opmkit.imagetools.spec import Platform
 from opmkit.supply.mirror.catalog import CatalogSelection
 from opmkit.supply.mirror.copy import CopyOptions
@@ -67,6 +68,11 @@ class MirrorAction(Struct, frozen=True):
             if isinstance(index, str) and (source := find_layout_source(index)):
                 if options.needs_index or target.shares_blobs:
                     raise UnexpectedMirror(index)
+                if not source.is_accepted(self.client):
+                    raise VerificationFailed(
+                        f"{index}: not accepted by the policy for signatures, and its images are not signed there",
+                        hint="add its path to the policy as a scope with insecureAcceptAnything",
+                    )
                 opened = stack.enter_context(self._open_load(source, target, dry_run=dry_run))
             else:
                 opened = stack.enter_context(self._open_indexes(content, target, dry_run=dry_run))

@@ -23,7 +23,7 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
     UnsupportedImage,
 )
-from opmkit.imagetools.spec import Descriptor, IndexManifest, media_types, parse_manifest
+from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest, media_types, parse_manifest
 from opmkit.supply.mirror.model import (
     MirrorFailure,
     MirrorPlan,
@@ -166,7 +166,10 @@ class _Planner:
         reference = request.reference
         name, repository = self._target.name(request.target_name), self._target.repository(request.target_name)
         source = self._source.repository(reference)
-        digest = reference.digest or source.resolve(reference.identifier).digest
+        identifier = reference.identifier
+        if not request.is_admitted:
+            identifier = self._source.admit(reference, source, identifier)
+        digest = identifier if is_digest(identifier) else source.resolve(identifier).digest
         if not digest.startswith("sha256:"):
             raise UnsupportedImage(f"{reference}: unsupported digest algorithm: only sha256 is supported")
         default_tag = digest_tag(digest, self.options.platforms) if reference.digest else reference.identifier

@@ -45,6 +45,10 @@ class MirrorSource(Protocol):
         """Return the repository that contains an image; raise ImageToolsError if there is none."""
         ...
 
+    def admit(self, reference: Reference, source: ImageSource, identifier: str, /) -> str:
+        """Check an image with the policy for signatures, and return the tag or digest to read it by."""
+        ...
+
 
 class MirrorTarget(Protocol):
     """A place that images are mirrored to. Thread-safe."""

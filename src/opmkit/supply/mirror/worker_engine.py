@@ -224,6 +224,7 @@ def _copy_request(image: PlannedImage, holders: Mapping[str, Reference]) -> Copy
         name=image.request.target_name,
         tag=image.tag,
         needed_by=(),
+        is_admitted=True,
     )
     return CopyRequest(request, {digest: holders[digest] for digest in image.blobs if digest in holders})
 

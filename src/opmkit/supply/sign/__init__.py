@@ -1,4 +1,1 @@
-"""Signatures and attestations of images in the formats of cosign and Sigstore.
-
-`keys` and `key_files` import cryptographic libraries; other modules import them where they are needed.
-"""
+"""Signing of images, with keys and keyless, and verification of bundle images before they are added."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signatures.policy import SignaturePolicy
     from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.load import LoadResult
-    from opmkit.supply.sign.policy import SignaturePolicy
 
 
 def verified_sources(texts: Sequence[str], policy: SignaturePolicy, client: RegistryClient) -> list[str]:
@@ -110,8 +110,11 @@ def with_signatures(
         loaded: The catalog.
         client: Reads the signatures.
     """
-    from opmkit.supply.sign.policy import SignaturePolicy
+    from opmkit.imagetools.signatures.policy import SignaturePolicy
 
     required = SignaturePolicy.load(str(source))
-    images = [bundle.image for bundle in loaded.blobs.bundles if bundle.image]
-    return replace(policy, unsigned=unverified_images(images, required, client))
+    images = {bundle.image for bundle in loaded.blobs.bundles}
+    unsigned = dict(unverified_images(sorted(images - {""}), required, client))
+    if "" in images:
+        unsigned[""] = "the bundle has no image, which could be signed"
+    return replace(policy, unsigned=unsigned)

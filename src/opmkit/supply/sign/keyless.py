@@ -18,16 +18,22 @@ from opmkit.core.files import read_limited
 from opmkit.core.hints import Hint, install_extra
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hint_terms import ImageSetting
-from opmkit.imagetools.spec.fields import Fields, dump_json
-from opmkit.supply.sign.attachments import (
+from opmkit.imagetools.signatures.attachments import (
     SIGNATURE_ANNOTATION,
     SIGNATURE_SUFFIX,
     SIMPLE_SIGNING_LAYER,
     attach_bundle,
     attach_layer,
 )
-from opmkit.supply.sign.documents import MAX_ATTESTATION_SIZE, SIGN_PREDICATE, SignatureFormat, SimpleSigning, Statement
-from opmkit.supply.sign.errors import InvalidSignature
+from opmkit.imagetools.signatures.documents import (
+    MAX_ATTESTATION_SIZE,
+    SIGN_PREDICATE,
+    SignatureFormat,
+    SimpleSigning,
+    Statement,
+)
+from opmkit.imagetools.signatures.errors import InvalidSignature
+from opmkit.imagetools.spec.fields import Fields, dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

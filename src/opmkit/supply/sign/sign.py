@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from opmkit.core.json_types import JsonResult
-from opmkit.imagetools.spec import IndexManifest
-from opmkit.supply.sign.attachments import (
+from opmkit.imagetools.signatures.attachments import (
     ATTESTATION_SUFFIX,
     ENVELOPE_LAYER,
     PREDICATE_ANNOTATION,
@@ -21,7 +20,7 @@ from opmkit.supply.sign.attachments import (
     attach_bundle,
     attach_layer,
 )
-from opmkit.supply.sign.documents import (
+from opmkit.imagetools.signatures.documents import (
     SIGN_PREDICATE,
     Envelope,
     SignatureFormat,
@@ -29,15 +28,16 @@ from opmkit.supply.sign.documents import (
     SimpleSigning,
     Statement,
 )
+from opmkit.imagetools.spec import IndexManifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from opmkit.imagetools.repository import Repository
+    from opmkit.imagetools.signatures.keys import PrivateKey
+    from opmkit.imagetools.signatures.verify import Attestation, Signature
     from opmkit.imagetools.spec import Descriptor
-    from opmkit.supply.sign.keys import PrivateKey
-    from opmkit.supply.sign.verify import Attestation, Signature
 
 
 class Signer(Struct, frozen=True):
@@ -117,7 +117,7 @@ class SigningKey:
         Raises:
             InvalidKey: The key cannot be read, decrypted or used.
         """
-        from opmkit.supply.sign.keys import load_private_key
+        from opmkit.imagetools.signatures.keys import load_private_key
 
         password = self.password
         read = password if callable(password) else lambda: password

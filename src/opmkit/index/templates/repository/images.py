@@ -22,6 +22,7 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.imagetools.errors import InvalidReference, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry.trust_policy import TrustPolicy
 from opmkit.imagetools.spec.descriptor import is_digest
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import CatalogCompat
@@ -68,6 +69,7 @@ class ImageOptions(Struct, frozen=True):
         cache: Rendered bundle images by digest.
         warn: Called with each warning about a bundle.
         compat: The release of Go opm whose format is used.
+        policy: The policy for signatures, which cached bundles must satisfy as well; by default that of the machine.
     """
 
     mode: LockMode = LockMode.USE
@@ -77,6 +79,7 @@ class ImageOptions(Struct, frozen=True):
     cache: ResultCache | None = None
     warn: Callable[[str], None] = lambda _: None
     compat: CatalogCompat = CatalogCompat.NEWEST
+    policy: TrustPolicy | None = None
 
 
 class ResolvedImages(Struct):
@@ -174,6 +177,7 @@ class BundleReader:
     def __init__(self, tool: GetRegistryTool, resolved: ResolvedImages, options: ImageOptions) -> None:
         """Create a reader of images that have been resolved."""
         self._tool = _no_tool if options.offline else tool
+        self._policy = options.policy or TrustPolicy()
         self._pin = options.pin
         self._locked = resolved.locked
         self._uncached: dict[str, BundleBlob] = {}
@@ -231,7 +235,22 @@ class BundleReader:
         blob = self._uncached.get(image)
         if blob is None and (digest := self._digest(image)):
             blob = read_cached_bundle(self._options, digest, image)
+            if blob is not None:
+                self._admit(image, digest)
         return None if blob is None else self._named(image, blob)
+
+    def _admit(self, image: str, digest: str) -> None:
+        """Check a cached image with the policy for signatures, which may require requests to its registry."""
+        reference = Reference.parse(image)
+        if not reference.short_name and self._policy.accepts_unsigned(reference):
+            return
+        try:
+            self._tool().admit(reference, digest)
+        except _OfflineError:
+            raise CatalogError(
+                f"{image}: the policy for signatures requires its registry, and registries must not be accessed",
+                hint=Hint("run the command without {}", IndexSetting.OFFLINE),
+            ) from None
 
     def _named(self, image: str, blob: BundleBlob) -> BundleBlob:
         """Return the bundle with the image to write to catalogs."""

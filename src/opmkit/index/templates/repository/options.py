@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.core.cache import ResultCache
+    from opmkit.imagetools.registry.trust_policy import TrustPolicy
     from opmkit.index.fbc.csv_metadata import MigrationLevel
 
 
@@ -54,7 +55,9 @@ class TemplateOptions:
     compat: CatalogCompat = CatalogCompat.NEWEST
     warn: Callable[[str], None] = lambda _: None
 
-    def run_options(self, output: Path, cache: ResultCache | None, *, check: bool) -> RunOptions:
+    def run_options(
+        self, output: Path, cache: ResultCache | None, policy: TrustPolicy | None = None, *, check: bool
+    ) -> RunOptions:
         """Return the options of a run.
 
         Raises:
@@ -75,7 +78,7 @@ class TemplateOptions:
             self.compat,
         )
         images = ImageOptions(
-            mode, frozenset(self.update_images), self.offline, self.pin, cache, self.warn, self.compat
+            mode, frozenset(self.update_images), self.offline, self.pin, cache, self.warn, self.compat, policy
         )
         return RunOptions(plan, images, self.lock, self.validate, check)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from opmkit.core.hints import Hint
 from opmkit.imagetools.hint_terms import ImageOperation
-from opmkit.supply.sign.attachments import (
+from opmkit.imagetools.signatures.attachments import (
     ATTESTATION_SUFFIX,
     CONTENT_ERRORS,
     ENVELOPE_LAYER,
@@ -23,7 +23,7 @@ from opmkit.supply.sign.attachments import (
     attached_bundles,
     tagged_attachments,
 )
-from opmkit.supply.sign.documents import (
+from opmkit.imagetools.signatures.documents import (
     IN_TOTO,
     MAX_ATTESTATION_SIZE,
     MAX_PAYLOAD_SIZE,
@@ -34,15 +34,14 @@ from opmkit.supply.sign.documents import (
     Statement,
     decode_base64,
 )
-from opmkit.supply.sign.errors import InvalidSignature, VerificationFailed
-from opmkit.supply.sign.identity import IdentityMatcher, any_identity
+from opmkit.imagetools.signatures.errors import InvalidSignature, VerificationFailed
+from opmkit.imagetools.signatures.identity import IdentityMatcher, any_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.repository import ImageSource
-    from opmkit.supply.sign.keyless import CertificateIdentity
-    from opmkit.supply.sign.keys import PublicKey
+    from opmkit.imagetools.signatures.keys import PublicKey
 
 T = TypeVar("T")
 MAX_ATTACHMENTS = 1000
@@ -80,6 +79,19 @@ class Attestation:
     format: str
 
 
+class CertificateVerifier(Protocol):
+    """A verifier of bundles with a certificate for one identity."""
+
+    @property
+    def name(self) -> str:
+        """The identity, for messages."""
+        ...
+
+    def verify(self, bundle: bytes) -> bytes:
+        """Return the payload of the envelope in a bundle; raise InvalidSignature."""
+        ...
+
+
 class SignatureRequirements(Struct, frozen=True):
     """Requirements on a signature.
 
@@ -93,7 +105,7 @@ class SignatureRequirements(Struct, frozen=True):
     keys: Sequence[PublicKey]
     annotations: Mapping[str, str] = {}
     identity: IdentityMatcher = any_identity
-    certificate: CertificateIdentity | None = None
+    certificate: CertificateVerifier | None = None
 
     @property
     def signer_names(self) -> str:

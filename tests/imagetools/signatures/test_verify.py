@@ -7,18 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kit.content import described, put, put_image
-from tests.kit.faults import Answer, Corrupt, Fault, FaultProxy
-from tests.kit.opm import FIXTURES
-from tests.supply.sign.conftest import NAME, Signed, private_key
 
 from opmkit.imagetools.errors import NotFound, RegistryUnavailable, UnsupportedImage
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.repository import digest_tag
-from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform, media_types
-from opmkit.imagetools.store import LayoutRepository
-from opmkit.supply.sign.attachments import (
+from opmkit.imagetools.signatures.attachments import (
     SIGNATURE_ANNOTATION,
     SIGNATURE_SUFFIX,
     SIMPLE_SIGNING_LAYER,
@@ -27,7 +21,7 @@ from opmkit.supply.sign.attachments import (
     open_for_signing,
     open_for_verification,
 )
-from opmkit.supply.sign.documents import (
+from opmkit.imagetools.signatures.documents import (
     BUNDLE_V03,
     MAX_PAYLOAD_SIZE,
     SIGN_PREDICATE,
@@ -37,17 +31,23 @@ from opmkit.supply.sign.documents import (
     SimpleSigning,
     Statement,
 )
-from opmkit.supply.sign.errors import VerificationFailed
-from opmkit.supply.sign.identity import repository_matcher
-from opmkit.supply.sign.keys import load_public_key
-from opmkit.supply.sign.sign import Signer, images_of
-from opmkit.supply.sign.verify import (
+from opmkit.imagetools.signatures.errors import VerificationFailed
+from opmkit.imagetools.signatures.identity import repository_matcher
+from opmkit.imagetools.signatures.keys import load_public_key
+from opmkit.imagetools.signatures.verify import (
     Attestation,
     Signature,
     SignatureRequirements,
     verify_attestations,
     verify_signatures,
 )
+from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, Platform, media_types
+from opmkit.imagetools.store import LayoutRepository
+from opmkit.supply.sign.sign import Signer, images_of
+from tests.kit.content import described, put, put_image
+from tests.kit.faults import Answer, Corrupt, Fault, FaultProxy
+from tests.kit.opm import FIXTURES
+from tests.kit.signing import NAME, Signed, private_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,7 +223,7 @@ def test_missing_blobs(signed: Signed, tmp_path: Path) -> None:
 
 
 def test_thousands_of_signatures_are_not_all_read(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opmkit.supply.sign.verify.MAX_ATTACHMENTS", 5)
+    monkeypatch.setattr("opmkit.imagetools.signatures.verify.MAX_ATTACHMENTS", 5)
     content = SimpleSigning(NAME, signed.image.digest).encode()
     layer = Descriptor(SIMPLE_SIGNING_LAYER, described(content).digest, len(content))
     put(signed.repository, content, SIMPLE_SIGNING_LAYER)

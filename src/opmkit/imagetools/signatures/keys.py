@@ -32,8 +32,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import InvalidImage
+from opmkit.imagetools.signatures.errors import InvalidKey
 from opmkit.imagetools.spec.fields import Fields
-from opmkit.supply.sign.errors import InvalidKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,16 +7,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.supply.sign.conftest import Signed, private_key
 
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository
+from opmkit.imagetools.signatures.documents import SignatureFormat
+from opmkit.imagetools.signatures.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
+from opmkit.imagetools.signatures.identity import IdentityRule, SignedIdentity
+from opmkit.imagetools.signatures.policy import SignaturePolicy
 from opmkit.imagetools.spec.fields import Fields
-from opmkit.supply.sign.documents import SignatureFormat
-from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
-from opmkit.supply.sign.identity import IdentityRule, SignedIdentity
-from opmkit.supply.sign.policy import SignaturePolicy
 from opmkit.supply.sign.sign import Signer
+from tests.kit.signing import Signed, private_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +138,15 @@ def test_names_in_signatures(rule: dict[str, str], image: Reference, identity: s
         ({"default": [1]}, "expected an object"),
         ({"default": [ACCEPT], "transports": []}, "expected an object"),
         ({"default": [ACCEPT], "transports": {"docker": {"quay.io": []}}}, r"expected at least one requirement"),
-        ({"default": [{"type": "signedBy"}]}, "unsupported type 'signedBy'"),
+        ({"default": [{"type": "signedByX"}]}, "unsupported type 'signedByX'"),
+        (
+            {"default": [{"type": "signedBaseLayer", "baseLayerIdentity": {}}]},
+            "type: signedBaseLayer",
+        ),
+        ({"default": [{"type": "signedBy"}]}, "keyType: missing"),
+        ({"default": [{"type": "signedBy", "keyType": "x", "keyPath": "k"}]}, "invalid key type 'x'"),
+        ({"default": [{"type": "signedBy", "keyType": "X509Certificates", "keyPath": "k"}]}, "X509Certificates: unsup"),
+        ({"default": [{"type": "signedBy", "keyType": "GPGKeys"}]}, "expected one of keyPath"),
         ({"default": [{"type": "sigstoreSigned"}]}, "expected one of keyPath"),
         ({"default": [{**signed_with_key(), "keyPath": "x"}]}, "expected one of keyPath"),
         ({"default": [{**signed_with_key(), "keyData": "?"}]}, "invalid base64"),

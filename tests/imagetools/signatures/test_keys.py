@@ -18,11 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.kit.opm import FIXTURES
-from tests.supply.sign.conftest import private_key
 
-from opmkit.supply.sign.errors import InvalidKey
-from opmkit.supply.sign.keys import (
+from opmkit.imagetools.signatures.errors import InvalidKey
+from opmkit.imagetools.signatures.keys import (
     PrivateKey,
     PublicKey,
     encrypt_private_key,
@@ -30,6 +28,8 @@ from opmkit.supply.sign.keys import (
     load_public_key,
     write_key_pair,
 )
+from tests.kit.opm import FIXTURES
+from tests.kit.signing import private_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ def test_ed25519ph() -> None:
 
 @pytest.fixture
 def _quick_encryption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opmkit.supply.sign.keys._SCRYPT_N", 1 << 10)
+    monkeypatch.setattr("opmkit.imagetools.signatures.keys._SCRYPT_N", 1 << 10)
 
 
 @pytest.mark.usefixtures("_quick_encryption")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.supply.sign.conftest import NAME, private_key
 
-from opmkit.supply.sign.documents import IN_TOTO, Envelope, SigstoreBundle, SimpleSigning, Statement
-from opmkit.supply.sign.errors import InvalidSignature
+from opmkit.imagetools.signatures.documents import IN_TOTO, Envelope, SigstoreBundle, SimpleSigning, Statement
+from opmkit.imagetools.signatures.errors import InvalidSignature
+from tests.kit.signing import NAME, private_key
 
 DIGEST = "sha256:" + "a" * 64
 STATEMENT = Statement(DIGEST, "https://example.com/type", {"x": [1]}, NAME, {"a": "b"})

@@ -12,13 +12,13 @@ from opmkit.core.errors import LimitExceeded
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, UnsupportedImage, prefix_errors
 from opmkit.imagetools.hint_terms import ImageOperation
-from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference
+from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, StoreReference
 from opmkit.imagetools.repository import digest_tag, update_tag
+from opmkit.imagetools.signatures.documents import BUNDLE_V03
+from opmkit.imagetools.signatures.errors import InvalidSignature
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest, media_types, sha256_digest
 from opmkit.imagetools.spec.fields import dump_json
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.supply.sign.documents import BUNDLE_V03
-from opmkit.supply.sign.errors import InvalidSignature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -210,11 +210,17 @@ def _target(
     source: S, reference: Reference | LayoutReference | OciArchiveReference, repository: str = ""
 ) -> SignatureTarget[S]:
     with prefix_errors(str(reference), repository):
-        image = source.resolve(reference.identifier)
+        image = source.get_manifest(reference.identifier).descriptor  # not what the registry claims to have
     if isinstance(reference, Reference):
         return SignatureTarget(source, image, repository, repository)
     scheme = "oci" if isinstance(reference, LayoutReference) else "oci-archive"
     return SignatureTarget(source, image, "", f"{scheme}:{reference.path}")
+
+
+def require_signature_storage(reference: ImageReference) -> None:
+    """Raise UnsupportedImage for an image in a place that stores no signatures."""
+    if not isinstance(reference, Reference | LayoutReference | OciArchiveReference | StoreReference):
+        raise _unsupported(reference)
 
 
 def _unsupported(reference: ImageReference) -> UnsupportedImage:

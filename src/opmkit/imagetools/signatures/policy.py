@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import os
 from dataclasses import replace
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.imagetools.errors import AuthenticationFailed, InvalidImage, InvalidReference, NotFound, RegistryUnavailable
@@ -26,33 +24,28 @@ from opmkit.imagetools.reference import (
     StoreReference,
     is_registry_host,
 )
+from opmkit.imagetools.signatures.errors import InvalidSignaturePolicy, VerificationFailed
+from opmkit.imagetools.signatures.identity import canonical_host, canonical_name, scopes_of
+from opmkit.imagetools.signatures.requirement import (
+    CheckedImage,
+    PolicyKey,
+    PolicyRequirement,
+    RequirementKind,
+    Requirements,
+)
 from opmkit.imagetools.spec.fields import Fields
-from opmkit.supply.sign.attachments import open_for_verification
-from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
-from opmkit.supply.sign.identity import IdentityRule, SignedIdentity, canonical_host, canonical_name
-from opmkit.supply.sign.keys import PublicKey, load_public_key, read_key_file
-from opmkit.supply.sign.verify import SignatureRequirements, verify_signatures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import ImageSource
-    from opmkit.supply.sign.attachments import SignatureTarget
+    from opmkit.imagetools.signatures.attachments import SignatureTarget
 
 _MAX_REQUIREMENTS = 100
 _HINT = "see containers-policy.json(5)"
-_KEY_FIELDS = ("keyPath", "keyPaths", "keyData", "keyDatas")
-_UNSUPPORTED_FIELDS = (
-    "fulcio",
-    "pki",
-    "rekorPublicKeyPath",
-    "rekorPublicKeyPaths",
-    "rekorPublicKeyData",
-    "rekorPublicKeyDatas",
-)
-_SUPPORTED = "use sigstoreSigned with keyPath, insecureAcceptAnything or reject"
+_SUPPORTED = "list requirements, such as insecureAcceptAnything or reject"
 _REGISTRY, _LAYOUT, _ARCHIVE, _DOCKER_ARCHIVE = "docker", "oci", "oci-archive", "docker-archive"
 _PATH_TRANSPORTS = (_LAYOUT, _ARCHIVE, "dir")
 _TRANSPORTS = (
@@ -68,88 +61,6 @@ _TRANSPORTS = (
 )
 """The transports of containers-transports(5)."""
 _log = logging.getLogger(__name__)
-
-
-class RequirementKind(StrEnum):
-    """The type of a requirement on images."""
-
-    ACCEPT = "insecureAcceptAnything"
-    REJECT = "reject"
-    SIGNED = "sigstoreSigned"
-
-
-class PolicyRequirement(Struct, frozen=True):
-    """A requirement on the images of a scope.
-
-    Attributes:
-        path: The place of the requirement in the policy, for messages.
-        kind: The type.
-        keys: The keys of which one must have signed.
-        identity: The name that the signature must contain.
-    """
-
-    path: str
-    kind: RequirementKind
-    keys: tuple[PublicKey, ...] = ()
-    identity: SignedIdentity = field(default_factory=SignedIdentity)
-
-    @classmethod
-    def parse(cls, fields: Fields) -> PolicyRequirement:
-        """Parse a requirement.
-
-        Raises:
-            InvalidPolicy: The requirement is malformed or not supported; to ignore a part would accept too much.
-            InvalidKey: A key cannot be read.
-            InvalidImage: A field is unknown or has the wrong type.
-        """
-        kind = fields.string("type")
-        if kind not in list(RequirementKind):
-            raise InvalidSignaturePolicy(f"{fields.path}.type: unsupported type {kind!r}", hint=_SUPPORTED)
-        if kind != RequirementKind.SIGNED:
-            fields.require_only("type")
-            return cls(fields.path, RequirementKind(kind))
-        if unsupported := [name for name in _UNSUPPORTED_FIELDS if name in fields.values]:
-            raise InvalidSignaturePolicy(f"{fields.path}.{unsupported[0]}: unsupported", hint=_SUPPORTED)
-        fields.require_only("type", *_KEY_FIELDS, "signedIdentity")
-        keys = tuple(_keys(fields)) if sum(name in fields.values for name in _KEY_FIELDS) == 1 else ()
-        if not keys:
-            raise InvalidSignaturePolicy(f"{fields.path}: expected one of {', '.join(_KEY_FIELDS)}", hint=_SUPPORTED)
-        identity = SignedIdentity(IdentityRule.MATCH_REPO_DIGEST_OR_EXACT)
-        if "signedIdentity" in fields.values:
-            identity = SignedIdentity.parse(fields.nested("signedIdentity"))
-        return cls(fields.path, RequirementKind.SIGNED, keys, identity)
-
-    def check(self, subject: str, name: Reference | None, targets: Sequence[SignatureTarget[ImageSource]]) -> None:
-        """Raise VerificationFailed unless an image satisfies the requirement.
-
-        Args:
-            subject: The image, for messages.
-            name: The canonical name of the image, None if it has none.
-            targets: The image in the places where its signatures may be.
-        """
-        if self.kind is RequirementKind.REJECT:
-            raise VerificationFailed(
-                f"{subject}: rejected by {self.path}", hint="use another image, or change the policy"
-            )
-        if self.kind is RequirementKind.ACCEPT:
-            return
-        if self.identity.depends_on_image and name is None:
-            raise VerificationFailed(
-                f"{subject}: {self.path} requires the name of the image in the signature, but a file has no such name",
-                hint="pass the image to record as SOURCE=IMAGE",
-            )
-        requirements = SignatureRequirements(self.keys, identity=self.identity.matcher(name))
-        *others, last = targets
-        for target in others:
-            try:
-                verify_signatures(target.source, target.image.digest, subject, requirements, first=True)
-            except VerificationFailed:
-                continue
-            return
-        verify_signatures(last.source, last.image.digest, subject, requirements, first=True)
-
-
-Requirements = tuple[PolicyRequirement, ...]
 
 
 class SignaturePolicy(Struct, frozen=True):
@@ -171,28 +82,50 @@ class SignaturePolicy(Struct, frozen=True):
 
     @classmethod
     def load(cls, source: str) -> SignaturePolicy:
-        """Load a public key in PEM format, or a policy.json.
+        """Load a public key in PEM format, or a policy.json all of which is supported.
 
         Raises:
             InvalidKey: A file cannot be read, or is not a public key.
-            InvalidPolicy: The file is not a valid policy.
+            InvalidSignaturePolicy: The file is not a valid policy, or a scope can contain no image.
         """
+        from opmkit.imagetools.signatures.keys import read_key_file  # slow to import: cryptographic libraries
+
+        if not source:  # perhaps of an unset variable, which must not turn the requirement off
+            raise InvalidSignaturePolicy("required signature: empty path", hint="pass a public key or a policy.json")
         content = read_key_file(source)
-        if not content.lstrip().startswith(b"{"):
-            key = PublicKey.parse(content, source)
-            return cls((PolicyRequirement(source, RequirementKind.SIGNED, (key,)),), is_key=True)
-        try:
-            return cls._parse(_decode_strictly(content, source))
-        except (InvalidImage, LimitExceeded) as error:
-            raise InvalidSignaturePolicy(error.message, hint=_HINT) from error
+        if content.lstrip().startswith(b"{"):
+            policy = cls.parse(content, source, is_strict=True)
+        else:
+            requirement = PolicyRequirement(source, RequirementKind.SIGSTORE, (PolicyKey(source, content),))
+            policy = cls((requirement,), is_key=True)
+        for requirement in chain(policy.default, *(chain(*scopes.values()) for scopes in policy.scopes.values())):
+            requirement.require_usable()
+        return policy
 
     @classmethod
-    def _parse(cls, root: Fields) -> SignaturePolicy:
-        root.require_only("default", "transports")
-        default = _requirements(root.get("default"), f"{root.path}.default")
-        transports = root.nested("transports")
-        transports.require_only(*_TRANSPORTS)
-        return cls(default, {name: _scopes_of_transport(transports.nested(name), name) for name in transports.values})
+    def parse(cls, content: bytes, source: str, *, is_strict: bool = False) -> SignaturePolicy:
+        """Parse a policy.json, ``source``.
+
+        As in containers/image, transports can be unknown, and requirements unsupported, which then no image satisfies.
+        With ``is_strict`` neither is valid, nor is a scope that can contain no image.
+
+        Raises:
+            InvalidSignaturePolicy: The policy is invalid.
+        """
+        try:
+            root = _decode_strictly(content, source)
+            root.require_only("default", "transports")
+            default = _requirements(root.get("default"), f"{root.path}.default")
+            transports = root.nested("transports")
+            if is_strict:
+                transports.require_only(*_TRANSPORTS)
+            scopes = {
+                name: _scopes_of_transport(transports.nested(name), name, is_strict=is_strict)
+                for name in transports.values
+            }
+        except (InvalidImage, LimitExceeded) as error:
+            raise InvalidSignaturePolicy(error.message, hint=_HINT) from error
+        return cls(default, scopes)
 
     def verify(self, reference: ImageReference, client: RegistryClient, recorded: Reference | None = None) -> str:
         """Verify the image that a reference currently names, and return its digest.
@@ -211,6 +144,8 @@ class SignaturePolicy(Struct, frozen=True):
         if isinstance(reference, Reference):
             reference = client.resolve_short_name(reference)
         recorded = recorded and client.resolve_short_name(recorded)
+        from opmkit.imagetools.signatures.attachments import open_for_verification
+
         target = open_for_verification(reference, client)
         names: list[tuple[str, ImageReference]] = [(target.name, reference)]
         targets = [target]
@@ -219,18 +154,24 @@ class SignaturePolicy(Struct, frozen=True):
             targets += _open_published(recorded, target, client)
         for subject, image in names:
             name = image if isinstance(image, Reference) else recorded
-            for requirement in self._requirements_on(image):
-                requirement.check(subject, name and _canonical(name), targets)
+            checked = CheckedImage(subject, name and canonical_reference(name), targets, client.lookaside)
+            for requirement in self.requirements_on(image):
+                requirement.check(checked)
         return target.image.digest
 
     def accepts_unsigned(self, reference: ImageReference, client: RegistryClient) -> bool:
         """Return whether an image is accepted as it is, wherever it is stored."""
         if isinstance(reference, Reference):
             reference = client.resolve_short_name(reference)
-        return all(requirement.kind is RequirementKind.ACCEPT for requirement in self._requirements_on(reference))
+        return all(requirement.accepts_all for requirement in self.requirements_on(reference))
 
-    def _requirements_on(self, reference: ImageReference) -> Requirements:
-        """Return the requirements of the most specific scope for an image, whose name is not a short one."""
+    def requirements_on(self, reference: ImageReference) -> Requirements:
+        """Return the requirements of the most specific scope for an image, whose name is not a short one.
+
+        An image in the embedded store has the name that it was saved with.
+        """
+        if isinstance(reference, StoreReference):
+            reference = reference.reference
         transport = _transport(reference)
         scopes = self.scopes.get(transport, {})
         if transport not in (_REGISTRY, _LAYOUT, _ARCHIVE):  # to be safe, since these scopes are not matched
@@ -242,6 +183,8 @@ def _open_published(
     recorded: Reference, target: SignatureTarget[ImageSource], client: RegistryClient
 ) -> tuple[SignatureTarget[ImageSource], ...]:
     """Return the image that a recorded name currently refers to, () if that is unknown; raise VerificationFailed."""
+    from opmkit.imagetools.signatures.attachments import open_for_verification
+
     digest = recorded.digest
     published = None
     if digest in (None, target.image.digest):
@@ -281,11 +224,16 @@ def _decode_strictly(content: bytes, source: str) -> Fields:
     return Fields.from_value(value, source)
 
 
-def _scopes_of_transport(fields: Fields, transport: str) -> dict[str, Requirements]:
+def _scopes_of_transport(fields: Fields, transport: str, *, is_strict: bool) -> dict[str, Requirements]:
     scopes: dict[str, Requirements] = {}
     for text, value in fields.values.items():
         path = f"{fields.path}.{text or '(all)'}"
-        scope = _parse_scope(text, transport, path)
+        try:
+            scope = _parse_scope(text, transport, path)
+        except InvalidSignaturePolicy:
+            if is_strict or transport != _REGISTRY:
+                raise
+            scope = text  # which contains no image
         if scope in scopes:
             raise InvalidSignaturePolicy(f"{path}: duplicate scope: {scope}", hint="remove one of them")
         scopes[scope] = _requirements(value, path)
@@ -300,31 +248,6 @@ def _requirements(value: object, path: str) -> Requirements:
     if not requirements:
         raise InvalidSignaturePolicy(f"{path}: expected at least one requirement", hint=_SUPPORTED)
     return requirements
-
-
-def _keys(requirement: Fields) -> Iterator[PublicKey]:
-    paths = [requirement.string("keyPath")] if "keyPath" in requirement.values else []
-    for path in (*paths, *requirement.strings("keyPaths")):
-        if "://" in path:
-            raise InvalidSignaturePolicy(
-                f"{requirement.path}: invalid path {path!r} of a key", hint="write the path of a file"
-            )
-        yield _load_key(path, requirement.path)
-    data = [requirement.string("keyData")] if "keyData" in requirement.values else []
-    for position, text in enumerate([*data, *requirement.strings("keyDatas")]):
-        name = f"{requirement.path} (key {position + 1})"
-        try:
-            yield PublicKey.parse(base64.b64decode(text, validate=True), name)
-        except ValueError as error:
-            raise InvalidSignaturePolicy(f"{name}: invalid base64", hint="encode the public key in base64") from error
-
-
-def _load_key(file: str, path: str) -> PublicKey:
-    """Return the key in a file that the requirement at ``path`` names."""
-    try:
-        return load_public_key(file)
-    except InvalidKey as error:
-        raise InvalidKey(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _parse_scope(text: str, transport: str, path: str) -> str:
@@ -370,13 +293,11 @@ def _transport(reference: ImageReference) -> str:
             return "docker-daemon"
         case StorageReference():
             return "containers-storage"
-        case StoreReference():
-            return "store"  # which no policy names
-        case Reference():
+        case _:
             return _REGISTRY
 
 
-def _canonical(reference: Reference) -> Reference:
+def canonical_reference(reference: Reference) -> Reference:
     """Return the name of an image for scopes and signatures, with either a tag or a digest."""
     return canonical_name(reference.with_digest(reference.digest) if reference.digest else reference.with_default_tag())
 
@@ -386,11 +307,6 @@ def _scopes(reference: ImageReference) -> Iterator[str]:
     if isinstance(reference, LayoutReference | OciArchiveReference):
         path = Path(reference.path).resolve()
         yield from (str(parent) for parent in (path, *path.parents))
+        yield ""
     elif isinstance(reference, Reference):
-        name = _canonical(reference)
-        yield str(name)
-        parts = name.name.split("/")
-        yield from ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
-        labels = name.registry.partition(":")[0].split(".")
-        yield from (f"*.{'.'.join(labels[start:])}" for start in range(1, len(labels)))
-    yield ""
+        yield from scopes_of(canonical_reference(reference))

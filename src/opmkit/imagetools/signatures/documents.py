@@ -14,14 +14,14 @@ from msgspec import Struct
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import disk_errors
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
+from opmkit.imagetools.signatures.errors import InvalidSignature
 from opmkit.imagetools.spec.fields import Fields, dump_json
-from opmkit.supply.sign.errors import InvalidSignature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.supply.sign.keys import PrivateKey, PublicKey
+    from opmkit.imagetools.signatures.keys import PrivateKey, PublicKey
 
 
 MAX_PAYLOAD_SIZE = 1 << 20

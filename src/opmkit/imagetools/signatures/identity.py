@@ -11,9 +11,11 @@ from msgspec import Struct
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import DEFAULT_REGISTRY, Reference
-from opmkit.supply.sign.errors import InvalidSignaturePolicy
+from opmkit.imagetools.signatures.errors import InvalidSignaturePolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opmkit.imagetools.spec.fields import Fields
 
 IdentityMatcher = Callable[[str], bool]
@@ -140,6 +142,16 @@ def canonical_host(registry: str) -> str:
     else:
         host = registry.lower()
     return DEFAULT_REGISTRY if host == f"index.{DEFAULT_REGISTRY}" else host
+
+
+def scopes_of(image: Reference) -> Iterator[str]:
+    """Yield the scopes that contain an image, the most specific first, given its canonical name; "" is the last."""
+    yield str(image)
+    parts = image.name.split("/")
+    yield from ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    labels = image.registry.partition(":")[0].split(".")
+    yield from (f"*.{'.'.join(labels[start:])}" for start in range(1, len(labels)))
+    yield ""
 
 
 def repository_matcher(*repositories: str) -> IdentityMatcher:

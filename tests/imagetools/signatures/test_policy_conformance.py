@@ -13,18 +13,18 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kit.content import put_image
-from tests.supply.sign.conftest import Question, ask, private_key
 
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.registry_config import RegistrySettings
+from opmkit.imagetools.signatures.documents import SignatureFormat
+from opmkit.imagetools.signatures.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
+from opmkit.imagetools.signatures.policy import SignaturePolicy
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.supply.sign.documents import SignatureFormat
-from opmkit.supply.sign.errors import InvalidKey, InvalidSignaturePolicy, VerificationFailed
-from opmkit.supply.sign.policy import SignaturePolicy
 from opmkit.supply.sign.sign import Signer
+from tests.kit.content import put_image
+from tests.kit.signing import Question, ask, private_key
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,5 @@
+"""Fixtures for signatures."""
+
+from tests.kit.signing import gopolicy, pushed, signed
+
+__all__ = ["gopolicy", "pushed", "signed"]
