@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit import CatalogError, IndexPlan, IndexRequirements, OnConflict, Opm, RegistryOptions
+from opmkit import CatalogError, ImageToolsError, IndexPlan, IndexRequirements, OnConflict, Opm, RegistryOptions
 from tests.e2e.test_index_merge import write_package
 from tests.kit.opm import FIXTURES
 
@@ -133,7 +133,19 @@ def test_signatures_are_required(site: Command) -> None:
     assert [finding.rule for finding in result.errors] == ["GATE-SIGNATURE"]
 
 
+def test_an_empty_requirement_of_signatures_is_an_error(site: Command) -> None:
+    for require in (
+        lambda: Opm().validate_index("a", IndexRequirements(require_signature="")),
+        lambda: Opm().add_bundles(["x"], IndexPlan(("y",)), require_signature=""),
+        lambda: Opm().add_to_database(["x"], site.directory / "index.db", require_signature=""),
+    ):
+        with pytest.raises(ImageToolsError, match="required signature: empty path"):
+            require()
+
+
 def test_mistakes_in_requirements(site: Command) -> None:
+    with pytest.raises(CatalogError, match="allowed registries: empty name"):
+        Opm().validate_index("a", IndexRequirements(allowed_registries=("",)))
     with pytest.raises(CatalogError, match="invalid OpenShift version"):
         Opm().validate_index("a", IndexRequirements(openshift_version="four"))
     with pytest.raises(ValueError, match="fragment"):

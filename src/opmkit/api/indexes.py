@@ -43,7 +43,7 @@ class IndexOperations(Session):
         plan: IndexPlan,
         options: AddOptions | None = None,
         *,
-        require_signature: str = "",
+        require_signature: str | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> BuiltIndex:
         """Pull bundle images, add them to an index, and publish the new index as ``plan`` says.
@@ -74,7 +74,12 @@ class IndexOperations(Session):
             return self.change_index(change, self._verified(plan, require_signature), progress=progress)
 
     def update_index(
-        self, update: IndexUpdate, plan: IndexPlan, *, require_signature: str = "", progress: Progress = NO_PROGRESS
+        self,
+        update: IndexUpdate,
+        plan: IndexPlan,
+        *,
+        require_signature: str | None = None,
+        progress: Progress = NO_PROGRESS,
     ) -> BuiltIndex:
         """Make several changes of an index at once, and publish the new index as ``plan`` says.
 
@@ -125,8 +130,8 @@ class IndexOperations(Session):
             change = _with_plan(change)
         return build_index(self._tool, self._build_tool, plan, change, progress=progress)
 
-    def _verified(self, plan: IndexPlan, required: str) -> IndexPlan:
-        return replace(plan, verify=index_verifier(required, self._client)) if required else plan
+    def _verified(self, plan: IndexPlan, required: str | None) -> IndexPlan:
+        return replace(plan, verify=index_verifier(required, self._client)) if required is not None else plan
 
     def add_to_database(
         self,
@@ -134,7 +139,7 @@ class IndexOperations(Session):
         database: Path,
         options: AddOptions | None = None,
         *,
-        require_signature: str = "",
+        require_signature: str | None = None,
         dry_run: bool = False,
         plan_updates: bool = False,
         progress: Progress = NO_PROGRESS,

@@ -72,7 +72,7 @@ class InspectionOperations(Session):
         catalog = load_with_profile(source, lambda: self._registry_tool, required.profile)
         loaded = catalog.loaded
         checked = structs.replace(checked, groups=catalog.groups)
-        if required.require_signature:
+        if required.require_signature is not None:
             from opmkit.supply.sign.bundle_images import with_signatures
 
             checked = with_signatures(checked, required.require_signature, loaded, self._client)

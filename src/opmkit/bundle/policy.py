@@ -273,8 +273,12 @@ class _Parser(Struct, frozen=True):
         return name or None
 
     def _names(self, value: Any, key: str) -> tuple[str, ...] | None:
-        names = value.get(key)
-        return None if names is None else tuple(self._strings(names, ("catalog", key)))
+        if key not in value:
+            return None
+        names = tuple(self._strings(value[key], ("catalog", key)))
+        if not (names and all(names)):  # which would allow any
+            raise self._invalid(("catalog", key), "is empty, or has an empty name", "write names, or remove the key")
+        return names
 
     def _permissions(self, value: Any) -> tuple[str, ...] | None:
         key = "allowed-permissions"
@@ -293,8 +297,12 @@ class _Parser(Struct, frozen=True):
 
     def _relative_path(self, value: Any, key: str) -> str | None:
         """Return a path that is relative to the policy file."""
+        if key not in value:
+            return None
         text = self._text(value, key, ("catalog",))
-        return str(self.path.parent / text) if text else None
+        if not text:
+            raise self._invalid(("catalog", key), "is empty", "write a path, or remove the key")
+        return str(self.path.parent / text)
 
     def _flag(self, value: Any, key: str) -> bool | None:
         flag = value.get(key)

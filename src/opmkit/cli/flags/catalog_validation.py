@@ -52,8 +52,8 @@ class RequirementFlags:
         panel=ADVANCED_PANEL,
     )
     profile: str = flag("", "Pipeline whose checks apply: konflux", metavar="NAME")
-    require_signature: str = flag(
-        "", "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
+    require_signature: str | None = flag(
+        None, "Public key that must have signed the bundle images, or a policy.json with keys by name", metavar="FILE"
     )
 
     def requirements(self, policy: Policy) -> IndexRequirements:

@@ -56,7 +56,7 @@ AlsoTag = Annotated[
     list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
 ]
 RequireSignature = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--require-signature",
         metavar="FILE",
@@ -80,7 +80,7 @@ class AddFlags:
     )
     enable_alpha: bool = flag(False, "Support olm.substitutesFor", panel=COMPATIBILITY_PANEL)
     skip_present: bool = flag(False, "Skip bundles that the index contains, by digest")
-    require_signature: RequireSignature = ""
+    require_signature: RequireSignature = None
     fail_on: list[str] | None = flag(
         None,
         "Reject a change that strands installed versions (stranded), or with a kind of 'opm index diff'",

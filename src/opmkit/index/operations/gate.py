@@ -71,11 +71,11 @@ class IndexRequirements:
         return IndexRequirements(
             self.openshift_version or settings.openshift_version or "",
             self.require_digests or bool(settings.require_digests),
-            tuple(filter(None, self.allowed_registries or settings.allowed_registries or ())),
+            tuple(self.allowed_registries or settings.allowed_registries or ()),
             self.related_images or bool(settings.related_images),
             against,
             self.fragment or bool(against and settings.fragment),
-            self.require_signature or settings.require_signature,
+            settings.require_signature if self.require_signature is None else self.require_signature,
             self.pull_bundles,
             settings.allowed_permissions if allowed is None else allowed,
             self.profile or settings.profile or "",
@@ -89,6 +89,8 @@ class IndexRequirements:
         """
         if self.profile and self.profile not in CATALOG_PROFILES:
             raise CatalogError(f'unknown profile "{self.profile}"', hint=f"use {', '.join(CATALOG_PROFILES)}")
+        if not all(self.allowed_registries):
+            raise CatalogError("allowed registries: empty name", hint="write the name of a registry, or remove it")
         version = None
         if self.openshift_version:
             try:
