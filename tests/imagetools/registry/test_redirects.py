@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.errors import InsecureTransport, RegistryUnavailable
+from opmkit.imagetools.errors import AuthenticationFailed, InsecureTransport, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.registry.messages import http_url
@@ -99,6 +99,18 @@ def test_content_with_a_digest_may_come_from_anywhere(servers: Servers) -> None:
         assert stream.read() == BLOB
     assert servers.repository.get_manifest(MANIFEST.digest) == MANIFEST
     assert len(servers.plain) == 2
+
+
+def test_no_token_is_requested_without_encryption(tmp_path: Path) -> None:
+    class Handler(QuietHandler):
+        def do_HEAD(self) -> None:  # noqa: N802 (http.server names it)
+            self.answer(401, b"", {"WWW-Authenticate": 'Bearer realm="http://127.0.0.1:1/token"'})
+
+    tls, authority = context(tmp_path)
+    with WebServer(Handler, tls) as server:
+        client = RegistryClient(RegistryOptions(ca_file=authority, deadline=5))
+        with pytest.raises(AuthenticationFailed, match="refusing to ask for a token over plain HTTP"):
+            client.target(Reference(server.host, "team/app")).resolve("1")
 
 
 @pytest.mark.parametrize(

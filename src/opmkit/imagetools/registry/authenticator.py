@@ -142,9 +142,10 @@ class Authenticator:
     def _token_request(self, challenge: Challenge, access: Access, credentials: Credentials | None) -> Request:
         realm = urlsplit(http_url("", challenge.realm, access.name))
         subject = f"{access.name}: token server {realm.netloc}"
-        if credentials and realm.scheme == "http" and not (self._plain_http or access.location.insecure):
+        if realm.scheme == "http" and not (self._plain_http or access.location.insecure):
+            what = "send credentials" if credentials else "ask for a token"
             raise AuthenticationFailed(
-                f"{subject}: refusing to send credentials over plain HTTP",
+                f"{subject}: refusing to {what} over plain HTTP",
                 hint=Hint.any_of(
                     Hint("use {} if the whole registry is unencrypted", ImageSetting.PLAIN_HTTP),
                     "mark it as insecure in registries.conf",

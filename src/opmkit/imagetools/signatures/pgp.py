@@ -38,8 +38,7 @@ class Keyring(Struct, frozen=True):
         """Return the content of a message that one of the keys signed.
 
         Raises:
-            InvalidSignature: The message is malformed, contains more than one signed text, or is not signed by a key,
-                or the key is expired or revoked.
+            InvalidSignature: The message is malformed, not signed by exactly one key, or the key is expired or revoked.
         """
         content, status = self.home / "content", self.home / "status"
         content.unlink(missing_ok=True)
