@@ -58,6 +58,9 @@ COMMANDS = (
     ["mirror", "catalog", "--to", "oci:mirror", "--target-catalog", "me/catalog:1", "--binary-image", "scratch"],
     ["validate", "IMAGE"],
     ["index", "images", "IMAGE"],
+    ["index", "diff", "IMAGE", "catalog"],
+    ["alpha", "list", "bundles", "IMAGE"],
+    ["render", "IMAGE", "--executor", "processes:1"],
 )
 
 
@@ -233,6 +236,8 @@ def test_signed_with_a_cosign_key(newcomer: InstalledOpm, repository: str) -> No
     catalog = ("--target-catalog", "me/catalog:1", "--binary-image", "scratch")
     newcomer("mirror", "catalog", "--use-http", "--to", "./mirror", *catalog)
     assert '.sig"' in (newcomer.directory / "mirror" / "index.json").read_text()
+    done = newcomer.attempt("mirror", "./mirror", "--use-http", "--to", f"{repository.partition('/')[0]}/loaded")
+    assert (done.returncode, "not accepted by the policy" in done.stderr) == (1, True), done.stderr
     write_policy(newcomer, {**rule, "rekorPublicKeyPath": "rekor.pub"})
     done = newcomer.attempt("render", "--use-http", signed)
     assert (done.returncode, "rekorPublicKeyPath: unsupported" in done.stderr) == (1, True), done.stderr

@@ -104,6 +104,17 @@ def test_an_image_accepted_by_tag_is_read_by_digest(policy: TrustPolicy, tmp_pat
         policy.admit(Reference.parse(f"quay.io/me/other@{digest}"), repository, digest)
 
 
+def test_each_name_must_be_accepted_itself(policy: TrustPolicy, tmp_path: Path) -> None:
+    write(tmp_path / "etc", REJECT, **{f"{NAME}:1": ACCEPT})
+    repository = LayoutRepository(tmp_path / "layout")
+    digest = put_image(repository, "1", b"x").digest
+    put_image(repository, "2", b"x")
+    assert policy.admit(IMAGE, repository, "1") == digest
+    for identifier in ("2", digest):
+        with pytest.raises(VerificationFailed):
+            policy.admit(IMAGE.with_tag("2"), repository, identifier)
+
+
 @pytest.mark.parametrize("signs_index", [True, False])
 def test_an_index_is_signed_itself_or_its_images_are(policy: TrustPolicy, tmp_path: Path, *, signs_index: bool) -> None:
     (tmp_path / "key.pub").write_bytes(KEY.public_key.pem)

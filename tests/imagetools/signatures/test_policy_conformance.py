@@ -362,6 +362,22 @@ def test_policies_are_read_strictly(site: Site, policies: tuple[str, ...], *, va
         assert is_valid(site.policy(0, content)) is valid, content
 
 
+def test_policies_of_the_machine_are_read_as_by_containers_image(site: Site) -> None:
+    def is_read(content: str) -> bool:
+        try:
+            SignaturePolicy.parse(site.fill(content).encode(), "policy.json")
+        except InvalidSignaturePolicy:
+            return False
+        return True
+
+    *unsupported, twice = UNSUPPORTED_POLICIES  # the last one has the same scope in two spellings
+    never_satisfied = required('"keyPath": "KEY"', '"rekorPublicKeyDatas": []')
+    for content in (*VALID_POLICIES, *unsupported):
+        assert is_read(content), content
+    for content in (twice, *INVALID_POLICIES):
+        assert is_read(content) is (content == never_satisfied), content
+
+
 def test_containers_image_reads_policies_as_strictly(site: Site, gopolicy: Path) -> None:
     policies = (*VALID_POLICIES, *INVALID_POLICIES, *UNSUPPORTED_POLICIES)
     answers = ask(gopolicy, [Question(str(site.policy(number, text))) for number, text in enumerate(policies)])

@@ -10,7 +10,7 @@ from opmkit.core.environment import home
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import read_limited
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.reference import Reference, StoreReference
+from opmkit.imagetools.reference import Reference, StoreReference, pin_reference
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry_config.settings import SYSTEM_DIRECTORY
 from opmkit.imagetools.spec import IndexManifest
@@ -48,7 +48,7 @@ class TrustPolicy:
         self._lock = threading.Lock()
         self._loaded: tuple[SignaturePolicy | None] | None = None
         self._accepted: set[tuple[str, str]] = set()
-        """Repositories, or paths, and digests of accepted images, which are read by digest from then on."""
+        """Names and digests of accepted images; the name by digest, too, because it is used from then on."""
 
     def accepts_unsigned(self, reference: ImageReference) -> bool:
         """Return whether an image is accepted as it is, given its full name; raise ImageToolsError."""
@@ -67,7 +67,7 @@ class TrustPolicy:
             ImageToolsError: The policy is invalid, or the image or its signatures cannot be read.
         """
         policy = self._policy
-        if policy is None or (_location(reference), identifier) in self._accepted:
+        if policy is None or (str(reference), identifier) in self._accepted:
             return identifier
         required = policy.requirements_on(reference)
         accepts_all = _accepts_all(required)
@@ -76,10 +76,11 @@ class TrustPolicy:
         for requirement in required:
             requirement.check_always(str(reference))
         image = source.resolve(identifier)
-        if (_location(reference), image.digest) not in self._accepted:
+        accepted = (str(reference), image.digest)
+        if accepted not in self._accepted:
             if not accepts_all:
                 self._check(required, reference, source, image)
-            self._accepted.add((_location(reference), image.digest))
+            self._accepted |= {accepted, (str(pin_reference(reference, image.digest)), image.digest)}
         return image.digest
 
     def _check(self, required: Requirements, reference: ImageReference, source: ImageSource, image: Descriptor) -> None:
@@ -93,10 +94,12 @@ class TrustPolicy:
         require_signature_storage(reference)
         named = reference.reference if isinstance(reference, StoreReference) else reference
         name = canonical_reference(named) if isinstance(named, Reference) else None
-        location, lookaside = _location(reference), Lookaside(self._options, self._environ, self._system)
+        lookaside = Lookaside(self._options, self._environ, self._system)
 
         def check(checked: Descriptor) -> None:
-            target = SignatureTarget(source, checked, named.name if isinstance(named, Reference) else "", location)
+            target = SignatureTarget(
+                source, checked, named.name if isinstance(named, Reference) else "", str(reference)
+            )
             subject = f"{reference}" if checked == image else f"{reference}: image {checked.digest}"
             image_to_check = CheckedImage(subject, name, (target,), lookaside)
             for requirement in required:
@@ -154,15 +157,3 @@ def _requirements_by_digest(policy: SignaturePolicy, reference: ImageReference) 
     if not isinstance(reference, Reference) or reference.digest:
         return policy.requirements_on(reference)
     return policy.requirements_on(reference.with_digest(_ANY_DIGEST))
-
-
-def _location(reference: ImageReference) -> str:
-    """Return the repository or the path of an image, without its tag and digest."""
-    match reference:
-        case Reference():
-            return reference.name
-        case StoreReference():
-            return f"store:{reference.reference.name}"
-        case _:
-            path = getattr(reference, "path", None)
-            return str(reference) if path is None else f"{type(reference).__name__}:{path}"

@@ -198,7 +198,7 @@ class PolicyRequirement(Struct, frozen=True, dict=True):
             raise VerificationFailed(
                 f"{image.subject}: {self.path} requires the name of the image in the signature, but a file has no such "
                 "name",
-                hint="pass the image to record as SOURCE=IMAGE",
+                hint="use exactRepository in the policy; for a bundle to add, pass the image to record as SOURCE=IMAGE",
             )
         if self.kind is RequirementKind.GPG:
             self._check_messages(image)
