@@ -14,7 +14,7 @@ from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
 from opmkit.imagetools.registry import messages, repository, transport
-from opmkit.imagetools.signatures import documents, verify
+from opmkit.imagetools.signatures import documents, lookaside, verify
 from opmkit.imagetools.spec import config, fields, manifest
 from opmkit.index.sqlite import connect
 from tests.e2e.test_docs_guides import BLOCK, matches
@@ -52,6 +52,7 @@ LIMITS = {
     "redirects": transport._MAX_REDIRECTS,
     "tags of a repository": repository.MAX_TAGS,
     "signatures and attestations of an image": verify.MAX_ATTACHMENTS,
+    "signatures of an image outside its registry": lookaside.MAX_SIGNATURES,
     "signed payload": documents.MAX_PAYLOAD_SIZE,
     "attestation": documents.MAX_ATTESTATION_SIZE,
 }
