@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit import ImageToolsError, Opm, RegistryOptions, SigningKey
+from opmkit import CertificateIdentity, ImageToolsError, Opm, RegistryOptions, SigningKey
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient
 from tests.kit.content import put_image
@@ -83,6 +83,14 @@ def test_a_signer_is_required(key: SigningKey, image: str, tmp_path: Path) -> No
     with pytest.raises(ImageToolsError, match="the password is wrong"):
         api.sign_images([image], SigningKey(SAMPLES / "ecdsa.key", password="wrong"))
     assert "throw-away" not in repr(key)
+
+
+def test_empty_restrictions_are_errors(image: str, tmp_path: Path) -> None:
+    for identity, issuer in (("", "https://login.example.com"), ("me@example.com", "")):
+        with pytest.raises(ValueError, match="cannot be empty"):
+            CertificateIdentity(identity, issuer)
+    with pytest.raises(ValueError, match="cannot be empty"):
+        Opm().verify_images([image], keys=[tmp_path / "key.pub"], repositories=[""])
 
 
 def test_key_pairs_are_not_overwritten(tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ class CertificateIdentity:
     issuer: str
     trusted_root: Path | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for an empty name, which sigstore-python would take for any."""
+        if not self.identity or not self.issuer:
+            raise ValueError("the identity and the issuer of a certificate cannot be empty")
+
     @property
     def name(self) -> str:
         """The identity and its issuer, for messages."""
