@@ -296,6 +296,8 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-u", "crane"], 'unknown container tool "crane"'),
         (["-c", "docker", "--format", "oci"], "docker: unsupported image format oci"),
         (["-c", "podman", "--ca-file", "ca.pem"], "podman: unsupported option: certificates"),
+        (["-c", "podman", "--insecure-policy"], "podman: unsupported option: the policy for signatures"),
+        (["-c", "docker", "--signature-policy", "p.json"], "docker: unsupported option: the policy for signatures"),
         (["-c", "podman", "--platform", "linux/arm64"], "podman: selecting platforms is unsupported"),
         (["-u", "buildah", "--push", "--on-conflict", "rebase"], "buildah: rebasing is unsupported"),
         (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: unsupported by podman: not the name"),
