@@ -91,7 +91,7 @@ def test_expired_keys(signers: Signers) -> None:
     past = ("--faked-system-time", "20200101T000000!")
     signers.run(*past, "--quick-gen-key", name, "ed25519", "sign", "1d")
     message = signers.run(*past, "--local-user", name, "--sign")
-    with pytest.raises(InvalidSignature, match="KEYEXPIRED"):
+    with pytest.raises(InvalidSignature, match="EXPKEYSIG"):
         read(message, signers.key(name))
 
 

@@ -24,6 +24,7 @@ _ALLOWED = frozenset(
     {*_EACH_ONCE, "KEY_CONSIDERED", "SIG_ID", "PLAINTEXT_LENGTH", "TRUST_ULTIMATE", "TRUST_FULLY", "TRUST_UNDEFINED"}
     | {"TRUST_MARGINAL", "VERIFICATION_COMPLIANCE_MODE", "PROGRESS", "NOTATION_NAME", "NOTATION_DATA"}
     | {"NOTATION_FLAGS", "POLICY_URL"}
+    | {"KEYEXPIRED"}  # of any subkey; if it is the one that signed, there is no GOODSIG
 )
 """Reports of GnuPG about a message that is only signed; any other, such as EXPKEYSIG or REVKEYSIG, is a failure."""
 
@@ -42,6 +43,7 @@ class Keyring(Struct, frozen=True):
         """
         content, status = self.home / "content", self.home / "status"
         content.unlink(missing_ok=True)
+        status.touch()
         (self.home / "message").write_bytes(message)
         done = _run(
             self,
