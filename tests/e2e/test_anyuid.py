@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.opm import LAGOON
+from tests.kit.opm import LAGOON, PROGRAM
 from tests.kit.unprivileged import UID, UnprivilegedUser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.kit.registry import Registry
 
@@ -103,13 +104,54 @@ def test_writing_to_a_read_only_working_directory_fails_with_a_hint(argv: tuple[
         assert list(unprivileged.working.iterdir()) == []
 
 
-def test_store_directory_of_another_user_is_rejected(registry: Registry) -> None:
+def test_store_directory_of_another_user_is_rejected() -> None:
     with UnprivilegedUser() as unprivileged:
         trap = unprivileged.temporary / f"opmkit-{UID}"
         trap.mkdir(mode=0o777)
-        assert trap.stat().st_uid == os.getuid() != UID
+        os.chown(trap, UID + 1, 0)
         done = unprivileged.attempt("image", "ls")
         assert done.returncode == 1
         assert str(trap) in done.stderr
         assert "TMPDIR" in done.stderr
         assert list(trap.iterdir()) == []
+
+
+def test_bundles_are_validated_without_a_store_of_another_user() -> None:
+    with UnprivilegedUser() as unprivileged:
+        trap = unprivileged.temporary / f"opmkit-{UID}"
+        trap.mkdir()
+        os.chown(trap, UID + 1, 0)
+        done = unprivileged.attempt("bundle", "validate", str(LAGOON / "0.1.0"))
+        assert done.returncode == 0
+        assert done.stderr.count("not trusted: ") == 1
+        assert list(trap.iterdir()) == []
+
+
+def test_a_home_directory_that_the_group_can_write_has_a_store() -> None:
+    """As in images for OpenShift: HOME belongs to root and its group, which each pod has with another user id."""
+    with UnprivilegedUser() as unprivileged:
+        unprivileged.home = str(unprivileged.path / "home")
+        home = Path(unprivileged.home)
+        home.mkdir()
+        home.chmod(0o775)
+        for _ in range(2):
+            done = unprivileged.attempt("bundle", "validate", str(LAGOON / "0.1.0"))
+            assert (done.returncode, done.stderr) == (0, "")
+        store = home / ".local/share/opmkit"
+        assert store.stat().st_mode & 0o777 == 0o700
+        assert list(store.rglob("*.json"))
+
+
+def test_a_store_in_an_image_belongs_to_root(tmp_path: Path) -> None:
+    with UnprivilegedUser() as unprivileged:
+        store = unprivileged.path / "store"
+        unprivileged.env["OPM_STORE"] = str(store)
+        environment = {**os.environ, "OPM_STORE": str(store)}
+        build = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-t", "example.com/lagoon:1")
+        for command in (build, ("bundle", "validate", str(LAGOON / "0.1.0"))):
+            subprocess.run([PROGRAM, *command], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        for path in (store, *store.rglob("*")):  # as by COPY, or RUN with the umask of a build
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        assert "example.com/lagoon:1" in unprivileged("image", "ls")
+        done = unprivileged.attempt("bundle", "validate", str(LAGOON / "0.1.0"))
+        assert (done.returncode, done.stderr) == (0, "")

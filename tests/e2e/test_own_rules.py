@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -58,6 +60,19 @@ def test_cached_results_are_not_used_for_new_rules(opm: Opm, tmp_path: Path) -> 
     assert "no findings" in opm("bundle", "validate", str(BASE))
     opm = install(tmp_path / "site", opm)
     assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
+
+
+def test_cached_results_are_not_used_for_changed_rules(opm: Opm, tmp_path: Path) -> None:
+    """The version of the distribution and the time of the file stay the same."""
+    opm.env["OPM_STORE"] = str(tmp_path / "store")
+    opm = install(tmp_path / "site", opm)
+    assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
+    (module,) = (tmp_path / "site").glob("*.py")
+    before = module.stat()
+    module.write_text(module.read_text().replace("ACME-DISPLAY-NAME", "ACME-PUBLIC-NAMES"))
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
+    assert "ACME-PUBLIC-NAMES" in opm("bundle", "validate", str(BASE))
 
 
 def test_documented_policy_is_valid(opm: Opm) -> None:

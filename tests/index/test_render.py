@@ -199,17 +199,18 @@ def test_warnings_name_the_bundle(tmp_path: Path) -> None:
 def test_bundle_images_are_cached(tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "layer").mkdir()
     name = push_image(f"{registry.host}/cached/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
-    options = RenderOptions(cache=open_render_cache(tmp_path / "cache"))
+    cache, digest = open_render_cache(tmp_path / "cache"), resolve_digest(name)
+    options = RenderOptions(cache=cache)
     first = render(tool, [name], options)
     other = push_image(f"{registry.host}/cached/same:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     shutil.rmtree(tmp_path / "store")
-    (entry,) = list((tmp_path / "cache").rglob("*.json"))
-    entry.write_bytes(entry.read_bytes().replace(b'"lagoon"', b'"cached"'))
+    cache.put(digest, (cache.get(digest) or b"").replace(b'"lagoon"', b'"cached"'))
     (again,) = render(tool, [other], options).bundles
     assert (again.name, again.package, again.image) == ("lagoon.v1.0.0", "cached", other)
     assert [related.image for related in again.related_images] == [other]
-    entry.write_bytes(b"{")
-    assert render(tool, [name], options) == first == render(tool, [name])
+    for damaged in (b"{", b"{}"):
+        cache.put(digest, damaged)
+        assert render(tool, [name], options) == first == render(tool, [name])
 
 
 def test_cached_bundles_are_rendered_as_by_any_release(

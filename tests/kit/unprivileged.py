@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -25,10 +25,11 @@ _READ_ALL = tuple(f"--{which}=-all,+dac_read_search" for which in ("inh-caps", "
 class UnprivilegedUser:
     """A user with an arbitrary user id and the root group, as in pods on OpenShift, in a read-only directory.
 
-    ``home`` is the value of HOME; None unsets it.
+    ``home`` is the value of HOME; None unsets it. ``env`` has further variables.
     """
 
     home: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         if os.getuid():
@@ -66,7 +67,9 @@ class UnprivilegedUser:
         return done.stdout
 
     def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        env = {"PATH": os.defpath, "TMPDIR": str(self.temporary), **({} if self.home is None else {"HOME": self.home})}
+        env = {"PATH": os.defpath, "TMPDIR": str(self.temporary), **self.env}
+        if self.home is not None:
+            env["HOME"] = self.home
         return subprocess.run(argv, cwd=self.working, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opmkit.bundle.rendering.objects import RenderRequest
     from opmkit.bundle.rendering.output import RenderedBundle
     from opmkit.bundle.rendering.registry_v1 import RegistryV1
-    from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.options import ValidationOptions, ValidationPlan
     from opmkit.bundle.validation.platforms import ImagePlatforms
     from opmkit.bundle.validation.report import ValidationReport
@@ -391,6 +390,7 @@ class BundleOperations(Session):
         use_cache: bool,
     ) -> Iterable[ValidationResult]:
         """Yield the result of each bundle by itself, before the policy is applied."""
+        from opmkit.bundle.validation.cache import ValidationCache
         from opmkit.bundle.validation.sources import read_files, read_labels
         from opmkit.bundle.validation.validator import BundleValidator
 
@@ -406,7 +406,7 @@ class BundleOperations(Session):
             lambda: self._tool,
             plan.validator_config(self._find_platforms),
             read=read_labels if plan.labels_only else read_files,
-            cache=_open_cache(key) if key is not None else None,
+            cache=None if key is None else ValidationCache.open(self.store, key),
             external=plan.external,
         )
         return validator.run(sources, progress=progress)
@@ -496,11 +496,3 @@ def _parse_targets(images: Sequence[str]) -> list[ImageReference]:
     if not images:
         raise ValueError("no image is named")
     return [parse_image_reference(image) for image in images]
-
-
-def _open_cache(key: tuple[str, ...]) -> ValidationCache:
-    from opmkit.bundle.validation.cache import ValidationCache
-    from opmkit.bundle.validation.cache_key import CACHE
-    from opmkit.imagetools.store.directory import cache_directory
-
-    return ValidationCache.open(cache_directory(CACHE), key)

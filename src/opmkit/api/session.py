@@ -78,9 +78,9 @@ class Session:
     @property
     def _render_cache(self) -> ResultCache:
         """The cache of rendered bundle images."""
-        from opmkit.index.render import CACHE, open_render_cache
+        from opmkit.index.render import open_render_cache
 
-        return open_render_cache(self._store.cache_directory(CACHE))
+        return open_render_cache(self.store)
 
     def _bundle_reader(self, progress: Progress) -> ReadBundles:
         """Return a function that reads bundle images in parallel; bundles that were read before are cached."""

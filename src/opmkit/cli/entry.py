@@ -20,13 +20,10 @@ _GC_THRESHOLD = 50_000
 def opm() -> NoReturn:
     """Run ``opm``, or ``operator-sdk`` if that is its name or the first argument.
 
-    ``opm version``, which programs call first, runs without importing other commands, and the validation of bundles
-    without importing the parser if it has no flags.
+    ``opm version``, which programs call first, runs without importing other commands.
     """
     if os.path.basename(sys.argv[0]).startswith("operator-sdk") or sys.argv[1:2] == ["operator-sdk"]:  # noqa: PTH119 - pathlib is slow to import
         _run("opmkit.cli.operator_sdk", "run")
-    if sys.argv[1:3] == ["bundle", "validate"] or sys.argv[1:4] == ["alpha", "bundle", "validate"]:
-        _run("opmkit.cli.bundle_validation", "run")
     _run("opmkit.cli.version" if sys.argv[1:] == ["version"] else "opmkit.cli.main", "run")
 
 

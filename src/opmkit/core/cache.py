@@ -1,80 +1,122 @@
-"""On-disk cache of results, keyed by content digest, and the recognition of unchanged directories."""
+"""On-disk cache of results, keyed by digests of the content and of the code that they depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
+import sys
 import time
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.core.files import FILE_MODE, make_directory
+from opmkit.core.private_files import UntrustedFile, check_private, open_private, warn_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+CACHE_DIRECTORY = "results"
+"""Directory of the embedded store with the caches."""
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
+
+"""Directory of the embedded store with the caches."""
 
 
 class ResultCache:
     """A directory with one file per result, named by the digest of the content and the ``key``.
 
-    Errors in reading and writing are ignored: such a result is computed again.
+    Each file begins with a digest of its name and of the result: one that is damaged, or was moved to the name of
+    another, is ignored, and so is one that another user may have written. Errors in reading and writing are ignored,
+    too: such a result is computed again.
     """
 
-    __slots__ = ("directory", "key")
+    __slots__ = ("_checked", "_usable", "directory", "key")
 
     def __init__(self, directory: Path, key: str) -> None:
         """Create a cache; the directory is created when a result is stored."""
         self.directory = directory
         self.key = key
+        self._usable = True
+        self._checked: set[str] = set()
 
     @classmethod
-    def open(cls, directory: Path, parts: Iterable[str]) -> ResultCache:
-        """Return a cache of results that also depend on ``parts``, such as options and the digest of the code."""
+    def open(cls, store: Path, name: str, parts: Iterable[str]) -> ResultCache:
+        """Return a cache in the embedded store ``store``.
+
+        The results also depend on ``parts``, such as options and the digest of the code. A store of another user, or to
+        which others can write, is not used, which is logged.
+        """
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part.encode() + b"\0")
-        return cls(directory, digest.hexdigest())
+        cache = cls(store / CACHE_DIRECTORY / name, digest.hexdigest())
+        cache._check(cache.directory)
+        return cache
 
     @property
     def is_empty(self) -> bool:
         """Whether no result was ever stored in the directory."""
-        return not self.directory.exists()
+        return not (self._usable and self.directory.exists())
 
     def get(self, content: str) -> bytes | None:
         """Return the result for the content with this digest, or None."""
-        path = self._path(content)
-        try:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the file
-                result = file.readall()
-        except OSError:
+        name = self._name(content)
+        if not self._may_use(name[:2]):
             return None
-        with suppress(OSError):
-            os.utime(path)  # pruning removes the results that were not used for longest
-        return result
+        try:
+            with open(open_private(self._path(name)), "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+                stored = file.readall()
+                with suppress(OSError):  # it may belong to root
+                    os.utime(file.fileno())  # pruning removes the results that were not used for longest
+        except (OSError, UntrustedFile):
+            return None
+        result = stored[_CHECKSUM_SIZE:]
+        return result if stored[:_CHECKSUM_SIZE] == _checksum(name, result) else None
 
     def contains(self, content: str) -> bool:
         """Return whether there is a result for the content with this digest."""
-        try:
-            return Path(self._path(content)).is_file()
-        except OSError:
-            return False
+        return self.get(content) is not None
 
     def put(self, content: str, result: bytes) -> None:
         """Store the result for the content with this digest."""
-        path = Path(self._path(content))
+        name = self._name(content)
+        if not self._may_use(name[:2]):
+            return
+        path = Path(self._path(name))
         part = path.with_suffix(f".{os.getpid()}-{time.monotonic_ns()}")
         with suppress(OSError):
             make_directory(path.parent)
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
-                file.write(result)
+                file.write(_checksum(name, result) + result)
             part.replace(path)
 
-    def _path(self, content: str) -> str:
-        digest = hashlib.sha256(f"{self.key}\0{content}".encode()).hexdigest()
-        return f"{self.directory}/{digest[:2]}/{digest[2:]}.json"
+    def _name(self, content: str) -> str:
+        return hashlib.sha256(f"{self.key}\0{content}".encode()).hexdigest()
+
+    def _path(self, name: str) -> str:
+        return f"{self.directory}/{name[:2]}/{name[2:]}.json"
+
+    def _may_use(self, subdirectory: str) -> bool:
+        """Return whether the cache can be used; a subdirectory is checked once."""
+        if subdirectory not in self._checked:
+            self._checked.add(subdirectory)
+            self._check(self.directory / subdirectory)
+        return self._usable
+
+    def _check(self, directory: Path) -> None:
+        try:
+            check_private(self.directory.parents[1], directory)
+        except UntrustedFile as error:
+            self._usable = False
+            warn_untrusted(error.message)
+
+
+def _checksum(name: str, result: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + result).digest()
 
 
 def files_digest(contents: Mapping[str, bytes]) -> str:
@@ -86,70 +128,57 @@ def files_digest(contents: Mapping[str, bytes]) -> str:
     return f"files:{digest.hexdigest()}"
 
 
-_SETTLED_NS = 10 * 10**9
-"""Age from which a change is certain to get another timestamp than the next one, in nanoseconds.
-
-Timestamps have a resolution of up to two seconds (FAT), and the clock of a file server may differ from this one.
-"""
-
-
-def tree_state(root: str, others: Iterable[str], max_entries: int) -> str | None:
-    """Return a digest of the names and metadata of a directory tree and of other files, which may not exist.
-
-    Each change of a file changes its inode's time (ctime), which programs cannot set. The digest also has the user,
-    who may not be allowed to read the files.
-
-    Returns:
-        None if equal metadata do not prove equal contents: there are symbolic links or more than ``max_entries``
-        entries, an entry changed in the last seconds and could change again in the same tick of the clock, or the tree
-        cannot be read.
-    """
-    latest = time.time_ns() - _SETTLED_NS
-    entries: list[object] = [os.geteuid()]
-    pending = [root]
-    try:
-        for path in (root, *others):
-            entries.append(path)
-            with suppress(FileNotFoundError):
-                if not _append_state(entries, os.lstat(path), latest):
-                    return None
-        while pending:
-            directory = pending.pop()
-            with os.scandir(directory) as found:
-                for entry in sorted(found, key=lambda entry: entry.name):
-                    entries.append(entry.path)
-                    if not _append_state(entries, entry.stat(follow_symlinks=False), latest):
-                        return None
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-            if len(entries) > 2 * max_entries:
-                return None
-    except OSError:
-        return None
-    return hashlib.sha256(repr(entries).encode()).hexdigest()
-
-
-def _append_state(entries: list[object], status: os.stat_result, latest: int) -> bool:
-    """Append the metadata of an entry, and return whether it is no symbolic link and changed before ``latest``."""
-    entries.append(
-        (status.st_mode, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    )
-    return max(status.st_mtime_ns, status.st_ctime_ns) < latest and not stat.S_ISLNK(status.st_mode)
-
-
 def code_digest(*packages: str) -> str:
-    """Return a digest of the source and data files of installed packages and their subpackages."""
-    digest = hashlib.sha256()
-    pending = [path for package in packages for path in import_module(package).__path__]
+    """Return a digest of installed packages, with their subpackages, and of all that their code may depend on.
+
+    That is Python and the names and versions of the installed distributions.
+    """
+    roots = (path for package in packages for path in import_module(package).__path__)
+    names = sorted(path.rpartition("/")[2] for path in installed_distributions())
+    return hashlib.sha256(repr((tree_digest(roots, (".py", ".json")), sys.version, names)).encode()).hexdigest()
+
+
+def tree_digest(roots: Iterable[str], suffixes: tuple[str, ...] = ("",)) -> str:
+    """Return a digest of the files with certain suffixes below directories, and of single files.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    digest, seen = hashlib.sha256(), set()
+    pending = [(root, root.rpartition("/")[2]) for root in roots]
     while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.is_dir() and entry.name != "__pycache__":
-                    pending.append(entry.path)
-                elif entry.name.endswith((".py", ".json")):
-                    with open(entry.path, "rb") as file:  # noqa: PTH123 - every short command reads all of them
-                        digest.update(file.read())
+        path, name = pending.pop()
+        try:
+            status = os.stat(path)  # noqa: PTH116 - every command that uses a cache reads all of them
+        except FileNotFoundError:  # recorded, but removed, or a link to nothing
+            continue
+        if stat.S_ISREG(status.st_mode) and name.endswith(suffixes):
+            with open(path, "rb") as file:  # noqa: PTH123
+                content = file.read()
+            digest.update(f"{name}\0{len(content)}\0".encode(errors="surrogateescape") + content)
+        elif stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) not in seen:  # links can lead upwards
+            seen.add((status.st_dev, status.st_ino))
+            names = sorted(os.listdir(path))  # noqa: PTH208
+            pending += [(f"{path}/{entry}", f"{name}/{entry}") for entry in names if entry != "__pycache__"]
     return digest.hexdigest()
 
 
-CACHE_DIRECTORY = "results"
+@cache
+def installed_distributions() -> tuple[str, ...]:
+    """Return the paths of the metadata of all installed distributions, such as ``DIRECTORY/ryaml-0.5.1.dist-info``.
+
+    An entry of ``sys.path`` that contains distributions in another form, such as an archive, stands for itself.
+    """
+    found = []
+    for location in sys.path:
+        try:
+            names = os.listdir(location or ".")  # noqa: PTH208 - faster than pathlib
+        except FileNotFoundError:
+            continue
+        except OSError:  # among others of an archive
+            found.append(location)
+            continue
+        found += [f"{location or '.'}/{name}" for name in names if name.endswith("-info")]
+        if "EGG-INFO" in names:
+            found.append(location)
+    return tuple(found)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError
-from opmkit.core.files import disk_errors, private_directory
+from opmkit.core.files import FILE_MODE, disk_errors
+from opmkit.core.private_files import private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def locked_file(path: Path, name: str, timeout: float, mode: int = 0o666) -> Iterator[None]:
+def locked_file(path: Path, name: str, timeout: float, mode: int = FILE_MODE) -> Iterator[None]:
     """Hold the lock of ``name`` on a file within the block; the file is created with ``mode`` if it does not exist.
 
     The operating system releases the lock when the process ends. Nothing is locked on network file systems without

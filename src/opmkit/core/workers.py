@@ -134,7 +134,6 @@ def ordered_parallel_map(
     function: Callable[[T], R],
     items: Iterable[T],
     *,
-    ready: Callable[[T], R | None] = lambda _: None,
     workers: int = WORKERS,
     lookahead: int = LOOKAHEAD,
 ) -> Generator[tuple[T, Future[R]], None, None]:
@@ -145,7 +144,6 @@ def ordered_parallel_map(
     Args:
         function: The function.
         items: Its arguments.
-        ready: Returns the result without a call in the pool, or None.
         workers: Number of threads.
         lookahead: Maximum number of calls that are started ahead of the consumer.
     """
@@ -153,17 +151,10 @@ def ordered_parallel_map(
     pending: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:
-            result = ready(item)
-            pending.append((item, pool.submit(function, item) if result is None else _done(result)))
+            pending.append((item, pool.submit(function, item)))
             if len(pending) > lookahead:
                 yield pending.popleft()
         while pending:
             yield pending.popleft()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _done(result: R) -> Future[R]:
-    future: Future[R] = Future()
-    future.set_result(result)
-    return future

@@ -15,13 +15,13 @@ from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bund
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
 from opmkit.bundle.source import BundleSource, default_image
-from opmkit.core.cache import ResultCache, code_digest
+from opmkit.core.cache import code_digest
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document_stream import Document
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.store.directory import cache_directory
+from opmkit.imagetools.store.directory import open_cache
 from opmkit.index.convert.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from opmkit.bundle.model import Bundle
+    from opmkit.core.cache import ResultCache
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.worker_options import WorkerExecutor, WorkerOptions
     from opmkit.index.fbc.blobs import BundleBlob
@@ -72,9 +73,9 @@ class RenderOptions:
 DEFAULT_OPTIONS = RenderOptions()
 
 
-def open_render_cache(directory: Path) -> ResultCache:
-    """Return the cache of rendered bundles in a directory; other releases of this program use other keys."""
-    return ResultCache.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")])
+def open_render_cache(store: Path | None = None) -> ResultCache:
+    """Return the cache of rendered bundles in a store, by default that of the user."""
+    return open_cache("bundles", [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")], store)
 
 
 def render(
@@ -338,10 +339,6 @@ def _field(content: str, template: str) -> str:
     return name
 
 
-CACHE = "bundles"
-"""Name of the cache of rendered bundles in the embedded image store."""
-
-
 class Rendered(Struct, frozen=True):
     """The blobs of a reference, or the error, and the warnings about it."""
 
@@ -364,7 +361,7 @@ class RenderTask(Struct, frozen=True):
         options = RenderOptions(
             level=self.level,
             image_template=self.image_template,
-            cache=open_render_cache(cache_directory(CACHE)) if self.use_cache else None,
+            cache=open_render_cache() if self.use_cache else None,
             warn=lambda warning: warnings.append(warning),
             compat=self.compat,
         )

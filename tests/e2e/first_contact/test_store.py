@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.kit.installed import InstalledOpm
@@ -107,9 +109,64 @@ def test_a_store_that_others_can_read_is_restricted_by_the_next_write(
     newcomer(*BUILD)
     store = store_of(newcomer)
     for path in (store, *store.rglob("*")):
-        path.chmod(0o777 if path.is_dir() else 0o666)
+        path.chmod(0o755 if path.is_dir() else 0o644)
     newcomer.attempt(*writing)
     assert modes(store) == {"d700", "f600"}
+
+
+OTHER_UID = 12345
+
+
+def _share(store: Path) -> None:
+    store.chmod(0o777)
+
+
+def _share_the_index(store: Path) -> None:
+    (store / "index.json").chmod(0o666)
+
+
+def _give_away(store: Path) -> None:
+    os.chown(store, OTHER_UID, OTHER_UID)
+
+
+@pytest.mark.usefixtures("bundle")
+@pytest.mark.parametrize(
+    "share",
+    [
+        _share,
+        _share_the_index,
+        pytest.param(
+            _give_away, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
+        ),
+    ],
+)
+def test_a_store_that_another_user_may_have_written_is_refused(
+    newcomer: InstalledOpm, share: Callable[[Path], None]
+) -> None:
+    newcomer(*BUILD)
+    store = store_of(newcomer)
+    share(store)
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for command in (("image", "ls"), ("image", "rm", "example.com/lagoon:1"), ("image", "prune"), BUILD):
+        done = newcomer.attempt(*command)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"Error: {store}")
+        assert "not trusted: " in done.stderr
+        assert "OPM_STORE" in done.stderr
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+    assert newcomer.with_env(OPM_STORE=str(store.parent / "new"))("image", "ls").count("example.com") == 0
+
+
+def test_an_empty_directory_of_the_user_becomes_the_store(newcomer: InstalledOpm, bundle: Path) -> None:
+    """The umask 002 lets the group write to what ``mkdir`` creates."""
+    directory = newcomer.directory / "store"
+    directory.mkdir()
+    directory.chmod(0o775)
+    user = newcomer.with_env(OPM_STORE=str(directory))
+    assert "not trusted" not in user.attempt("bundle", "validate", str(bundle)).stderr
+    user(*BUILD)
+    assert "example.com/lagoon:1" in user("image", "ls")
+    assert modes(directory) == {"d700", "f600"}
 
 
 def test_a_directory_with_other_files_is_not_restricted(newcomer: InstalledOpm) -> None:

@@ -22,6 +22,7 @@ from opmkit.imagetools.layer import read_tree
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Platform, sha256_digest
 from opmkit.imagetools.store import ImageStore, layout
+from opmkit.imagetools.store.directory import open_cache
 from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
@@ -79,11 +80,15 @@ def test_no_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tmp_path.chmod(0o1777)
     private = tmp_path / f"opmkit-{os.getuid()}"
-    assert ImageStore.open().layout.path == private / "store"
+    store = ImageStore.open()
+    assert store.layout.path == private / "store"
+    assert store.list() == []
+    store.layout.create()
     private.chmod(0o777)
-    with pytest.raises(DiskError, match="only this user can write to") as caught:
-        ImageStore.open()
+    with pytest.raises(DiskError, match="not trusted: other users can write to it") as caught:
+        store.list()
     assert "TMPDIR" in str(caught.value.hint)
 
 
@@ -321,10 +326,10 @@ def test_lock_timeout(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_prune_removes_old_cached_results(tmp_path: Path) -> None:
     store = ImageStore.open(tmp_path / "store")
     store.layout.create()
-    result = store.cache_directory("validation") / "ab" / "cd.json"
-    result.parent.mkdir(parents=True)
-    result.write_bytes(b"result")
+    open_cache("validation", [], store.layout.path).put("sha256:1", b"result")
+    (result,) = store.layout.path.rglob("*.json")
     assert store.prune() == 0
+    size = result.stat().st_size
     os.utime(result, (0, 0))
-    assert store.prune() == len(b"result")
+    assert store.prune() == size
     assert not result.exists()

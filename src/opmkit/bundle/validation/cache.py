@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from msgspec import MsgspecError, Struct, convert, json, structs, to_builtins
 
 from opmkit.bundle.finding import Finding  # noqa: TC001 - read by the decoder
-from opmkit.bundle.validation.cache_key import code_versions, extension_versions
+from opmkit.bundle.validation.cache_key import CACHE, code_versions, extension_digests
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, ComparedBundle
 from opmkit.bundle.validation.result import ValidationResult
-from opmkit.core.cache import ResultCache
+from opmkit.core.cache import ResultCache  # noqa: TC001 - a field
 from opmkit.core.hints import Hint
+from opmkit.imagetools.store.directory import open_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,29 +28,21 @@ if TYPE_CHECKING:
 
 
 class ValidationCache(Struct, frozen=True):
-    """On-disk cache of validation results, and of the digests of directories by their states.
-
-    A directory whose state is the same as before is not read, see `tree_state`.
-    """
+    """On-disk cache of validation results."""
 
     results: ResultCache
-    directories: ResultCache
 
     @classmethod
-    def open(cls, directory: Path, options: Iterable[str]) -> ValidationCache:
-        """Return a cache for the rules of this installation and for ``options``: profile, mode, optional validators."""
-        code = code_versions()
-        results = ResultCache.open(directory, [*code, *extension_versions(), "", *options])
-        return cls(results, ResultCache.open(directory, code))
+    def open(cls, store: Path | None, options: Iterable[str]) -> ValidationCache | None:
+        """Return the cache in an embedded store, by default that of the user.
 
-    def find_digest(self, directory: str, state: str) -> str:
-        """Return the digest of a directory that was in this state, or ""."""
-        known, _, digest = (self.directories.get(ascii(directory)) or b"").partition(b" ")
-        return digest.decode(errors="replace") if known == state.encode() else ""
-
-    def put_digest(self, directory: str, state: str, digest: str) -> None:
-        """Store the digest of a directory in a state, instead of that of an earlier state."""
-        self.directories.put(ascii(directory), f"{state} {digest}".encode())
+        The results are those of the rules of this installation with ``options``: profile, mode, optional validators.
+        None if it is unknown which code the rules are.
+        """
+        extensions = extension_digests()
+        if extensions is None:
+            return None
+        return cls(open_cache(CACHE, [*code_versions(), *extensions, "", *options], store))
 
     def get(self, content: str, target: str) -> ValidationResult | None:
         """Return the result for the bundle with this digest, under the name ``target``, or None."""

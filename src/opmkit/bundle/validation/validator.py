@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from opmkit.bundle.validation.cache import ValidationCache
-from opmkit.bundle.validation.cache_key import CACHE, directory_state
 from opmkit.bundle.validation.cross_bundle import LOCATED_FIELDS, run_cross_bundle_rules
 from opmkit.bundle.validation.cross_bundle import VALIDATOR as CROSS_BUNDLE
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
@@ -21,7 +20,6 @@ from opmkit.bundle.validation.sources import BundleFiles, read_files, read_label
 from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
-from opmkit.imagetools.store.directory import cache_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,32 +63,19 @@ class BundleValidator(Struct, frozen=True):
         progress.begin("Validating", None, unit="bundles")
         processes = 0 if self.config.inspect else self.processes
         with ParallelValidator(self.config, processes) as validator:
-            pull, targets = partial(self._pull, validator), map(self._look_up, sources)
+            pull = partial(self._pull, validator)
             try:
-                with closing(ordered_parallel_map(pull, targets, ready=_from_cache, lookahead=LOOKAHEAD)) as pulled:
-                    for target, future in pulled:
-                        yield self._result(target.source, future, validator)
+                with closing(ordered_parallel_map(pull, sources, lookahead=LOOKAHEAD)) as pulled:
+                    for source, future in pulled:
+                        yield self._result(source, future, validator)
                         progress.advance(1)
             finally:
                 progress.end()
 
-    def _look_up(self, source: Source) -> _Target:
-        """Look up the result for a directory in the same state as before, whose files are not read.
-
-        In threads this would take twice the time, since they wait for the interpreter's lock after each system call.
-        """
-        if not isinstance(source.location, Path):
-            return _Target(source)
-        identity = os.path.realpath(source.location)
-        state = directory_state(identity, operator=source.operator) if self.cache else None
-        known = self.cache.find_digest(identity, state) if self.cache and state else ""
-        return _Target(source, identity, state, known, self._cached(known, source))
-
-    def _pull(self, validator: ParallelValidator, target: _Target) -> _PulledBundle:
+    def _pull(self, validator: ParallelValidator, source: Source) -> _PulledBundle:
         """Return the cached result, or read the bundle and submit it for validation."""
-        source = target.source
         if isinstance(source.location, Path):
-            return self._pull_directory(validator, target)
+            return self._pull_directory(validator, source, source.location)
         digest = self.get_tool().digest(source.location) if self.cache else ""
         cached = self._cached(digest, source)
         if cached is not None:
@@ -102,15 +87,12 @@ class BundleValidator(Struct, frozen=True):
         identity = digest or bundle.digest
         return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)
 
-    def _pull_directory(self, validator: ParallelValidator, target: _Target) -> _PulledBundle:
+    def _pull_directory(self, validator: ParallelValidator, source: Source, directory: Path) -> _PulledBundle:
         """Read a directory, and return the cached result for its files or submit them for validation."""
-        source = target.source
         bundle = self.read(self.get_tool, source)
         digest = bundle.digest if self.cache else ""
-        if self.cache and target.state and digest != target.known:
-            self.cache.put_digest(target.identity, target.state, digest)
         result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
-        return _PulledBundle(digest, target.identity, result, bundle.files)
+        return _PulledBundle(digest, os.path.realpath(directory), result, bundle.files)
 
     def _cached(self, digest: str, source: Source) -> ValidationResult | None:
         return self.cache.get(digest, source.target) if self.cache and digest else None
@@ -183,28 +165,6 @@ def _locate(finding: Finding, summary: ComparedBundle, source: Source) -> Findin
     return replace(finding, line=line, column=column, excerpt=content.excerpt(line))
 
 
-class _Target(Struct, frozen=True):
-    """A bundle to pull, and of a directory what is known about it.
-
-    Attributes:
-        source: The bundle.
-        identity: The path of the directory without links, "" for an image.
-        state: The state of the directory, None if it is not certain.
-        known: The digest of the directory in this state, "" if unknown.
-        result: The cached result for this digest.
-    """
-
-    source: Source
-    identity: str = ""
-    state: str | None = None
-    known: str = ""
-    result: ValidationResult | None = None
-
-
-def _from_cache(target: _Target) -> _PulledBundle | None:
-    return None if target.result is None else _PulledBundle(target.known, target.identity, target.result)
-
-
 class _PulledBundle(Struct, frozen=True):
     """A bundle and its result.
 
@@ -251,6 +211,6 @@ class ValidationTask(Struct, frozen=True):
             if self.needs_registries
             else self.config
         )
-        cache = None if self.cache_key is None else ValidationCache.open(cache_directory(CACHE), self.cache_key)
+        cache = None if self.cache_key is None else ValidationCache.open(None, self.cache_key)
         read = read_labels if self.labels_only else read_files
         return list(BundleValidator(lambda: tool, config, read, cache, processes=0).run(sources))

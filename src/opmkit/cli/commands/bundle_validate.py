@@ -25,7 +25,7 @@ from opmkit.cli.output.streams import printing_result
 from opmkit.cli.output.validation import OF_ONE_BUNDLE, OPERATOR_SDK, ReportFormat, print_operator_sdk_log, print_report
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.parser.go_commands import runs_as_operator_sdk
-from opmkit.cli.validation_run import validate_bundles
+from opmkit.cli.progress.command import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,8 @@ def validate(
         flag = "--alpha-select-external" if options.external else "--image-builder"
         raise conflicting_flags("--executor", flag, COMMAND)
     opm = registry_flags.opm(image_builder)
-    report = validate_bundles(opm, names, options, executor).with_hints(format_hint)
+    with progress() as bars:
+        report = opm.validate_bundles(names, options, executor=executor, progress=bars).with_hints(format_hint)
     _check_count(report or names, report_format)
     if path := report_flags.write_baseline:
         count = report.write_baseline(path)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.bundle_validation import POLICY_FILE
 from opmkit.cli.output.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from opmkit import Policy, Severity
 
-_DEFAULT = Path(POLICY_FILE)
+_DEFAULT = Path(".opm-validate.yaml")
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
 

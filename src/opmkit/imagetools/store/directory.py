@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opmkit.core.cache import CACHE_DIRECTORY
+from opmkit.core.cache import ResultCache
 from opmkit.core.environment import data_home
-from opmkit.core.files import is_shared, private_directory
+from opmkit.core.private_files import is_shared, private_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def store_directory() -> Path:
     """Return ``OPM_STORE``, else the store in the user's data directory.
 
     Users without a writable home directory, as in many pods, get one in the directory for temporary files.
-
-    Raises:
-        DiskError: No directory is usable.
     """
     configured = os.environ.get("OPM_STORE")
     return (Path(configured) if configured else _default_path()).absolute()
 
 
-def cache_directory(name: str) -> Path:
-    """Return a directory for results computed from images; to prune the store removes old files two levels below it."""
-    root = store_directory()
+def open_cache(name: str, parts: Iterable[str], store: Path | None = None) -> ResultCache:
+    """Return a cache of results in a store, by default that of the user; see `ResultCache.open`.
+
+    To prune the store removes old files two levels below the directory of a cache.
+    """
+    root = store.absolute() if store else store_directory()
     if is_shared(root):
         from opmkit.imagetools.store.layout import Layout  # slow to import: values of the image specification
 
         Layout(root, private=True).restrict()
-    return root / CACHE_DIRECTORY / name
+    return ResultCache.open(root, name, parts)
 
 
 def _default_path() -> Path:
     data = data_home(os.environ)
     if data and data.is_absolute() and _is_writable(data / "opmkit"):
         return data / "opmkit"
-    return private_directory() / "store"
+    return private_path() / "store"
 
 
 def _is_writable(path: Path) -> bool:

@@ -96,11 +96,6 @@ class ImageStore(Struct, frozen=True):
         """Verify a blob and return its file, or None."""
         return self.layout.find_blob(descriptor)
 
-    def cache_directory(self, name: str) -> Path:
-        """Return a directory for results computed from images; `prune` removes old files two levels below it."""
-        self.layout.restrict()
-        return self.layout.path / CACHE_DIRECTORY / name
-
     def list(self) -> list[StoredImage]:
         """Return all images, sorted by name, without signatures and other artifacts that belong to them."""
         try:

@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import FILE_MODE, disk_errors, is_shared, make_directory, restrict, sync_to_disk
+from opmkit.core.files import FILE_MODE, disk_errors, make_directory, sync_to_disk
 from opmkit.core.hints import Hint
 from opmkit.core.locks import locked_file
+from opmkit.core.private_files import UntrustedFile, check_private, distrust, is_shared, open_private, restrict
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, NotFound, prefix_errors
 from opmkit.imagetools.hint_terms import ImageOperation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
@@ -53,7 +54,8 @@ def parse_index(raw: bytes, location: str) -> IndexManifest:
 class Layout(Struct, frozen=True):
     """The files of a layout, which the first write creates.
 
-    A ``private`` layout is accessible to its user only. Permissions that others have are removed by the next write.
+    A ``private`` layout is accessible to its user only. Permissions to read that others have are removed by the next
+    write; if others can write, nothing is read or written: all methods raise UntrustedFile.
     """
 
     path: Path
@@ -75,12 +77,13 @@ class Layout(Struct, frozen=True):
         The modification time is set to now, which protects the blob from being pruned.
         """
         path = self.blob_path(descriptor.digest)
+        self._check(path.parent)
         with disk_errors(path):
             try:
-                with verify_stream(path.open("rb"), descriptor) as content:
+                with verify_stream(self._open(path), descriptor) as content:
                     while content.read(CHUNK_SIZE):
                         pass
-            except FileNotFoundError:
+            except (FileNotFoundError, UntrustedFile):  # another user could change the file after it was verified
                 return None
             except DigestMismatch:
                 path.unlink(missing_ok=True)
@@ -112,23 +115,29 @@ class Layout(Struct, frozen=True):
         path = self.blob_path(descriptor.digest)
         if not path.is_file():
             raise NotFound(f"{self.path}: blob {descriptor.digest} not found", hint="copy the image there again")
+        self._check(path.parent)
         with disk_errors(path):
-            return verify_stream(path.open("rb"), descriptor, self.location)
+            return verify_stream(self._open(path), descriptor, self.location)
 
     def blob_size(self, digest: str) -> int | None:
-        """Return the size of a blob in bytes, None if it does not exist."""
+        """Return the size of a blob in bytes, None if it does not exist, or `find_blob` would not use it."""
         path = self.blob_path(digest)
+        self._check(path.parent)
         with disk_errors(path):
-            return path.stat().st_size if path.is_file() else None
+            if not path.is_file():
+                return None
+            status = path.stat()
+            return None if self.private and distrust(status) else status.st_size
 
     def read_index(self) -> IndexManifest:
         """Return the content of ``index.json``; raise NotFound if there is no layout."""
+        self._check(self.path)
         with disk_errors(self.path):
             if not (self.path / LAYOUT_FILE).is_file():
                 hint = "pass the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG creates"
                 raise NotFound(f"{self.path} is not an OCI image layout", hint=hint)
             try:
-                with (self.path / INDEX_FILE).open("rb") as file:
+                with self._open(self.path / INDEX_FILE) as file:
                     raw = file.read(MAX_INDEX_SIZE + 1)
             except FileNotFoundError:
                 return IndexManifest.build(())
@@ -192,6 +201,15 @@ class Layout(Struct, frozen=True):
         if self.private and is_shared(self.path) and not self._has_foreign_files():
             restrict(self.path)
 
+    def _check(self, directory: Path) -> None:
+        """Raise UntrustedFile if the layout is private, and another user may have written to one of its directories."""
+        if self.private:
+            check_private(self.path, directory)
+
+    def _open(self, path: Path) -> BinaryIO:
+        """Open a file of the layout; raise UntrustedFile if the layout is private, and others may have written it."""
+        return os.fdopen(open_private(path), "rb") if self.private else path.open("rb")
+
     def _sync_blobs(self, digests: Sequence[str]) -> None:
         paths = [self.blob_path(digest) for digest in digests]
         for path in paths:
@@ -233,6 +251,7 @@ class Layout(Struct, frozen=True):
 
     def _make_directory(self, path: Path) -> None:
         if self.private:
+            self._check(path)
             self.restrict()
             make_directory(path)
         else:

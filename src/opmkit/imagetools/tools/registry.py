@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.private_files import UntrustedFile, warn_untrusted
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
@@ -332,6 +333,9 @@ class RegistryTool:
         repository = self._store.repository(reference.name)
         try:
             repository.resolve(reference.identifier)
+        except UntrustedFile as error:
+            warn_untrusted(error.message)
+            return None
         except (ImageToolsError, LimitExceeded, DiskError):
             return None
         return repository
@@ -355,6 +359,9 @@ class RegistryTool:
                 self._client.transfers.expect(descriptor.size)
                 path = self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
+        except UntrustedFile as error:
+            warn_untrusted(error.message)
+            return image.open_blob(descriptor)
         except DiskError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
             return image.open_blob(descriptor)
@@ -363,7 +370,11 @@ class RegistryTool:
         return [(descriptor, partial(self._stream_layer, image, descriptor)) for descriptor in image.manifest.layers]
 
     def _stream_layer(self, image: Image, descriptor: Descriptor) -> BinaryIO:
-        path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
+        try:
+            path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
+        except UntrustedFile as error:
+            warn_untrusted(error.message)
+            path = None
         return path.open("rb") if path else image.open_blob(descriptor)
 
 
