@@ -110,7 +110,7 @@ def warn_untrusted(message: str) -> None:
     """Log, once in a process, that a store is not used."""
     import logging  # slow to import: short commands have nothing to log
 
-    logging.getLogger(__name__).warning("%s; continuing without its cache", message)
+    logging.getLogger(__name__).warning("%s; continuing without it", message)
 
 
 def is_shared(directory: Path) -> bool:

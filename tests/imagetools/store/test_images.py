@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.core.errors import DiskError
+from opmkit.core.private_files import UntrustedFile
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, NotFound
 from opmkit.imagetools.image import load_image
@@ -130,6 +131,31 @@ def test_damaged_blob_is_replaced(store: ImageStore, damaged: bytes) -> None:
     path.write_bytes(damaged)
     store.repository("x").put_blob(descriptor_of(b"hello"), lambda: io.BytesIO(b"hello"))
     assert path.read_bytes() == b"hello"
+
+
+def test_blob_that_another_user_may_change_is_replaced(store: ImageStore) -> None:
+    """It could change after it was verified, before it is read."""
+    descriptor = descriptor_of(b"hello")
+    path = store.ingest(descriptor, io.BytesIO(b"hello"))
+    path.chmod(0o660)
+    assert store.find_blob(descriptor) is None
+    assert not store.repository("x").has_blob(descriptor)
+    with pytest.raises(UntrustedFile):
+        store.repository("x").open_blob(descriptor)
+    store.repository("x").put_blob(descriptor, lambda: io.BytesIO(b"hello"))
+    assert store.find_blob(descriptor) == path
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["", "blobs", "blobs/sha256", "ingest"])
+def test_directory_that_another_user_may_have_written(store: ImageStore, name: str) -> None:
+    descriptor = descriptor_of(b"hello")
+    store.ingest(descriptor, io.BytesIO(b"hello"))
+    (store.layout.path / "ingest" / "part").touch()
+    (store.layout.path / name).chmod(0o777)
+    with pytest.raises(UntrustedFile):
+        store.repository("x").put_blob(descriptor_of(b"other"), lambda: io.BytesIO(b"other"))
+    assert stored_digests(store) == {descriptor.digest}
 
 
 def test_failed_ingest_leaves_no_files(store: ImageStore) -> None:

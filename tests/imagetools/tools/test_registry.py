@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
+from opmkit.core.private_files import UntrustedFile
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import Image, ImageIndex
@@ -107,6 +108,27 @@ def test_store_that_is_not_writable(
     tool.push(image, reference)
     assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
     assert "without caching it" in caplog.text
+
+
+def test_store_that_another_user_may_have_written(
+    tool: RegistryTool, image: Image, reference: Reference, store: ImageStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = reference.with_tag("missing")
+    tool.save(image, missing)
+    tool.push(image, reference)
+    store.layout.path.chmod(0o770)
+    before = sorted(store.layout.path.rglob("*"))
+    for _ in range(2):
+        assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
+        with pytest.raises(NotFound):
+            tool.inspect(missing)
+    assert tool.contains_name(tool.inspect(reference), "csv.yaml")
+    assert [record.message for record in caplog.records] == [
+        f"{store.layout.path}: not trusted: other users can write to it; continuing without it"
+    ]
+    with pytest.raises(UntrustedFile):
+        tool.save(image, missing)
+    assert sorted(store.layout.path.rglob("*")) == before
 
 
 def test_find_file_reads_no_lower_layers(
