@@ -103,8 +103,8 @@ class ResultCache:
     def _may_use(self, subdirectory: str) -> bool:
         """Return whether the cache can be used; a subdirectory is checked once."""
         if subdirectory not in self._checked:
-            self._checked.add(subdirectory)
             self._check(self.directory / subdirectory)
+            self._checked.add(subdirectory)
         return self._usable
 
     def _check(self, directory: Path) -> None:

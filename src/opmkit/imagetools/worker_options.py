@@ -15,6 +15,7 @@ from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools.hint_terms import ImageSetting
+from opmkit.imagetools.store.directory import report_untrusted_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -120,6 +121,8 @@ class WorkerExecutor:
         progress: Progress = NO_PROGRESS,
     ) -> Generator[R, None, None]:
         """Yield the result of each item in order, and report the progress; see `TaskPool.map`."""
+        if not self.location.is_remote:
+            report_untrusted_store()
         with self.location.open() as pool:
             progress.begin(title, len(items), unit=unit)
             try:

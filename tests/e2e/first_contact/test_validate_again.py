@@ -158,6 +158,17 @@ def test_a_store_that_another_user_may_have_written_is_not_used(
     assert snapshot(store) == before
 
 
+def test_worker_processes_use_no_store_of_another_user(forged: tuple[InstalledOpm, Path]) -> None:
+    project, stored = forged
+    store = stored.parents[3]
+    store.chmod(0o777)
+    before = snapshot(store)
+    done = project.attempt("bundle", "validate", "bundle", "--executor", "processes:1")
+    assert done.returncode == 1
+    assert done.stderr.count("not trusted") == 1
+    assert snapshot(store) == before
+
+
 def test_the_store_of_a_sticky_directory_is_that_of_the_user(project: InstalledOpm) -> None:
     """A directory for temporary files may be shared; a store that its user created there is used."""
     shared = project.directory / "shared"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.core.cache import ResultCache
 from opmkit.core.environment import data_home
-from opmkit.core.private_files import is_shared, private_path
+from opmkit.core.private_files import UntrustedFile, check_private, is_shared, private_path, warn_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,15 @@ def open_cache(name: str, parts: Iterable[str], store: Path | None = None) -> Re
 
         Layout(root, private=True).restrict()
     return ResultCache.open(root, name, parts)
+
+
+def report_untrusted_store() -> None:
+    """Log if the store of the user is not trusted, on behalf of worker processes, whose own messages are discarded."""
+    root = store_directory()
+    try:
+        check_private(root, root)
+    except UntrustedFile as error:
+        warn_untrusted(error.message)
 
 
 def _default_path() -> Path:
