@@ -66,7 +66,7 @@ def test_a_cache_that_others_can_write_is_neither_read_nor_written(
     cache.put("sha256:2", b"new")
     assert [file.read_bytes().endswith(b"result") for file in tmp_path.rglob("*.json")] == [True]
     assert [record.message for record in caplog.records] == [
-        f"{path}: not trusted: other users can write to it; continuing without it"
+        f"{path}: not trusted: other users can write to it; continuing without the store"
     ]
 
 

@@ -13,6 +13,7 @@ from opmkit.core.private_files import (
     open_private,
     private_directory,
     restrict,
+    warn_untrusted,
 )
 
 if TYPE_CHECKING:
@@ -164,3 +165,12 @@ def test_private_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UntrustedFile, match="it is not a directory") as caught:
         private_directory()
     assert "TMPDIR" in str(caught.value.hint)
+
+
+def test_a_store_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("blobs", "results"):
+        warn_untrusted(tmp_path, UntrustedFile(tmp_path / name, "reason"))
+    warn_untrusted(tmp_path / "other", UntrustedFile(tmp_path / "other", "reason"))
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path / name}: not trusted: reason; continuing without the store" for name in ("blobs", "other")
+    ]

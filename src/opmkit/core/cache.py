@@ -102,17 +102,18 @@ class ResultCache:
 
     def _may_use(self, subdirectory: str) -> bool:
         """Return whether the cache can be used; a subdirectory is checked once."""
-        if subdirectory not in self._checked:
+        if self._usable and subdirectory not in self._checked:
             self._check(self.directory / subdirectory)
             self._checked.add(subdirectory)
         return self._usable
 
     def _check(self, directory: Path) -> None:
+        store = self.directory.parents[1]
         try:
-            check_private(self.directory.parents[1], directory)
+            check_private(store, directory)
         except UntrustedFile as error:
             self._usable = False
-            warn_untrusted(error.message)
+            warn_untrusted(store, error)
 
 
 def _checksum(name: str, result: bytes) -> bytes:

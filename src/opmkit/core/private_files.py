@@ -9,7 +9,6 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from opmkit.core.errors import DiskError
@@ -105,12 +104,15 @@ def open_private(path: str | Path) -> int:
     return descriptor
 
 
-@cache
-def warn_untrusted(message: str) -> None:
-    """Log, once in a process, that a store is not used."""
-    import logging  # slow to import: short commands have nothing to log
+_reported: dict[Path, UntrustedFile] = {}
 
-    logging.getLogger(__name__).warning("%s; continuing without it", message)
+
+def warn_untrusted(store: Path, error: UntrustedFile) -> None:
+    """Log, once for each store in a process, that it is not used."""
+    if _reported.setdefault(store, error) is error:  # atomic: several threads can find the same
+        import logging  # slow to import: short commands have nothing to log
+
+        logging.getLogger(__name__).warning("%s; continuing without the store", error.message)
 
 
 def is_shared(directory: Path) -> bool:

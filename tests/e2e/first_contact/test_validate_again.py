@@ -154,7 +154,7 @@ def test_a_store_that_another_user_may_have_written_is_not_used(
     assert done.stdout.count("LAGOON_operator") >= 2
     assert done.stderr.count("not trusted") == 1
     assert f"{directory}: not trusted: " in done.stderr
-    assert "continuing without it" in done.stderr
+    assert "continuing without the store" in done.stderr
     assert snapshot(store) == before
 
 

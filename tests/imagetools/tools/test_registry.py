@@ -124,7 +124,7 @@ def test_store_that_another_user_may_have_written(
             tool.inspect(missing)
     assert tool.contains_name(tool.inspect(reference), "csv.yaml")
     assert [record.message for record in caplog.records] == [
-        f"{store.layout.path}: not trusted: other users can write to it; continuing without it"
+        f"{store.layout.path}: not trusted: other users can write to it; continuing without the store"
     ]
     with pytest.raises(UntrustedFile):
         tool.save(image, missing)

@@ -42,7 +42,7 @@ def report_untrusted_store() -> None:
     try:
         check_private(root, root)
     except UntrustedFile as error:
-        warn_untrusted(error.message)
+        warn_untrusted(root, error)
 
 
 def _default_path() -> Path:

@@ -334,7 +334,7 @@ class RegistryTool:
         try:
             repository.resolve(reference.identifier)
         except UntrustedFile as error:
-            warn_untrusted(error.message)
+            warn_untrusted(self._store.layout.path, error)
             return None
         except (ImageToolsError, LimitExceeded, DiskError):
             return None
@@ -360,7 +360,7 @@ class RegistryTool:
                 path = self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
         except UntrustedFile as error:
-            warn_untrusted(error.message)
+            warn_untrusted(self._store.layout.path, error)
             return image.open_blob(descriptor)
         except DiskError as error:
             _log.warning("%s; reading a layer without caching it", error.message)
@@ -373,7 +373,7 @@ class RegistryTool:
         try:
             path = self._store.find_blob(descriptor) if isinstance(image.source, RegistryRepository) else None
         except UntrustedFile as error:
-            warn_untrusted(error.message)
+            warn_untrusted(self._store.layout.path, error)
             path = None
         return path.open("rb") if path else image.open_blob(descriptor)
 
