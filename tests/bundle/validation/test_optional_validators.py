@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from opmkit.bundle.validation.compat import Compat, Options
@@ -9,9 +11,13 @@ from opmkit.bundle.validation.optional_validators import (
     InvalidOption,
     InvalidSelector,
     Selector,
+    read_option_file,
     read_options,
     select_validators,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LABELS = {"name": "multiarch", "suite": "all", "size": "5"}
 
@@ -79,9 +85,21 @@ def test_selector_must_match_a_validator(selector: str) -> None:
 
 def test_options() -> None:
     given = read_options(["k8s-version=1.25,index-path=a=b", "k8s-version=1.27"], "categories.json")
-    assert given == Options("1.27", "a=b", "", "categories.json")
+    assert (given.k8s_version, given.index_path, given.categories_file) == ("1.27", "a=b", "categories.json")
     assert read_options([]) == Options()
     for invalid in ("k8s=1", "k8s-version", ""):
         with pytest.raises(InvalidOption) as error:
             read_options([invalid])
         assert "k8s-version" in str(error.value.hint)
+
+
+def test_files_of_options_are_read_once(tmp_path: Path) -> None:
+    path, gone = tmp_path / "Dockerfile", tmp_path / "gone"
+    path.write_bytes(b"1")
+    options = read_options([f"index-path={path}"], str(gone))
+    path.write_bytes(b"2")
+    gone.touch()
+    assert read_option_file(options, str(path)) == b"1"
+    with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{gone}'"):
+        read_option_file(options, str(gone))
+    assert read_options([f"index-path={path}"], str(gone)) != options

@@ -58,6 +58,19 @@ def test_report_is_the_same_until_the_bundle_changes(project: InstalledOpm) -> N
         assert project.attempt(*command).returncode == 1
 
 
+def test_result_depends_on_the_content_of_the_categories_file(project: InstalledOpm) -> None:
+    categories = project.directory / "categories.json"
+    user = project.with_env(OPERATOR_BUNDLE_CATEGORIES=str(categories))
+    command = ("bundle", "validate", "bundle", "--select-optional", "name=operatorhub")
+    times = None
+    for allowed, found in (("Integration & Delivery", False), ("Integration & Delivers", True)):
+        categories.write_text(json.dumps({"categories": [allowed]}))
+        times = times or (categories.stat().st_atime_ns, categories.stat().st_mtime_ns)
+        os.utime(categories, ns=times)
+        for _ in range(2):
+            assert ("HUB-CATEGORIES" in user.attempt(*command).stdout) is found
+
+
 def test_damaged_store_changes_no_report(project: InstalledOpm) -> None:
     reports = []
     for content in (None, b"", b"\xff\x00", None):

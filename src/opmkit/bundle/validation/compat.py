@@ -28,11 +28,20 @@ class OlmVersion(StrEnum):
     V1 = "v1"
 
 
+class OptionFile(Struct, frozen=True):
+    """A file that an option names: its content, or the arguments of the OSError with which it could not be read."""
+
+    path: str
+    content: bytes = b""
+    error: tuple[int | str | None, ...] = ()
+
+
 class Options(Struct, frozen=True):
     """Options of optional validators, "" if not given, and of the rules about upgrades.
 
     ``replaced_crds`` are the files with CustomResourceDefinitions of the bundle that is replaced. ``olm`` is the only
-    OLM whose rules about upgrades run, None for all.
+    OLM whose rules about upgrades run, None for all. ``files`` are the files that options name, read once, because
+    results are cached by what was read.
     """
 
     k8s_version: str = ""
@@ -41,3 +50,4 @@ class Options(Struct, frozen=True):
     categories_file: str = ""
     replaced_crds: tuple[bytes, ...] = ()
     olm: OlmVersion | None = None
+    files: tuple[OptionFile, ...] = ()

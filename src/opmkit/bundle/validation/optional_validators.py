@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
-from opmkit.bundle.validation.compat import Options
+from opmkit.bundle.validation.compat import OptionFile, Options
 from opmkit.bundle.validation.profiles import OPTIONAL, OptionalValidator
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def select_validators(selector: str, compat: Compat) -> tuple[OptionalValidator,
 
 
 def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
-    """Parse ``NAME=VALUE,...``; of duplicate names the last one counts.
+    """Parse ``NAME=VALUE,...``, and read the files that options name; of duplicate names the last one counts.
 
     Raises:
         InvalidOption: For a pair without ``=`` or with an unknown name.
@@ -60,7 +60,8 @@ def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
             message = f"unknown option {name!r} of optional validators" if equals else f"{pair!r} is not NAME=VALUE"
             raise InvalidOption(message, hint=f"choose one of {', '.join(OPTION_NAMES)}")
         values[OPTION_NAMES[name]] = value
-    return Options(**values, categories_file=categories_file)
+    paths = filter(None, (values.get("index_path"), categories_file))
+    return Options(**values, categories_file=categories_file, files=tuple(map(_read_file, paths)))
 
 
 _KEY = r"[^\s,=!()<>]+"
@@ -163,12 +164,29 @@ MAX_BYTES = 1024 * 1024
 """Maximum size of such a file."""
 
 
-def read_option_file(path: str) -> bytes:
-    """Return the content of a file.
+def read_option_file(options: Options, path: str) -> bytes:
+    """Return the content of a file that an option names.
 
     Raises:
         OSError: The file cannot be read, is not a regular file or is larger than `MAX_BYTES`.
     """
+    for file in options.files:
+        if file.path == path:
+            if file.error:
+                raise OSError(*file.error)
+            return file.content
+    return _read_content(path)
+
+
+def _read_file(path: str) -> OptionFile:
+    try:
+        return OptionFile(path, _read_content(path))
+    except OSError as error:
+        known = error.errno is not None
+        return OptionFile(path, error=(error.errno, error.strerror, error.filename) if known else error.args)
+
+
+def _read_content(path: str) -> bytes:
     with Path(path).open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

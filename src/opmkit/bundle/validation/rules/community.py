@@ -108,7 +108,7 @@ def _label_findings(bundle: BundleView) -> Iterator[tuple[str, Finding]]:
         yield _NO_PATH, Finding(f"cannot check {LABEL} without index-path; {lacking}")
         return
     try:
-        lines = read_option_file(path).decode(errors="replace").split("\n")
+        lines = read_option_file(bundle.options, path).decode(errors="replace").split("\n")
     except OSError as error:
         yield _FILE, Finding(f"cannot read {path}: {error.strerror or error}", path)
         return

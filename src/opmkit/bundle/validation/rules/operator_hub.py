@@ -345,7 +345,7 @@ def _custom_categories(bundle: BundleView) -> list[str] | None:
     if not path:
         return None
     try:
-        document = orjson.loads(read_option_file(path))
+        document = orjson.loads(read_option_file(bundle.options, path))
         listed = fields.items(fields.member(fields.mapping(document, "the file"), "categories"), "categories")
         return [fields.text(category, "a category") for category in listed]
     except (orjson.JSONDecodeError, OSError) as error:
