@@ -64,6 +64,20 @@ def test_no_package_reaches_into_private_modules_of_another(package: str) -> Non
                 ), (path, name)
 
 
+def test_one_module_decides_where_modules_and_programs_are_searched() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): words
+        for path in SOURCE.rglob("*.py")
+        if (words := set(re.findall(r"shutil\.which|sys\.executable|sys\.path\b", path.read_text())))
+    }
+    assert found == {
+        "core/search_paths.py": {"sys.executable", "sys.path"},
+        "core/workers.py": {"sys.executable"},  # whether there is one
+        "cli/commands/generate_wrapper.py": {"sys.executable"},  # the program next to it
+        "bundle/validation/cache_key.py": {"sys.path"},  # where extensions are installed
+    }
+
+
 @pytest.mark.parametrize("arguments", HELP_OF_COMMANDS)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (

@@ -28,7 +28,9 @@ def run(arguments):
 @pytest.mark.parametrize("error", ['RuntimeError("connection is in use")', "SystemExit(1)", 'OSError("closed")', ""])
 def test_interrupted_command_has_the_status_of_the_signal(error: str, tmp_path: Path) -> None:
     (tmp_path / "command.py").write_text(COMMAND.format(error=error))
-    start = "from opmkit.cli import entry; entry._run('command', 'run')"
+    start = (
+        f"import sys; sys.path.append({str(tmp_path)!r}); from opmkit.cli import entry; entry._run('command', 'run')"
+    )
     done = subprocess.run(
         [sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
@@ -64,7 +66,9 @@ def run(arguments):
 def test_process_ends_without_teardown(trace: str, end: str, tmp_path: Path) -> None:
     """Threads and handlers have ended, and all output is written."""
     (tmp_path / "command.py").write_text(ENDING.format(trace=trace))
-    start = "from opmkit.cli import entry; entry._run('command', 'run')"
+    start = (
+        f"import sys; sys.path.append({str(tmp_path)!r}); from opmkit.cli import entry; entry._run('command', 'run')"
+    )
     done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (7, f"result\nthread\nhandler\n{end}", "error\n")
 
@@ -86,8 +90,8 @@ def run(arguments):
 def test_process_ends_after_finalizers(tmp_path: Path) -> None:
     """Finalizers are called even if another module has registered the handler of ``weakref`` before."""
     (tmp_path / "command.py").write_text(FINALIZED)
-    early = "import weakref; Early = type('Early', (), {}); weakref.finalize(Early, id, 0)"
-    start = f"{early}; from opmkit.cli import entry; entry._run('command', 'run')"
+    early = "import sys, weakref; Early = type('Early', (), {}); weakref.finalize(Early, id, 0)"
+    start = f"{early}; sys.path.append({str(tmp_path)!r}); from opmkit.cli import entry; entry._run('command', 'run')"
     done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "stopped\n" in done.stdout

@@ -111,7 +111,7 @@ def test_failing_helper_is_a_warning_and_the_next_file_is_used(
     assert digest in done.stdout
     assert done.stderr.splitlines() == [
         f"Warning: credential helper docker-credential-spy for {host}: exit code 2",
-        f"Warning: credential helper docker-credential-absent for {host}: No such file or directory",
+        f"Warning: credential helper docker-credential-absent for {host}: not found in PATH",
     ]
     assert (tmp_path / "called").read_text() == "get\n"
 

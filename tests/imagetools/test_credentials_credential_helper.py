@@ -21,7 +21,7 @@ def test_missing_credentials_are_not_a_warning(secrets: Path, caplog: pytest.Log
 @pytest.mark.parametrize(
     ("script", "warning"),
     [
-        (None, "No such file"),
+        (None, "not found in PATH"),
         ("exit 3", "exit code 3"),
         ("echo s3cret", "invalid JSON"),
         ('echo \'{"Username":"u"}\'', "invalid JSON"),

@@ -97,7 +97,7 @@ def test_plugin_with_a_client_certificate(server: ApiServer, tmp_path: Path) -> 
         ('echo \'{"status": {"token": 1}}\'', {}, "output is not an ExecCredential"),
         ("echo '{\"status\": {}}'", {}, "returned no credentials"),
         ("", {"apiVersion": "v1"}, "unsupported apiVersion 'v1'"),
-        ("", {"command": "opmkit-no-such-plugin", "installHint": "install it so"}, "No such file or directory"),
+        ("", {"command": "opmkit-no-such-plugin", "installHint": "install it so"}, "not found in PATH"),
     ],
 )
 def test_failing_plugins(

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from opmkit.core import interrupts
+from opmkit.core.search_paths import python_command
 
 if TYPE_CHECKING:
     import subprocess
@@ -88,7 +89,7 @@ class WorkerProcess:
 
         if self._process is None:
             process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
+                python_command(self._module),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

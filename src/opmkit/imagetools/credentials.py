@@ -71,10 +71,15 @@ def run_credential_helper(name: str, server: str, timeout: float = TIMEOUT) -> C
     source may have the credentials.
     """
     from opmkit.core.programs import ProgramLimits, run_limited  # most runs need no helper
+    from opmkit.core.search_paths import find_program
 
     program = f"docker-credential-{name}"
+    path = None if "/" in name else find_program(program)  # a path would lead into the working directory
+    if path is None:
+        _log.warning("credential helper %s for %s: not found in PATH", program, server)
+        return None
     try:
-        done = run_limited([program, "get"], ProgramLimits(timeout, MAX_OUTPUT), server.encode())
+        done = run_limited([path, "get"], ProgramLimits(timeout, MAX_OUTPUT), server.encode())
     except OSError as error:
         _log.warning("credential helper %s for %s: %s", program, server, error.strerror or error)
         return None

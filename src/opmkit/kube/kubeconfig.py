@@ -193,7 +193,7 @@ def _plugin(user: Mapping, where: str, cluster: Mapping, server: Server) -> Cred
     if not command:
         raise _InvalidError(f"{where}: command is not set")
     if "/" in command:
-        command = str(user[_DIRECTORY] / command)
+        command = str((user[_DIRECTORY] / command).absolute())  # "./x" would become "x", a name to look up
     variables = [_mapping(entry, f"{where}: env: ") for entry in _list(plugin, "env", where)]
     description = None
     if _flag(plugin, "provideClusterInfo", where):

@@ -23,6 +23,7 @@ from msgspec import Struct
 from opmkit._version import __version__
 from opmkit.core import interrupts
 from opmkit.core.files import read_limited
+from opmkit.core.search_paths import find_program
 from opmkit.http.connections import CONNECTION_ERRORS, Deadline, IncompleteBody, InvalidHeader, InvalidURL, Unreachable
 from opmkit.http.sessions import HttpSession, environment_proxy, prepare_context
 from opmkit.kube.connection import ClientCertificate, User
@@ -52,6 +53,7 @@ _MAX_MESSAGE = 4096
 _READ_SIZE = 1 << 16
 _USER_AGENT = f"opm/{__version__}"
 """Recorded as the manager of the fields that are written."""
+_INSTALL = "install it, or correct the user in the kubeconfig"
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 HINTS = {
@@ -407,12 +409,17 @@ def _run(plugin: CredentialPlugin) -> dict[str, Any]:
             f"credential plugin {plugin.command}: unsupported apiVersion {plugin.api_version!r}",
             hint=f"use {_API_GROUP}v1 in the kubeconfig",
         )
+    program = find_program(plugin.command)
+    if program is None:
+        raise ClusterError(
+            f"credential plugin {plugin.command}: not found in PATH", hint=plugin.install_hint or _INSTALL
+        )
     interactive = plugin.interactive and sys.stdin is not None and sys.stdin.isatty()
     spec = {"interactive": interactive, **({"cluster": plugin.cluster} if plugin.cluster else {})}
     info = json.dumps({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec})
     try:
         done = subprocess.run(
-            [plugin.command, *plugin.arguments],
+            [program, *plugin.arguments],
             env={**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": info},
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -422,7 +429,7 @@ def _run(plugin: CredentialPlugin) -> dict[str, Any]:
         cause = error.strerror if isinstance(error, OSError) else "invalid command"
         raise ClusterError(
             f"credential plugin {plugin.command}: {cause}",
-            hint=plugin.install_hint or "install it, or correct the user in the kubeconfig",
+            hint=plugin.install_hint or _INSTALL,
         ) from error
     if done.returncode:
         raise ClusterError(

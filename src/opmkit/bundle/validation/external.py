@@ -10,6 +10,7 @@ import orjson
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.core.search_paths import find_program
 from opmkit.documents.lenient import items, mapping, scalar_text, text
 
 if TYPE_CHECKING:
@@ -58,8 +59,12 @@ def bundle_directory(location: object, files: Mapping[str, bytes]) -> Iterator[P
 def _run(program: str, directory: Path) -> Iterator[Finding]:
     import subprocess
 
+    path = find_program(program)
+    if path is None:
+        message = f"external validator {program}: not found in PATH"
+        raise ExternalValidatorError(message, hint="pass the path of an executable file")
     try:
-        done = subprocess.run([program, str(directory)], stdout=subprocess.PIPE, check=False)
+        done = subprocess.run([path, str(directory.absolute())], stdout=subprocess.PIPE, check=False)
     except OSError as error:
         message = f"external validator {program}: cannot be run: {error.strerror or error}"
         raise ExternalValidatorError(message, hint="pass the path of an executable file") from error

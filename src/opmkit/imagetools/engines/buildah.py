@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.search_paths import find_program, python_command
 from opmkit.imagetools.engines.engine import (
     CONTAINERS_INSECURE_HINT,
     ArchiveOpener,
@@ -70,7 +70,7 @@ class BuildahEngine:
 
     @cached_property
     def _program(self) -> str:
-        program = shutil.which("buildah", path=self._environ.get("PATH"))
+        program = find_program("buildah", self._environ)
         if program is None:
             raise EngineUnavailable(
                 "buildah not found in PATH",
@@ -153,8 +153,8 @@ class BuildahEngine:
 
     def _archive(self, name: str, container: str, path: str) -> Iterator[bytes]:
         """Yield a tar archive of a path in a container, nothing if the path does not exist."""
-        unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
-        command = [*unshare, sys.executable, "-m", __name__, self._program, container, path]
+        unshare = [] if os.geteuid() == 0 else [self._program, "unshare", "--"]
+        command = [*unshare, *python_command(__name__, self._program, container, path)]
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=self._environ) as process,

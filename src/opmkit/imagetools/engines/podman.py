@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -22,6 +21,7 @@ from podman.errors import APIError, PodmanError
 
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory, finalize
+from opmkit.core.search_paths import find_program
 from opmkit.imagetools.engines.engine import (
     CONTAINERS_INSECURE_HINT,
     ArchiveOpener,
@@ -197,7 +197,7 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
         except (PodmanError, requests.RequestException, OSError, ValueError) as error:
             failures.append(f"{address['base_url']} ({root_cause(error)})")
     if not environ.get("CONTAINER_HOST"):
-        program = shutil.which("podman", path=environ.get("PATH"))
+        program = find_program("podman", environ)
         if program is not None:
             return _ServiceClient(PodmanService(program, environ))
         failures.append("starting a service (podman not found in PATH)")

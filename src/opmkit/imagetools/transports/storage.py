@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from contextlib import closing, contextmanager
@@ -18,6 +17,7 @@ from docker.errors import NotFound as DockerNotFound
 from opmkit.core.files import disk_errors
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory, finalize
+from opmkit.core.search_paths import find_program
 from opmkit.imagetools.archive import (
     TarArchive,
     TarWriter,
@@ -186,11 +186,12 @@ def _read_directory(directory: Path, location: str) -> UncompressedImage:
 
 def _run(action: Action, reference: StorageReference, name: str, directory: Path) -> None:
     """Run an action with the first program that is installed, in a directory."""
-    program = next((program for program in _COMMANDS if shutil.which(program)), None)
-    if program is None:
+    found = ((name, find_program(name)) for name in _COMMANDS)
+    engine, program = next(((name, path) for name, path in found if path), ("", ""))
+    if not program:
         hint = "install podman, buildah or skopeo, or copy the image through an archive: oci-archive:FILE"
         raise EngineUnavailable(f"{reference}: none of {', '.join(_COMMANDS)} is installed", hint=hint)
-    arguments = [argument.format(name=name) for argument in _COMMANDS[program][action]]
+    arguments = [argument.format(name=name) for argument in _COMMANDS[engine][action]]
     done = subprocess.run(
         [program, *arguments],
         cwd=directory,
@@ -201,7 +202,7 @@ def _run(action: Action, reference: StorageReference, name: str, directory: Path
         check=False,
     )
     if done.returncode:
-        raise engine_error(str(reference), program, done.stderr, insecure_hint="")
+        raise engine_error(str(reference), engine, done.stderr, insecure_hint="")
 
 
 def _with_actual_type(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:

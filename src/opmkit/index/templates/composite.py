@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.hints import Hint
+from opmkit.core.search_paths import find_program
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
@@ -222,9 +223,13 @@ def _build_blobs(component: Component, options: CompositeOptions, render: Bundle
 def _run_program(component: Component) -> bytes:
     """Run the program of a component and return its standard output."""
     command = " ".join(component.source)
+    name, *arguments = component.source
+    program = find_program(name)
+    if program is None:
+        raise CatalogError(f"{command}: {name} not found in PATH", hint="Install the program, or correct the command.")
     try:
         process = subprocess.run(
-            component.source, cwd=component.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            [program, *arguments], cwd=component.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     except OSError as error:
         raise CatalogError(f"{command}: {error}", hint="Install the program, or correct the command.") from error

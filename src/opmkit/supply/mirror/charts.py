@@ -7,7 +7,6 @@ well, since charts cannot be installed without their images.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from opmkit.core.programs import ProgramLimits, run_isolated
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.search_paths import find_program
 from opmkit.documents.document_stream import read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.json_path import JsonPath
@@ -108,11 +108,11 @@ def _check_path(chart: ImageSetChart) -> None:
 
 def render_chart(chart: ImageSetChart, limits: ProgramLimits) -> bytes:
     """Return the documents of a chart, rendered by helm without access to clusters, repositories and configuration."""
-    program = shutil.which("helm")
+    program = find_program("helm")
     if program is None:
         _fail(chart, "helm is not installed", f"install helm 3.16 or newer, or {_OTHERWISE}")
     path = str(Path(chart.path).absolute())  # neither a flag nor the name of a chart in a repository is absolute
-    command = [str(Path(program).absolute()), "template", *_FLAGS, path]
+    command = [program, "template", *_FLAGS, path]
     try:
         with ScratchDirectory("opm-helm-") as scratch:
             environ = {"PATH": os.environ.get("PATH", ""), **dict.fromkeys(_DIRECTORIES, scratch)}

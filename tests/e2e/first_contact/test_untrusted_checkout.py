@@ -1,0 +1,189 @@
+"""Commands and pipelines run nothing from a checkout that has a module or program for each name that they use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.cli.help.content import describe_command
+from tests.cli.test_help import commands
+from tests.e2e.test_docs_examples import ALIASES
+from tests.kit.example_reasons import NOT_RUN
+from tests.kit.example_run import Example, ExampleRun, entry
+from tests.kit.example_site import ExampleSite
+from tests.kit.installed import ROOT, SYSTEM_PATH
+from tests.kit.registry import Registry
+from tests.kit.traps import Traps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.kit.forkserver import ForkServer
+    from tests.kit.installed import InstalledOpm
+
+LAGOON = ROOT / "fixtures" / "lagoon-operator"
+
+
+@dataclass(frozen=True)
+class InstalledSite(ExampleSite):
+    """A site in which each example is a new process of the installed program."""
+
+    def run(self, line: str) -> tuple[int, str]:
+        return self._run_shell(self.local(line))
+
+
+def site_packages(bin_directory: Path) -> Path:
+    (directory,) = bin_directory.parent.glob("lib/python*/site-packages")
+    return directory
+
+
+@pytest.fixture
+def traps(newcomer: InstalledOpm, tmp_path: Path) -> Traps:
+    """Return the traps in the working directory, next to a bundle."""
+    shutil.copytree(LAGOON / "0.1.0", newcomer.directory / "bundle")
+    return Traps.add(newcomer.directory, site_packages(newcomer.bin), tmp_path / "sprung")
+
+
+def first_examples() -> Iterator[Example]:
+    """Yield the first example of each command that a test can run."""
+    for path, command in commands().items():
+        if f"{path} ".startswith(ALIASES):
+            continue
+        content = describe_command(command.make_context(path, [], resilient_parsing=True))
+        examples = (Example("help", text) for text in content.examples)
+        if example := next((each for each in examples if entry(NOT_RUN, each) is None), None):
+            yield example
+
+
+@pytest.mark.slow
+def test_commands_import_nothing_from_the_working_directory(
+    installed_bin: Path, tmp_path: Path, forkserver: ForkServer
+) -> None:
+    with Registry() as registry:
+        prepared = ExampleSite.create(tmp_path, registry, forkserver)
+        site = InstalledSite(prepared.root, registry, forkserver, dict(prepared.env))
+        site.env["PATH"] = f"{tmp_path / 'bin'}:{installed_bin}:{SYSTEM_PATH}"
+        traps = Traps.add(tmp_path / "prepared-site", site_packages(installed_bin), tmp_path / "sprung")
+        run = ExampleRun(site)
+        for example in first_examples():
+            site.reset()
+            if example.text.startswith("opm catalog "):
+                run.run(Example("help", "opm serve ./catalog"))
+            run.run(example)
+            assert not traps.sprung(), example
+        run.stop()
+        assert not run.problems, chr(10).join(run.problems)
+
+
+@pytest.fixture
+def bundles(newcomer: InstalledOpm) -> list[str]:
+    """Return the directories of bundles, more than one process validates."""
+    directory = newcomer.directory / "bundle"
+    for number in range(2, 18):
+        copy = newcomer.directory / "bundles" / str(number)
+        shutil.copytree(directory, copy)
+        for path in (copy / "manifests").iterdir():
+            path.write_text(path.read_text().replace("0.1.0", f"0.{number}.0"))
+    return [f"bundles/{number}" for number in range(2, 18)]
+
+
+@pytest.mark.parametrize("pythonpath", [None, "", ".", ":", "CHECKOUT"])
+def test_helpers_import_nothing_from_the_working_directory(
+    newcomer: InstalledOpm, traps: Traps, bundles: list[str], pythonpath: str | None
+) -> None:
+    """What Python itself imports from PYTHONPATH before the first line of opm cannot be prevented."""
+    user = newcomer
+    if pythonpath is not None:
+        user = newcomer.with_env(PYTHONPATH=pythonpath.replace("CHECKOUT", str(newcomer.directory)))
+    if pythonpath:
+        for name in (*imported_at_start(newcomer), "opmkit", "sitecustomize", "usercustomize"):
+            (newcomer.directory / f"{name}.py").unlink(missing_ok=True)
+    for arguments in (["--no-cache"], ["--executor", "processes:2"]):
+        done = user.attempt("bundle", "validate", *bundles, *arguments)
+        assert (done.returncode, done.stderr, traps.sprung()) == (0, "", set())
+
+
+def imported_at_start(user: InstalledOpm) -> list[str]:
+    """Return the modules that the interpreter and the script of the command import before they call opm."""
+    code = "import re, sys; from opmkit.cli.entry import opm; print(*sys.modules)"
+    return user.shell_out([str(user.bin / "python"), "-I", "-c", code]).stdout.split()
+
+
+KUBECONFIG = """
+current-context: one
+clusters: [{name: one, cluster: {server: "https://HOST"}}]
+contexts: [{name: one, context: {cluster: one, user: one}}]
+users: [{name: one, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: kube-trap}}}]
+"""
+CHART = """
+apiVersion: mirror.openshift.io/v2alpha1
+kind: ImageSetConfiguration
+mirror: {helm: {local: [{name: tide, path: chart}]}}
+"""
+CONTRIBUTION = """
+schema: olm.composite
+components:
+- name: one
+  destination: {path: out}
+  strategy:
+    name: custom
+    template: {schema: olm.builder.custom, config: {command: ext-trap, args: [], output: x.yaml}}
+"""
+CATALOGS = """
+schema: olm.composite.catalogs
+catalogs: [{name: one, destination: {workingDir: .}, builders: [olm.builder.custom]}]
+"""
+
+
+@pytest.mark.parametrize("path", [".::{}", "{}:"])
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("image inspect HOST/a:1", "credential helper docker-credential-trap for HOST: not found in PATH"),
+        ("image inspect HOST/path/a:1", "credential helper docker-credential-d/trap for HOST/path: not found in PATH"),
+        ("olm status --kubeconfig kubeconfig", "credential plugin kube-trap: not found in PATH"),
+        ("bundle validate bundle --alpha-select-external ext-trap", "ext-trap: not found in PATH"),
+        ("mirror --config charts.yaml --to oci:target", "helm is not installed"),
+        ("image inspect containers-storage:localhost/a:1", "is installed"),
+        ("index add --bundles HOST/a:1 --tag a:1 --container-tool buildah", "not found in PATH"),
+        ("index add --bundles HOST/a:1 --tag a:1 --container-tool podman", "podman"),
+        ("alpha render-template composite -f catalogs.yaml -c contribution.yaml --allow-programs", "not found in PATH"),
+    ],
+    ids=lambda value: value.split(" ")[-1] if value[0].islower() else None,
+)
+def test_programs_are_not_found_in_the_working_directory(
+    newcomer: InstalledOpm, traps: Traps, basic_registry: Registry, command: str, message: str, path: str
+) -> None:
+    settings = newcomer.home / "registries.conf"
+    settings.write_text(f'[[registry]]\nlocation = "{basic_registry.host}"\ninsecure = true\n')
+    files = {
+        "kubeconfig": KUBECONFIG,
+        "charts.yaml": CHART,
+        "contribution.yaml": CONTRIBUTION,
+        "catalogs.yaml": CATALOGS,
+    }
+    for name, text in files.items():
+        (newcomer.directory / name).write_text(text.replace("HOST", basic_registry.host))
+    (newcomer.directory / "chart").mkdir()
+    (newcomer.directory / "docker-credential-d").mkdir()
+    shutil.copy(newcomer.directory / "docker-credential-trap", newcomer.directory / "docker-credential-d" / "trap")
+    (newcomer.home / ".docker").mkdir()
+    helpers = {"credsStore": "trap", "credHelpers": {f"{basic_registry.host}/path": "d/trap"}}
+    (newcomer.home / ".docker" / "config.json").write_text(json.dumps(helpers))
+    user = newcomer.with_env(PATH=path.format(newcomer.bin), CONTAINERS_REGISTRIES_CONF=str(settings))
+    done = user.attempt(*command.replace("HOST", basic_registry.host).split())
+    assert message.replace("HOST", basic_registry.host) in done.stderr
+    assert (done.returncode, traps.sprung()) == (1, set())
+
+
+def test_a_plugin_next_to_the_kubeconfig_is_run(newcomer: InstalledOpm, traps: Traps) -> None:
+    """As kubectl does: a command with a slash is relative to the kubeconfig that the user names."""
+    kubeconfig = KUBECONFIG.replace("kube-trap", "./kube-trap").replace("HOST", "127.0.0.1:1")
+    (newcomer.directory / "config").write_text(kubeconfig)
+    newcomer.attempt("olm", "status", "--kubeconfig", "config")
+    assert traps.sprung() == {"kube-trap"}
