@@ -90,7 +90,18 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("catalog:\n  allowed-registries: quay.io", ":2:3", "list"),
         ("catalog: {against: [a]}", ":1:11", "string"),
         ("catalog:\n  allowed-permissions: secrets", ":2:3", "list of strings"),
-        ("catalog:\n  allowed-permissions:", ":2:3", "list of strings"),
+        ("catalog:\n  allowed-permissions:", ":2:3", "has no value"),
+        ("catalog:\n  against: ''", ":2:3", "has no value"),
+        ("catalog:\n  require-digests: null", ":2:3", "has no value"),
+        ("catalog:\n  allowed-registries: []", ":2:3", "is empty"),
+        ("catalog:\n  allowed-registries: ['']", ":2:3", "has an empty entry"),
+        ("fail-on:", ":1:1", "has no value"),
+        ("catalog:", ":1:1", "has no value"),
+        ("fail-on: warning\nfail-on: error", ":2:1", "duplicate key 'fail-on'"),
+        ("fail-on: error\n---\nfail-on: warning", "", "several documents"),
+        ("", "", "the policy is empty"),
+        ("# nothing yet\n", "", "the policy is empty"),
+        ("null", "", "the policy is empty"),
         ("catalog:\n  allowed-permissions: [1]", ":2:3", "list of strings"),
         ("catalog:\n  allowed-permissions:\n  - secrets\n  - demo/secret", ":4:5", 'unknown kind "demo/secret"'),
         ("catalog:\n  allowed-permissions: ['']", ":2:25", 'unknown kind ""'),
@@ -115,8 +126,8 @@ def test_invalid_policies_are_located(text: str, location: str, message: str, tm
     assert message in f"{raised.value} {raised.value.hint!s}"
 
 
-def test_empty_policy(tmp_path: Path) -> None:
-    assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(RESULT) == RESULT
+def test_policy_without_settings(tmp_path: Path) -> None:
+    assert read_policy(write(tmp_path, "{}"), RULES).apply(RESULT) == RESULT
 
 
 def test_settings_for_catalogs(tmp_path: Path) -> None:

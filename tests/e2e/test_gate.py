@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from tests.kit.opm import FIXTURES, PROGRAM
+from tests.kit.opm import FIXTURES, LAGOON, PROGRAM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +107,45 @@ def test_invalid_policies_are_errors(opm: Opm, broken: Path, policy: str, messag
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"Error: {message}")
     assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("content", [None, "", "# to do\n", "null\n"], ids=["dangling", "empty", "comment", "null"])
+@pytest.mark.parametrize("flags", [(), ("--config", ".opm-validate.yaml")], ids=["found", "named"])
+@pytest.mark.parametrize("command", [("validate", str(VALID)), ("bundle", "validate", str(LAGOON / "0.1.0"))])
+def test_a_policy_without_content_is_an_error(
+    opm: Opm, content: str | None, flags: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    path = opm.directory / ".opm-validate.yaml"
+    if content is None:
+        path.symlink_to("missing.yaml")
+    else:
+        path.write_text(content)
+    done = opm.attempt(*command, *flags)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: .opm-validate.yaml: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("validate", "catalog", "--against", ""),
+        ("validate", "catalog", "--allowed-registries", ""),
+        ("validate", "catalog", "--allowed-registries", ","),
+        ("validate", "catalog", "--openshift-version", ""),
+        ("validate", "catalog", "--profile", ""),
+        ("validate", "catalog", "--fail-on", ""),
+        ("bundle", "validate", "bundle", "--fail-on", ""),
+        ("bundle", "validate", "bundle", "--profile", ""),
+        ("bundle", "permissions", "bundle", "--fail-on", ""),
+        ("index", "diff", "catalog", "catalog", "--fail-on", ""),
+        ("index", "plan", "catalog", "--fail-on", ""),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_value_does_not_turn_a_requirement_off(opm: Opm, arguments: tuple[str, ...]) -> None:
+    done = opm.attempt(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: {arguments[-2]}: the value is empty")
 
 
 def test_settings_of_the_policy_are_defaults_of_flags(opm: Opm) -> None:

@@ -230,17 +230,23 @@ class _Parser(Struct, frozen=True):
     def policy(self) -> Policy:
         if self.content.error is not None:
             raise InvalidPolicy(self.content.error.located(str(self.path)), hint="correct the YAML")
-        value: Any = self.content.value if self.content.value is not None else {}
+        value: Any = self.content.value
+        for key, line, column in self.content.duplicates:
+            raise InvalidPolicy(f"{self.path}:{line}:{column}: duplicate key {key!r}", hint="write each setting once")
+        if self.content.has_more:
+            raise InvalidPolicy(f"{self.path}: several documents", hint="write all settings into one document")
+        if value is None:
+            raise InvalidPolicy(f"{self.path}: the policy is empty", hint="remove the file, or write its settings")
         self._check_keys(value, _KEYS, ())
         return Policy(
             profile=self._profile(value),
             fail_on=self._severity(value.get("fail-on"), ("fail-on",)) if "fail-on" in value else None,
-            severities=tuple(self._severities(value.get("severity") or {})),
-            ignores=tuple(self._ignores(value.get("ignore") or [])),
+            severities=tuple(self._severities(value.get("severity", {}))),
+            ignores=tuple(self._ignores(value.get("ignore", []))),
             baseline=self._text(value, "baseline"),
-            optional=tuple(self._strings(value.get("optional") or [], ("optional",))),
-            optional_values=tuple(self._pairs(value.get("optional-values") or {})),
-            catalog=self._catalog(value.get("catalog") or {}),
+            optional=tuple(self._strings(value.get("optional", []), ("optional",))),
+            optional_values=tuple(self._pairs(value.get("optional-values", {}))),
+            catalog=self._catalog(value.get("catalog", {})),
         )
 
     def _profile(self, value: Any) -> str:
@@ -371,6 +377,8 @@ class _Parser(Struct, frozen=True):
         for key in self._mapping(value, path):
             if key not in keys:
                 raise self._invalid((*path, key), "is an unknown key", f"use one of {', '.join(keys)}")
+            if value[key] in (None, ""):
+                raise self._invalid((*path, key), "has no value", "set a value, or remove the key")
 
     def _invalid(self, path: FieldPath, problem: str, hint: Hint | str) -> InvalidPolicy:
         line, column = self.content.locate(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +41,11 @@ FailOnOption = Annotated[
 
 
 def find_policy_file(config: Path | None) -> Path | None:
-    """Return the path of the policy file, or None if none is given and the default does not exist."""
-    return config or (_DEFAULT if _DEFAULT.is_file() else None)
+    """Return the path of the policy file, or None if none is given and the default does not exist.
+
+    A default that cannot be read, such as a dangling link, is returned as well: it is an error and not "no policy".
+    """
+    return config or (_DEFAULT if os.path.lexists(_DEFAULT) else None)
 
 
 def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Policy:
