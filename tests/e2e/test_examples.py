@@ -119,27 +119,46 @@ def test_long_rounds_set_variables_that_tests_read() -> None:
 
 def test_action_installs_the_extras_of_each_use_in_a_job(tmp_path: Path) -> None:
     (install,) = (step for step in load(ROOT / "action.yml")[0]["runs"]["steps"] if step.get("id") == "install")
-    log = tmp_path / "log"
+    log, action = tmp_path / "log", tmp_path / "action"
+    action.mkdir()
+    (action / "requirements-dev.lock").write_text("a==1 ; x \\\n    --hash=sha256:1\nb==2 \\\n    --hash=sha256:2\n")
     python = tmp_path / "python"
     python.write_text(
-        "#!/bin/sh\n"
-        'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; touch "$3/bin/opm"; fi\n'
-        f'echo "$@" >> {log}\n'
+        f'#!/bin/sh\nif [ "$3" = venv ]; then mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; fi\necho "$@" >> {log}\n'
     )
     python.chmod(0o700)
     outputs = {name: str(tmp_path / name.lower()) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP")}
 
     def use(extras: str) -> list[str]:
         log.write_text("")
-        env = {**os.environ, **outputs, "PYTHON": str(python), "ACTION_PATH": "/action", "EXTRAS": extras}
+        env = {**os.environ, **outputs, "PYTHON": str(python), "ACTION_PATH": str(action), "EXTRAS": extras}
         subprocess.run(["bash", "-euo", "pipefail", "-c", install["run"]], env=env, check=True)
-        return [line.rpartition(" ")[2] for line in log.read_text().splitlines()]
+        return [line.rpartition(" ")[2].replace(str(action), "/action") for line in log.read_text().splitlines()]
 
-    assert use("cel") == [f"{outputs['RUNNER_TEMP']}/opmkit/venv", "/action/requirements.lock", "/action[cel]"]
+    created = [f"{outputs['RUNNER_TEMP']}/opmkit/venv", "/action/requirements.lock", "/action"]
+    assert use("cel") == [*created, "/action[cel]"]
+    versions = Path(outputs["RUNNER_TEMP"], "opmkit", "versions.txt").read_text()
+    assert versions == "a==1 ; x\nb==2\n"
     assert use("keyless,cel") == ["/action[keyless,cel]"]
     assert use("") == []
     directory = f"{outputs['RUNNER_TEMP']}/opmkit/bin"
     assert Path(outputs["GITHUB_OUTPUT"]).read_text().splitlines() == [f"bin={directory}"] * 3
+
+
+PIPELINES = (ROOT / "action.yml", *COMPONENTS, *sorted((ROOT / "examples/tekton/.tekton/tasks").iterdir()))
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.name)
+def test_pipelines_run_python_isolated_and_install_what_is_pinned(path: Path) -> None:
+    """By a URL, since anyone could register the name at a package index; all else by hash."""
+    text = path.read_text()
+    for arguments in re.findall(r"(?<![\w.])python\"? (-.*)", text):
+        assert arguments.startswith("-I "), arguments
+    for command in re.findall(r"^.*(?:-m pip .*|\{pip\[@\]\}.*)$", text, re.MULTILINE):
+        if "pip=(" not in command:
+            assert re.search(r"--require-hashes|--no-build-isolation --(?:no-deps|constraint)", command), command
+    for requirement in re.findall(r"default: (opmkit.*)", text):
+        assert requirement.startswith("opmkit @ https://github.com/opmkit/opmkit/archive/"), requirement
 
 
 def test_updates_of_actions_are_configured() -> None:

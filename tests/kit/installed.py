@@ -66,6 +66,12 @@ class InstalledOpm:
     env: dict[str, str] = field(default_factory=dict)
 
     @property
+    def site_packages(self) -> Path:
+        """The directory of the installed packages."""
+        (directory,) = self.bin.parent.glob("lib/python*/site-packages")
+        return directory
+
+    @property
     def environment(self) -> dict[str, str]:
         """The complete environment of a command, without variables of the test run."""
         plain = {"PATH": f"{self.bin}:{SYSTEM_PATH}", "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb"}

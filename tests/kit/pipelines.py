@@ -54,6 +54,17 @@ class Runner:
         )
 
 
+def write_offline_python(bin_directory: Path, tools: Path) -> None:
+    """Write a ``python``, in whose virtual environments pip finds the dependencies installed, and downloads nothing."""
+    (site_packages,) = bin_directory.parent.glob("lib/python*/site-packages")
+    (tools / "python").write_text(
+        f'#!/bin/sh\n{bin_directory}/python3 "$@" || exit\n'
+        'case "$*" in *"-m venv "*) for venv; do :; done; set -- "$venv"/lib/python*/site-packages\n'
+        f'  echo {site_packages} > "$1/locked.pth" ;;\nesac\n'
+    )
+    (tools / "python").chmod(0o755)
+
+
 def documented_workflows(page: Path) -> list[str]:
     """Return the workflows of a page; those of which it shows only jobs or steps are completed."""
     head, job = "on: workflow_dispatch\npermissions: {}\n", "jobs:\n  job:\n    runs-on: ubuntu-24.04\n    steps:\n"
@@ -77,6 +88,8 @@ def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subpr
         if done.returncode and step.get("if") != "always()":
             continue
         if step.get("uses", "").startswith(ACTION):
+            if base := settings.get("BASE"):
+                settings |= use_base_policy(runner, base)
             following = run_action(runner, step.get("with", {}), settings)
         elif "run" in step:
             following = runner.run(step["run"], settings)
@@ -97,19 +110,39 @@ def run_action(runner: Runner, inputs: Mapping[str, str], env: Mapping[str, str]
     return runner.run(step["run"], {**env, **given, "GITHUB_OUTPUT": str(runner.scratch / "output")})
 
 
+def use_base_policy(runner: Runner, base: str, policy: str = ".opm-validate.yaml") -> dict[str, str]:
+    """Run the step of the action for a pull request whose base is a commit; return the variables that it sets."""
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    (step,) = (step for step in steps if "BASE" in step.get("env", {}))
+    (runner.scratch / "temp").mkdir(exist_ok=True)
+    env = {"BASE": base, "POLICY": policy, "TOKEN": "secret", "RUNNER_TEMP": str(runner.scratch / "temp")}
+    env |= {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "me/lagoon-operator"}
+    variables = runner.scratch / "env"
+    done = runner.run(f"set -u\n{step['run']}", {**env, "GITHUB_ENV": str(variables)})
+    assert done.returncode == 0, done.stderr
+    return dict(line.split("=", 1) for line in variables.read_text().splitlines())
+
+
 def _github_input(expression: str, values: Mapping[str, str]) -> str:
     (name,) = re.findall(r"^\$\{\{ inputs\.([a-z-]+) \}\}$", expression)
     return values[name]
 
 
 def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a job of a component with the inputs in ``.gitlab-ci.yml``, and return its result."""
+    """Run a job of a component with the inputs in ``.gitlab-ci.yml``, after those that it needs; return its result."""
     included = yaml.safe_load((runner.directory / ".gitlab-ci.yml").read_text())["include"]
     (given,) = (each["inputs"] for each in included if f"/{component}@" in each["component"])
     header, body = yaml.safe_load_all((ROOT / "templates" / f"{component}.yml").read_text())
     inputs = {name: spec.get("default") for name, spec in header["spec"]["inputs"].items()} | given
+    inputs |= {"requirement": "opmkit", "lock": str(ROOT / "requirements.lock")}  # pip finds them installed
     jobs: dict[str, Any] = yaml.safe_load(_INPUT.sub(lambda match: inputs[match[1]], yaml.safe_dump(body)))
-    parent = jobs[jobs[job]["extends"]]
-    variables = {name: Template(value or "").safe_substitute(env) for name, value in parent["variables"].items()}
-    script = "\n".join([*parent["before_script"], *jobs[job]["script"]])
+    if env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
+        for needed in jobs[job].get("needs", ()):
+            done = run_gitlab_job(runner, component, needed["job"], **env)
+            if done.returncode:
+                return done
+    parent = jobs[jobs[job]["extends"]] if "extends" in jobs[job] else {}
+    values = parent.get("variables", {})
+    variables = {name: Template(value or "").safe_substitute(env) for name, value in values.items()}
+    script = "\n".join([*parent.get("before_script", ()), *jobs[job]["script"]])
     return runner.run(script, {**env, **variables}, home=f"home-{job}")

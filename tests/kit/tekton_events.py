@@ -62,6 +62,7 @@ class PipelinesAsCode:
         event_variables = {
             "repo_url": url,
             "revision": revision,
+            "target_branch": ref.removeprefix("refs/heads/"),
             "source_branch": branch if event == "pull_request" else ref,
             "git_auth_secret": "git-auth",
         }

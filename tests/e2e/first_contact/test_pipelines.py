@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -238,6 +239,60 @@ def check_rejects_bad_changes(runner: Runner, check: Callable[[], subprocess.Com
     template.write_text(yaml.safe_dump(content))
     assert runner.run("opm template render templates --output-dir catalogs").returncode == 0
     assert check().returncode == 1
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """A repository whose change makes the bundle invalid, and brings a policy that allows everything."""
+
+    runner: Runner
+    base: str
+
+    @classmethod
+    def create(cls, runner: Runner, policy: str) -> PullRequest:
+        """Push a base branch with a policy, or "" for none, and commit the change on top of it."""
+        origin = runner.scratch / "origins" / "me" / "lagoon-operator.git"
+        for name in ("operator", "gitlab", "github-actions"):
+            shutil.copytree(ROOT / "examples" / name, runner.directory, dirs_exist_ok=True)
+        file = runner.directory / ".opm-validate.yaml"
+        if policy:
+            file.write_text(policy)
+        (runner.directory / "known.json").write_text('{"version": 1, "findings": []}')
+        rule = f"url.file://{runner.scratch}/origins/.insteadOf"
+        env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": rule, "GIT_CONFIG_VALUE_0": "https://github.com/"}
+        runner = replace(runner, env={**runner.env, **env})
+        commit = "git add --all && git -c user.name=me -c user.email=me@example.com commit --quiet --message change"
+        script = (
+            f"git init --quiet --bare {origin} && git init --quiet --initial-branch main && {commit}"
+            f" && git remote add origin {origin} && git push --quiet origin main && git rev-parse HEAD"
+        )
+        done = runner.run(script)
+        assert done.returncode == 0, done.stderr
+        (runner.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
+        known = runner.run("opm bundle validate bundle --write-baseline known.json")
+        assert known.returncode == 0, known.stderr
+        file.write_text("ignore: [{rule: '*', reason: nobody looks}]\n")
+        assert runner.run("opm bundle validate bundle").returncode == 0, "the policy of the change turns the gate off"
+        assert runner.run(commit).returncode == 0
+        return cls(runner, done.stdout.strip())
+
+
+POLICIES = [("", 1), ("baseline: known.json\n", 1), ("ignore: [{rule: '*', reason: everybody looked}]\n", 0)]
+
+
+@pytest.mark.parametrize(("policy", "code"), POLICIES)
+def test_the_action_uses_the_policy_of_the_base_branch(machine: Runner, policy: str, code: int) -> None:
+    change = PullRequest.create(machine, policy)
+    done = run_github_job(change.runner, "bundle.yaml", "validate", BASE=change.base)
+    assert done.returncode == code, done.stderr
+
+
+@pytest.mark.parametrize(("policy", "code"), POLICIES)
+def test_gitlab_jobs_use_the_policy_of_the_target_branch(machine: Runner, policy: str, code: int) -> None:
+    change = PullRequest.create(machine, policy)
+    event = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+    done = run_gitlab_job(change.runner, "bundle", "validate-bundle", **event)
+    assert done.returncode == code, done.stderr
 
 
 @pytest.mark.parametrize(("command", "code"), [("echo '{}' > a.sarif", 0), ("echo '{}' > a.sarif; exit 3", 3)])

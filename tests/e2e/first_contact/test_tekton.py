@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.installed import ROOT
-from tests.kit.pipelines import Runner
+from tests.kit.pipelines import Runner, write_offline_python
 from tests.kit.tekton import load_objects, run_example_task, run_task
+from tests.kit.traps import Traps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,8 @@ def test_nothing_is_run_without_arguments_or_output(runner: Runner, arguments: l
     assert not (runner.directory / "catalog.yaml").exists()
 
 
-def test_mirrors_are_replaced_by_their_sources(runner: Runner) -> None:
+def test_mirrors_are_replaced_by_their_sources(newcomer: InstalledOpm, runner: Runner) -> None:
+    traps = Traps.add(runner.directory, newcomer.site_packages, runner.scratch / "sprung")
     (runner.directory / ".tekton").mkdir()
     (runner.directory / ".tekton" / "images-mirror-set.yaml").write_text(IDMS)
     template = runner.directory / "template.yaml"
@@ -84,21 +86,21 @@ def test_mirrors_are_replaced_by_their_sources(runner: Runner) -> None:
         "quay.io/mend/x:1",
         "my.quay.io/me/x\n",
     ]
+    assert traps.sprung() == set()
 
 
 def test_opm_is_installed_if_the_image_lacks_it(newcomer: InstalledOpm, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "operator" / "bundle", newcomer.directory / "bundle")
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "python").symlink_to(newcomer.bin / "python3")
-    (site_packages,) = newcomer.bin.parent.glob("lib/python*/site-packages")
-    # pip finds the dependencies and the build backend installed, so that it downloads nothing.
-    offline = {"PIP_NO_COMPILE": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-    env = {"PYTHONPATH": str(site_packages), "TMPDIR": str(tmp_path), **offline}
+    write_offline_python(newcomer.bin, tools)
+    env = {"TMPDIR": str(tmp_path), "PIP_NO_COMPILE": "1", "PIP_NO_INDEX": "1"}
     runner = Runner(tools, tmp_path, newcomer.directory, env)
     assert runner.run("command -v opm").returncode == 1
-    done = run_example_task(runner, "check-bundle", REQUIREMENT=str(ROOT))
-    assert done.returncode == 0, done.stderr
+    traps = Traps.add(newcomer.directory, newcomer.site_packages, tmp_path / "sprung")
+    lock = str(ROOT / "requirements.lock")
+    done = run_example_task(runner, "check-bundle", REQUIREMENT=str(ROOT), LOCK=lock)
+    assert (done.returncode, traps.sprung()) == (0, set()), done.stderr
     (newcomer.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
     assert run_example_task(replace(runner, bin=newcomer.bin), "check-bundle").returncode == 1
 
@@ -111,7 +113,8 @@ def test_a_revision_is_checked_out_with_the_credentials(runner: Runner, revision
     source.mkdir()
     (secret / ".git-credentials").write_text("https://me:password@git.example.com\n")
     (secret / ".gitconfig").write_text("[credential]\n\thelper = store\n[user]\n\tname = me\n")
-    params = {"URL": f"file://{origin}", "REVISION": commit if "~" in revision else revision, "IMAGE": ""}
+    params = {"URL": f"file://{origin}", "REVISION": commit if "~" in revision else revision}
+    params |= {"IMAGE": "", "BASE_REVISION": ""}
     task = load_objects()["Task", "checkout"]
     for _ in range(2):  # a retry finds the files of the first attempt
         done = run_task(runner, task, params, {"source": source, "git-credentials": secret}).done
@@ -120,6 +123,48 @@ def test_a_revision_is_checked_out_with_the_credentials(runner: Runner, revision
     (credentials,) = {path.read_text() for path in runner.scratch.glob("pod-checkout-*/home/.git-credentials")}
     assert "me:password" in credentials
     assert run_task(runner, task, {**params, "REVISION": "missing"}, {"source": source}).done.returncode != 0
+
+
+@pytest.mark.parametrize("policy", ["fail-on: warning\n", None])
+def test_the_policy_of_the_base_branch_is_checked_out(
+    newcomer: InstalledOpm, tmp_path: Path, policy: str | None
+) -> None:
+    origin, _ = create_repository(tmp_path / "origin", "main")
+    if policy:
+        (origin / ".opm-validate.yaml").write_text(policy)
+    (origin / "keys").write_text("of the base branch")
+    git(origin, "add", "--all")
+    git(origin, "commit", "--quiet", "--message", "base")
+    git(origin, "switch", "--quiet", "--create", "change")
+    (origin / ".opm-validate.yaml").write_text("fail-on: error\n")
+    (tmp_path / "elsewhere").mkdir()
+    (origin / ".opm-base").symlink_to(tmp_path / "elsewhere")
+    git(origin, "add", "--all")
+    git(origin, "commit", "--quiet", "--message", "change")
+    source = tmp_path / "source"
+    source.mkdir()
+    params = {"URL": f"file://{origin}", "REVISION": "change", "IMAGE": "", "BASE_REVISION": "main"}
+    runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {})
+    for _ in range(2):
+        done = run_task(runner, load_objects()["Task", "checkout"], params, {"source": source}).done
+        assert done.returncode == 0, done.stderr
+    base = source / ".opm-base"
+    assert (base / ".opm-validate.yaml").read_text() == (policy or "{}\n")
+    assert (base / "keys").read_text() == "of the base branch"
+    assert (source / ".opm-validate.yaml").read_text() == "fail-on: error\n"
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("policy", ["", ".opm-base/.opm-validate.yaml"])
+def test_the_policy_of_a_task_applies(newcomer: InstalledOpm, tmp_path: Path, policy: str) -> None:
+    runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {})
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle", newcomer.directory / "bundle")
+    (newcomer.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
+    (newcomer.directory / ".opm-base").mkdir()
+    (newcomer.directory / ".opm-base" / ".opm-validate.yaml").write_text("{}\n")
+    (newcomer.directory / ".opm-validate.yaml").write_text("ignore: [{rule: '*', reason: nobody looks}]\n")
+    done = run_example_task(runner, "check-bundle", POLICY=policy)
+    assert done.returncode == bool(policy), done.stderr
 
 
 def git(directory: Path, *arguments: str) -> str:

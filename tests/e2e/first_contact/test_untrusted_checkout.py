@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from opmkit.cli.help.content import describe_command
 from tests.cli.test_help import commands
@@ -16,6 +17,7 @@ from tests.kit.example_reasons import NOT_RUN
 from tests.kit.example_run import Example, ExampleRun, entry
 from tests.kit.example_site import ExampleSite
 from tests.kit.installed import ROOT, SYSTEM_PATH
+from tests.kit.pipelines import Runner, run_action, run_gitlab_job, write_offline_python
 from tests.kit.registry import Registry
 from tests.kit.traps import Traps
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from tests.kit.forkserver import ForkServer
     from tests.kit.installed import InstalledOpm
 
-LAGOON = ROOT / "fixtures" / "lagoon-operator"
-
 
 @dataclass(frozen=True)
 class InstalledSite(ExampleSite):
@@ -37,16 +37,11 @@ class InstalledSite(ExampleSite):
         return self._run_shell(self.local(line))
 
 
-def site_packages(bin_directory: Path) -> Path:
-    (directory,) = bin_directory.parent.glob("lib/python*/site-packages")
-    return directory
-
-
 @pytest.fixture
 def traps(newcomer: InstalledOpm, tmp_path: Path) -> Traps:
     """Return the traps in the working directory, next to a bundle."""
-    shutil.copytree(LAGOON / "0.1.0", newcomer.directory / "bundle")
-    return Traps.add(newcomer.directory, site_packages(newcomer.bin), tmp_path / "sprung")
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle", newcomer.directory / "bundle")
+    return Traps.add(newcomer.directory, newcomer.site_packages, tmp_path / "sprung")
 
 
 def first_examples() -> Iterator[Example]:
@@ -62,13 +57,13 @@ def first_examples() -> Iterator[Example]:
 
 @pytest.mark.slow
 def test_commands_import_nothing_from_the_working_directory(
-    installed_bin: Path, tmp_path: Path, forkserver: ForkServer
+    newcomer: InstalledOpm, tmp_path: Path, forkserver: ForkServer
 ) -> None:
     with Registry() as registry:
         prepared = ExampleSite.create(tmp_path, registry, forkserver)
         site = InstalledSite(prepared.root, registry, forkserver, dict(prepared.env))
-        site.env["PATH"] = f"{tmp_path / 'bin'}:{installed_bin}:{SYSTEM_PATH}"
-        traps = Traps.add(tmp_path / "prepared-site", site_packages(installed_bin), tmp_path / "sprung")
+        site.env["PATH"] = f"{tmp_path / 'bin'}:{newcomer.bin}:{SYSTEM_PATH}"
+        traps = Traps.add(tmp_path / "prepared-site", newcomer.site_packages, tmp_path / "sprung")
         run = ExampleRun(site)
         for example in first_examples():
             site.reset()
@@ -187,3 +182,25 @@ def test_a_plugin_next_to_the_kubeconfig_is_run(newcomer: InstalledOpm, traps: T
     (newcomer.directory / "config").write_text(kubeconfig)
     newcomer.attempt("olm", "status", "--kubeconfig", "config")
     assert traps.sprung() == {"kube-trap"}
+
+
+@pytest.mark.slow
+def test_the_action_imports_nothing_from_the_checkout(newcomer: InstalledOpm, traps: Traps, tmp_path: Path) -> None:
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    (install,) = (step for step in steps if step.get("id") == "install")
+    write_offline_python(newcomer.bin, tmp_path)
+    env = {name: str(tmp_path / name.lower()) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP")}
+    env |= {"PYTHON": str(tmp_path / "python"), "ACTION_PATH": str(ROOT), "EXTRAS": "", "PYTHONPATH": "."}
+    runner = Runner(tmp_path, tmp_path, newcomer.directory, {"PIP_NO_COMPILE": "1", "PIP_NO_INDEX": "1", **env})
+    done = runner.run(install["run"])
+    assert (done.returncode, traps.sprung()) == (0, set()), done.stderr
+    runner = replace(runner, bin=tmp_path / "runner_temp" / "opmkit" / "bin")
+    done = run_action(runner, {"run": "opm bundle validate bundle", "sarif-file": ""}, {})
+    assert (done.returncode, traps.sprung()) == (0, set()), done.stderr
+
+
+def test_gitlab_jobs_import_nothing_from_the_checkout(newcomer: InstalledOpm, traps: Traps, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples/gitlab/.gitlab-ci.yml", newcomer.directory)
+    runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {"PIP_NO_INDEX": "1"})
+    done = run_gitlab_job(runner, "bundle", "validate-bundle", CI_PIPELINE_SOURCE="push")
+    assert (done.returncode, traps.sprung()) == (0, set()), done.stdout + done.stderr

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from opmkit import Policy, Severity
 
 _DEFAULT = Path(".opm-validate.yaml")
+POLICY_VARIABLE = "OPM_POLICY"
+"""Variable that names another policy file: pipelines set it to that of the base branch of a pull request."""
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
 
@@ -26,7 +28,8 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Policy file with severities, ignored rules and settings; default: .opm-validate.yaml if it exists",
+        help="Policy file with severities, ignored rules and settings; "
+        "default: OPM_POLICY, or .opm-validate.yaml if it exists",
         rich_help_panel=RULES_PANEL,
     ),
 ]
@@ -44,7 +47,16 @@ def find_policy_file(config: Path | None) -> Path | None:
     """Return the path of the policy file, or None if none is given and the default does not exist.
 
     A default that cannot be read, such as a dangling link, is returned as well: it is an error and not "no policy".
+
+    Raises:
+        InvalidPolicy: `POLICY_VARIABLE` is empty.
     """
+    if config is None and (named := os.environ.get(POLICY_VARIABLE)) is not None:
+        if not named:
+            from opmkit.bundle.policy import InvalidPolicy
+
+            raise InvalidPolicy(f"{POLICY_VARIABLE}: the value is empty", hint="unset it, or set it to a policy file")
+        return Path(named)
     return config or (_DEFAULT if os.path.lexists(_DEFAULT) else None)
 
 
