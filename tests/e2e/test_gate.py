@@ -136,6 +136,7 @@ def test_a_policy_without_content_is_an_error(
         ("validate", "catalog", "--fail-on", ""),
         ("bundle", "validate", "bundle", "--fail-on", ""),
         ("bundle", "validate", "bundle", "--profile", ""),
+        ("bundle", "validate", "bundle", "--from", ""),
         ("bundle", "permissions", "bundle", "--fail-on", ""),
         ("index", "diff", "catalog", "catalog", "--fail-on", ""),
         ("index", "plan", "catalog", "--fail-on", ""),

@@ -236,7 +236,9 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _REPEATED_FLAGS = frozenset({"--build-arg", "--label"})
 """Flags with one value each time, as StringArray of pflag; other flags that can be repeated take lists."""
 
-_REQUIREMENTS = frozenset({"--against", "--allowed-registries", "--fail-on", "--openshift-version", "--profile"})
+_REQUIREMENTS = frozenset(
+    {"--against", "--allowed-registries", "--fail-on", "--from", "--openshift-version", "--profile"}
+)
 """Flags that require something. An empty value, perhaps of a variable that is not set, would turn that off."""
 
 

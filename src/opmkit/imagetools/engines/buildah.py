@@ -153,7 +153,7 @@ class BuildahEngine:
 
     def _archive(self, name: str, container: str, path: str) -> Iterator[bytes]:
         """Yield a tar archive of a path in a container, nothing if the path does not exist."""
-        unshare = [] if os.geteuid() == 0 else [self._program, "unshare", "--"]
+        unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
         command = [*unshare, *python_command(__name__, self._program, container, path)]
         with (
             tempfile.TemporaryFile() as errors,

@@ -223,13 +223,17 @@ def _build_blobs(component: Component, options: CompositeOptions, render: Bundle
 def _run_program(component: Component) -> bytes:
     """Run the program of a component and return its standard output."""
     command = " ".join(component.source)
-    name, *arguments = component.source
-    program = find_program(name)
+    program = find_program(component.source[0])
     if program is None:
-        raise CatalogError(f"{command}: {name} not found in PATH", hint="Install the program, or correct the command.")
+        raise CatalogError(f"{command}: program not found in PATH", hint="Install the program, or correct the command.")
     try:
         process = subprocess.run(
-            [program, *arguments], cwd=component.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            component.source,
+            executable=program,
+            cwd=component.root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
     except OSError as error:
         raise CatalogError(f"{command}: {error}", hint="Install the program, or correct the command.") from error
