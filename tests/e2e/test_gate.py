@@ -125,6 +125,19 @@ def test_a_policy_without_content_is_an_error(
     assert done.stderr.startswith("Error: .opm-validate.yaml: ")
 
 
+def test_the_policy_that_the_environment_names_applies(opm: Opm, broken: Path) -> None:
+    (opm.directory / ".opm-validate.yaml").write_text(POLICY)
+    (opm.directory / "base.yaml").write_text("{}\n")
+    assert attempt(opm).returncode == 0
+    assert attempt(replace(opm, env={"OPM_POLICY": "base.yaml"})).returncode == 1
+    bundle = ("bundle", "validate", str(LAGOON / "0.1.0"))
+    for value, message in (("missing.yaml", "missing.yaml: No such file"), ("", "OPM_POLICY: the value is empty")):
+        for command in (bundle, ("validate", "broken")):
+            done = replace(opm, env={"OPM_POLICY": value}).attempt(*command)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr.startswith(f"Error: {message}")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -49,13 +49,12 @@ def find_policy_file(config: Path | None) -> Path | None:
     A default that cannot be read, such as a dangling link, is returned as well: it is an error and not "no policy".
 
     Raises:
-        InvalidPolicy: `POLICY_VARIABLE` is empty.
+        UsageError: `POLICY_VARIABLE` is empty.
     """
     if config is None and (named := os.environ.get(POLICY_VARIABLE)) is not None:
         if not named:
-            from opmkit.bundle.policy import InvalidPolicy
-
-            raise InvalidPolicy(f"{POLICY_VARIABLE}: the value is empty", hint="unset it, or set it to a policy file")
+            hint = "unset it, or set it to a policy file"
+            raise UsageError(f"{POLICY_VARIABLE}: the value is empty", "opm", hint=hint)
         return Path(named)
     return config or (_DEFAULT if os.path.lexists(_DEFAULT) else None)
 
