@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import BundleError, InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.core.files import disk_errors, is_partial
+from opmkit.core.files import disk_errors
 from opmkit.core.hints import Hint
 from opmkit.documents import MAX_BYTES, fields
 from opmkit.documents.errors import DocumentError, InvalidDocument
@@ -45,7 +45,7 @@ def read_files(directory: Path) -> dict[str, bytes]:
     remaining = MAX_TOTAL_BYTES
     with disk_errors(directory):
         for entry in _entries(directory):
-            if is_partial(entry.name) or not _is_file(entry):
+            if not _is_file(entry):
                 continue
             size = entry.stat().st_size
             remaining -= size

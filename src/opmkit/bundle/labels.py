@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "operators.operatorframework.io."
+"""Start of all labels of bundle and index images."""
 _BUNDLE = "operators.operatorframework.io.bundle"
 
 MEDIA_TYPE = f"{_BUNDLE}.mediatype.v1"
@@ -15,3 +22,9 @@ TEST_CONFIG = "operators.operatorframework.io.test.config.v1"
 
 INDEX_DATABASE = "operators.operatorframework.io.index.database.v1"
 INDEX_CONFIGS = "operators.operatorframework.io.index.configs.v1"
+
+
+def labelled_directories(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the directories of manifests and metadata that the labels of a bundle image name."""
+    named = (labels.get(label, "").strip("/") for label in (MANIFESTS, METADATA))
+    return tuple(filter(None, named))

@@ -10,7 +10,7 @@ from opmkit.bundle.directory import DIRECTORIES, MAX_TOTAL_BYTES, read_files, re
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.hint_terms import BundleOperation
 from opmkit.bundle.parse import parse_bundle
-from opmkit.bundle.source import BundleSource
+from opmkit.bundle.source import BundleSource, require_equal_platforms
 from opmkit.core.hints import Hint
 from opmkit.documents import MAX_BYTES
 from opmkit.documents.errors import FieldTypeError
@@ -61,9 +61,10 @@ def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, b
     """
     if isinstance(source.location, Path):
         return read_bundle_directory(source.location, source.text)
-    files = tool.read_tree(source.location, DIRECTORIES, _LIMITS)
+    image = require_equal_platforms(tool, source.location)
+    files = tool.read_tree(image, DIRECTORIES, _LIMITS)
     if not any(path.startswith("manifests/") for path in files):
-        raise not_a_bundle(source.text, tool.inspect(source.location))
+        raise not_a_bundle(source.text, tool.inspect(image))
     return files
 
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from opmkit.bundle.directory import DIRECTORIES
 from opmkit.bundle.hint_terms import BundleOperation
+from opmkit.bundle.labels import PREFIX, labelled_directories
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import AuthenticationFailed, InvalidReference, NotFound, RegistryUnavailable
 from opmkit.imagetools.hint_terms import ImageOperation
+from opmkit.imagetools.layer import MEMORY_LIMITS
+from opmkit.imagetools.platform_equality import ComparedContent
 from opmkit.imagetools.reference import (
     DaemonReference,
     Reference,
@@ -25,9 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.tools.tool import ContainerTool
 
 _PATH_PREFIXES = ("/", "./", "../")
 _REGISTRY_TRANSPORT = "docker://"
+_COMPARED = (*DIRECTORIES, "tests")
+"""Directories that are equal for all platforms, as those that labels name."""
 
 
 class BundleSource(Struct, frozen=True):
@@ -86,6 +93,16 @@ def parse_location(text: str) -> ImageReference | Path:
         InvalidReference: For an invalid image reference.
     """
     return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
+
+
+def require_equal_platforms(tool: ContainerTool, image: ImageReference) -> ImageReference:
+    """Return a name of the bundle image to read, after checking that all platforms of its index have the same bundle.
+
+    Raises:
+        ImageToolsError: They have not, or the image cannot be read.
+    """
+    content = ComparedContent(PREFIX, lambda labels: sorted({*_COMPARED, *labelled_directories(labels)}), MEMORY_LIMITS)
+    return tool.require_equal_platforms(image, content)
 
 
 def parse_registry_image(text: str) -> Reference:

@@ -10,7 +10,7 @@ from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.metadata import read_metadata
-from opmkit.bundle.source import parse_location, path_or_image
+from opmkit.bundle.source import parse_location, path_or_image, require_equal_platforms
 from opmkit.core.files import disk_errors, is_partial
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.errors import DocumentError
@@ -53,9 +53,10 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
                 extract_tree(spec.build_on(Image.scratch(), Path(temporary)).layers, tree)
             else:
                 with path_or_image(reference):
-                    tool.extract(location, tree, limits=_LIMITS if validate else None)
+                    image = require_equal_platforms(tool, location)
+                    tool.extract(image, tree, limits=_LIMITS if validate else None)
                 if validate and not (tree / "manifests").is_dir():
-                    raise not_a_bundle(reference, tool.inspect(location))
+                    raise not_a_bundle(reference, tool.inspect(image))
             warnings = _validate(tree, reference) if validate else ()
             _move(tree, destination)
     return warnings

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer import Layer, LayerSource
 
 _MAX_INDEX_DEPTH = 4
+MAX_PLATFORMS = 32
+"""Images of an index that `load_platforms` loads; Linux has about ten platforms with images."""
 _DEFAULT_PLATFORM = Platform("linux", "amd64")
 
 
@@ -297,17 +299,53 @@ def load_image_or_index(repository: ImageSource, identifier: str) -> Image | Ima
     if isinstance(index, Manifest):
         return _with_config(repository, index)
 
-    def load(descriptor: Descriptor) -> Manifest:
-        manifest = repository.get_manifest(descriptor.digest)
-        if isinstance(manifest, IndexManifest):
-            raise UnsupportedImage(
-                f"image index {index.digest}: unsupported nested index",
-                hint=f"name the inner index by its digest: {descriptor.digest}",
-            )
-        return manifest
-
+    load = partial(_load_child, repository, index)
     images = tuple(_with_config(repository, load(descriptor)) for descriptor in index.images)
     return ImageIndex(index, images, tuple(map(load, index.artifacts)), repository)
+
+
+def load_platforms(repository: ImageSource, manifest: Manifest | IndexManifest) -> dict[str, Image]:
+    """Load the images that clusters may run for a manifest or index, by platform and position.
+
+    Unlike `load_image_or_index`, this includes images that an index describes as artifacts, because container runtimes
+    select a manifest by its platform only. No runtime selects those for ``unknown/unknown``, such as attestations.
+
+    Raises:
+        NotFound: The index has no image.
+        InvalidImage: The index has more than MAX_PLATFORMS images, or a manifest of it does not exist or is malformed.
+        UnsupportedImage: The index contains another index, or something else than an image.
+    """
+    if isinstance(manifest, Manifest):
+        image = _with_config(repository, manifest)
+        return {str(image.config.platform): image}
+    runnable = [descriptor for descriptor in manifest.manifests if not descriptor.is_for_unknown_platform]
+    if not runnable:
+        raise NotFound(f"image index {manifest.digest} has no image", hint="name another image")
+    if len(runnable) > MAX_PLATFORMS:
+        raise InvalidImage(
+            f"image index {manifest.digest}: {len(runnable)} images exceed the limit of {MAX_PLATFORMS}",
+            hint="name an index with fewer images",
+        )
+    images: dict[str, Image] = {}
+    for number, descriptor in enumerate(runnable, 1):
+        name = f"image {number} for {descriptor.platform or 'any platform'}"
+        try:
+            images[name] = _with_config(repository, _load_child(repository, manifest, descriptor))
+        except NotFound as error:
+            raise InvalidImage(
+                f"image index {manifest.digest}: {name}: {error.message}", hint="push the index with all of its images"
+            ) from error
+    return images
+
+
+def _load_child(repository: ImageSource, index: IndexManifest, descriptor: Descriptor) -> Manifest:
+    manifest = repository.get_manifest(descriptor.digest)
+    if isinstance(manifest, IndexManifest):
+        raise UnsupportedImage(
+            f"image index {index.digest}: unsupported nested index",
+            hint=f"name the inner index by its digest: {descriptor.digest}",
+        )
+    return manifest
 
 
 def _with_config(repository: ImageSource, manifest: Manifest) -> Image:

@@ -75,7 +75,8 @@ DEFAULT_OPTIONS = RenderOptions()
 
 def open_render_cache(store: Path | None = None) -> ResultCache:
     """Return the cache of rendered bundles in a store, by default that of the user."""
-    return open_cache("bundles", [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")], store)
+    code = ("opmkit.bundle", "opmkit.documents", "opmkit.imagetools", "opmkit.index.fbc")
+    return open_cache("bundles", [code_digest(*code)], store)
 
 
 def render(

@@ -21,6 +21,9 @@ class FakeTool:
     def __init__(self, images: dict[str, bytes]) -> None:
         self.images = images
 
+    def require_equal_platforms(self, image: object, _: object) -> object:
+        return image
+
     def read_tree(self, image: object, *_: object) -> dict[str, bytes]:
         return {"manifests/csv.yaml": self.images[str(image)]}
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from opmkit.bundle.directory import is_package_directory, reject_layout
 from opmkit.bundle.errors import NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
-from opmkit.bundle.labels import MANIFESTS, METADATA
+from opmkit.bundle.labels import MANIFESTS, labelled_directories
 from opmkit.bundle.validation.cache_key import MAX_ENTRIES
 from opmkit.bundle.validation.operator_directory import (
     bundle_directories,
@@ -54,7 +54,6 @@ _LIMITS = Limits(
     path_depth=32,
 )
 _DIRECTORIES = ("manifests", "metadata", "tests")
-_DIRECTORY_LABELS = (MANIFESTS, METADATA)
 
 
 class Source(Struct, frozen=True):
@@ -178,13 +177,15 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
     """
     if isinstance(source.location, Path):
         return _read_operator(source.location) if source.operator else _read_directory(source.location)
-    labels = get_tool().inspect(source.location).labels
-    labelled = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
-    files = get_tool().read_tree(source.location, sorted({*_DIRECTORIES, *filter(None, labelled)}), _LIMITS)
+    from opmkit.bundle.source import require_equal_platforms  # slow to import: not needed for directories
+
+    image = require_equal_platforms(get_tool(), source.location)
+    labels = get_tool().inspect(image).labels
+    files = get_tool().read_tree(image, sorted({*_DIRECTORIES, *labelled_directories(labels)}), _LIMITS)
     if not files:
         from opmkit.bundle.load import not_a_bundle
 
-        raise not_a_bundle(source.target, get_tool().inspect(source.location))
+        raise not_a_bundle(source.target, get_tool().inspect(image))
     files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
 
@@ -221,7 +222,10 @@ def read_labels(get_tool: GetTool, source: Source) -> BundleFiles:
     """
     if isinstance(source.location, Path):
         raise NotABundle(f"{source.target} is a directory and has no labels", hint="validate its files")
-    return BundleFiles({}, frozenset(), get_tool().inspect(source.location).labels)
+    from opmkit.bundle.source import require_equal_platforms  # slow to import: not needed for directories
+
+    image = require_equal_platforms(get_tool(), source.location)
+    return BundleFiles({}, frozenset(), get_tool().inspect(image).labels)
 
 
 def _read_directory(root: Path) -> BundleFiles:

@@ -98,6 +98,11 @@ class Descriptor(Struct, frozen=True):
         """Return the hash of the digest."""
         return hash(self.digest)
 
+    @property
+    def is_for_unknown_platform(self) -> bool:
+        """Whether the platform is ``unknown/unknown``, by which build tools mark what is not an image."""
+        return self.platform is not None and self.platform.os == self.platform.architecture == "unknown"
+
     @classmethod
     def from_json(cls, value: object, path: str = "descriptor") -> Descriptor:
         """Parse a decoded JSON object; ``path`` is its position in the document, for errors.

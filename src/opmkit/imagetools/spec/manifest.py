@@ -244,5 +244,4 @@ def _preference(image: Descriptor) -> tuple[bool, bool, str, str]:
 
 
 def _is_artifact(manifest: Descriptor) -> bool:
-    unknown = manifest.platform is not None and manifest.platform.os == manifest.platform.architecture == "unknown"
-    return unknown or bool(manifest.artifact_type) or _ATTESTATION in manifest.annotations
+    return manifest.is_for_unknown_platform or bool(manifest.artifact_type) or _ATTESTATION in manifest.annotations

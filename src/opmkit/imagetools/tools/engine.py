@@ -7,6 +7,7 @@ import logging
 import tarfile
 import threading
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,11 +17,20 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.credentials import Keychain
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    ImageToolsError,
+    InvalidImage,
+    NotFound,
+    RegistryUnavailable,
+    prefix_errors,
+)
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
+from opmkit.imagetools.image import load_platforms
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.reader import WHITEOUT_PREFIX
+from opmkit.imagetools.platform_equality import require_equal_content
 from opmkit.imagetools.reference import SCRATCH, Reference
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.registry_config import RegistrySettings
@@ -33,7 +43,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.credentials import Credentials
     from opmkit.imagetools.engines.engine import Engine, EngineImage
+    from opmkit.imagetools.image import Image
     from opmkit.imagetools.layer import LayerSource
+    from opmkit.imagetools.platform_equality import ComparedContent
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.store import ImageStore
@@ -68,6 +80,7 @@ class EngineTool:
         self._keychain = keychain
         self._registries = registries
         self._images: dict[str, EngineImage] = {}
+        self._not_pulled: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -88,6 +101,32 @@ class EngineTool:
     def inspect(self, reference: ImageReference) -> InspectedImage:
         """Return an image; the first call for a name pulls it."""
         return self._image(reference) if isinstance(reference, Reference) else self._local_tool.inspect(reference)
+
+    def require_equal_platforms(self, reference: ImageReference, content: ComparedContent) -> ImageReference:
+        """Return the reference, after comparing the images in the registry: engines store that for one platform.
+
+        An image that is only in the storage of the engine is for one platform, and is not compared.
+
+        Raises:
+            ImageToolsError: Among others, the engine has another image than the registry.
+        """
+        if not isinstance(reference, Reference):
+            return self._local_tool.require_equal_platforms(reference, content)
+        image = self._image(reference)
+        if _engine_name(reference) in self._not_pulled:
+            return reference
+        repository = self._registries.repository(reference)
+        with prefix_errors(str(reference), reference.name):
+            manifest = repository.get_manifest(reference.identifier)
+            platforms = load_platforms(repository, manifest)
+            require_equal_content(platforms, content, _read_tree)
+            known = {manifest.digest, *chain.from_iterable(map(_digests, platforms.values()))}
+            if image.digest not in known:
+                raise InvalidImage(
+                    f"{self.name} has another image than the registry",
+                    hint=Hint.any_of("try again", Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none"))),
+                )
+        return reference
 
     def _image(self, reference: Reference) -> EngineImage:
         name = _engine_name(reference)
@@ -219,6 +258,7 @@ class EngineTool:
         return _engine_name(registry_reference)
 
     def _pull(self, reference: Reference, name: str) -> EngineImage:
+        self._not_pulled.discard(name)
         if reference.digest and (present := self._engine.find(name)):
             return present
         try:
@@ -228,6 +268,7 @@ class EngineTool:
             if present is None:
                 raise
             _log.warning("%s; using the image with this name in the storage of %s", error.message, self.name)
+            self._not_pulled.add(name)
             return present
         pulled = self._engine.find(name)
         if pulled is None:
@@ -260,6 +301,15 @@ class EngineTool:
 def _engine_name(reference: Reference) -> str:
     """Return a name without a tag if it has a digest, since not all engines accept both."""
     return str(reference.with_digest(reference.digest) if reference.digest else reference.with_default_tag())
+
+
+def _digests(image: Image) -> tuple[str, str]:
+    """Return the digests that an engine may use as the ID of an image."""
+    return image.digest, image.manifest.config.digest
+
+
+def _read_tree(image: Image, directories: Sequence[str], limits: Limits) -> dict[str, bytes]:
+    return layer.read_tree(reversed(image.layers), directories, limits)
 
 
 def _layer(image: EngineImage, archive: BinaryIO) -> LayerSource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -18,9 +19,10 @@ from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.imagetools import layer
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, prefix_errors
-from opmkit.imagetools.image import Image, load_image, load_image_or_index, load_manifest_image
+from opmkit.imagetools.image import Image, load_image, load_image_or_index, load_manifest_image, load_platforms
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
+from opmkit.imagetools.platform_equality import require_equal_content
 from opmkit.imagetools.reference import (
     DockerArchiveReference,
     LayoutReference,
@@ -30,6 +32,7 @@ from opmkit.imagetools.reference import (
     pin_reference,
 )
 from opmkit.imagetools.registry import RegistryRepository
+from opmkit.imagetools.spec import Manifest
 from opmkit.imagetools.store import LayoutRepository
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.layer import FoundFile, LayerSource
+    from opmkit.imagetools.platform_equality import ComparedContent
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import ImageSource, Repository
@@ -157,6 +161,20 @@ class RegistryTool:
             self._inspected[key] = image
             if len(self._inspected) > _MAX_INSPECTED:
                 del self._inspected[next(iter(self._inspected))]
+
+    def require_equal_platforms(self, reference: ImageReference, content: ComparedContent) -> ImageReference:
+        """Return the reference with the digest of the image to read, see `ContainerTool`; inspecting it is free."""
+        known = self._inspected.get((reference, None)) if isinstance(reference, Reference) else None
+        if known and isinstance(reference, Reference) and known.digest == reference.digest:
+            return reference  # no index, whose digest would be another one
+        with self._reading(reference):
+            image, platforms = self._read(reference, _load_with_platforms)
+            require_equal_content(platforms, content, self.read_tree)
+        if not isinstance(reference, Reference):
+            return pin_reference(reference, image.digest)
+        pinned = replace(reference, digest=image.digest)  # with the tag, for messages
+        self._remember((pinned, None), image)
+        return pinned
 
     def load(self, reference: ImageReference) -> Image | ImageIndex:
         """Return the image or image index, with all platforms."""
@@ -376,6 +394,14 @@ class RegistryTool:
             warn_untrusted(self._store.layout.path, error)
             path = None
         return path.open("rb") if path else image.open_blob(descriptor)
+
+
+def _load_with_platforms(repository: ImageSource, identifier: str) -> tuple[Image, dict[str, Image]]:
+    """Return the image that an identifier names, and the images for all platforms."""
+    manifest = repository.get_manifest(identifier)
+    platforms = load_platforms(repository, manifest)
+    selected = manifest.digest if isinstance(manifest, Manifest) else manifest.select().digest
+    return next(image for image in platforms.values() if image.digest == selected), platforms
 
 
 def _load_with_digest(repository: ImageSource, identifier: str) -> tuple[str, Image]:

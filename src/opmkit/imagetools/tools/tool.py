@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.layer import Limits
+    from opmkit.imagetools.platform_equality import ComparedContent
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import ImageConfig
 
@@ -59,6 +60,13 @@ class ContainerTool(Protocol):
 
     def inspect(self, reference: ImageReference) -> InspectedImage:
         """Return the metadata of an image."""
+        ...
+
+    def require_equal_platforms(self, reference: ImageReference, content: ComparedContent) -> ImageReference:
+        """Return a name of the image to read, after checking that the images for all platforms have equal content.
+
+        What is read by that name is what was checked, as far as the place can name images by digest.
+        """
         ...
 
     def read_tree(
