@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import TYPE_CHECKING, NoReturn
@@ -22,6 +23,7 @@ MAX_CONSTRAINT_DEPTH = 32
 
 _SNIFFED_BYTES = 30
 """Length of the start of a file that must contain the brace of a JSON document."""
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SEPARATOR = re.compile(rb"^---(.*)$", re.MULTILINE)
 _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
@@ -56,7 +58,10 @@ def read_document(content: bytes) -> FirstDocument:
     end = _first_document_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
     duplicates: list[DuplicateKey] = []
-    value = yaml_decoder.load(content[:end], duplicates)
+    text = content[:end]
+    if not text.startswith(_UTF_16):
+        text = yaml_decoder.as_go_lines(text)
+    value = yaml_decoder.load(text, duplicates)
     return FirstDocument(value, is_json=False, has_more=more is not None, duplicates=tuple(duplicates))
 
 

@@ -29,7 +29,11 @@ _CHUNK_SIZE = 1 << 20
 """Bytes of a JSON file to read at once."""
 _MAX_BLANKS = 4096
 """Bytes between two documents of a chunk; with more of them, the slow parser is used."""
-_WHITESPACE = re.compile(r"\s*")
+_SNIFFED_BYTES = 4096
+"""Length of the start of a file that must contain the brace of a JSON document."""
+_GO_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""Characters before that brace, which a JSON document may begin with, but cannot contain all of."""
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape of a surrogate, which may be one without its pair."""
 _KEY_END = re.compile(rb'" ?:')
@@ -71,14 +75,13 @@ def read_documents(raw: bytes, *, include_empty: bool = False) -> Iterator[Docum
 
 def is_json(raw: bytes) -> bool:
     """Return whether a file with this beginning is read as JSON."""
-    return raw.removeprefix(BOM).lstrip()[:1] == b"{"
+    head = raw.removeprefix(BOM)[:_SNIFFED_BYTES]
+    return head[:1] == b"{" or head.decode(errors="replace").lstrip(_GO_SPACES)[:1] == "{"
 
 
 def read_document_file(file: BinaryIO, *, include_empty: bool = False) -> Iterator[Document | InvalidDocument]:
     """Yield all documents of a file like `read_documents`, without storing a JSON file of many documents as a whole."""
     head = file.read(_CHUNK_SIZE)
-    while head and not head.removeprefix(BOM).strip() and (chunk := file.read(len(head))):
-        head += chunk
     if is_json(head):
         yield from _json_documents(head.removeprefix(BOM), file)
     else:
@@ -116,6 +119,9 @@ def _json_documents(buffer: bytes, file: BinaryIO) -> Iterator[Document | Invali
 
 def _decode_json_stream(raw: bytes, start: int, line: int) -> Iterator[Document | InvalidDocument]:
     """Yield concatenated documents with any whitespace between them.
+
+    Kubernetes tools read what follows the first document, or the whole file, as YAML if it is not JSON. Here it is an
+    error, because it is more likely to be a mistake.
 
     Args:
         raw: The rest of the file.
@@ -199,10 +205,15 @@ def _yaml_documents(raw: bytes, *, include_empty: bool) -> Iterator[Document | I
         if after_separator and not after_separator.startswith(b"#"):  # it would be ignored
             problem = f"unexpected {after_separator.decode(errors='replace')[:60]!r} after ---"
             yield InvalidDocument(f"{problem}: only a comment is allowed there", line=line + text.count(b"\n"))
+        prefix = raw[separator:start] if in_document else b""  # a document can end in that line
         in_document = in_document or text not in (b"", b"\n")
         duplicates: list[DuplicateKey] = []
         try:
-            value = sort_keys(yaml_decoder.load(text, duplicates)) if text.strip() else None
+            value = (
+                sort_keys(yaml_decoder.load(yaml_decoder.as_go_lines(prefix + text), duplicates))
+                if text.strip()
+                else None
+            )
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:

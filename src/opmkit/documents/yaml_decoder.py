@@ -77,6 +77,13 @@ def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonVa
     return go_yaml.load(content, duplicates)
 
 
+def as_go_lines(text: bytes) -> bytes:
+    """Return a text with the line breaks that Go's readers of lines replace or add."""
+    if b"\r\n" in text:
+        text = text.replace(b"\r\n", b"\n")
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
 def _load_fast(content: bytes) -> tuple[JsonValue] | None:
     """Decode a document that ryaml and Go decode equally, and that has no duplicate keys; return None for others."""
     if _ryaml_loads is None or len(content) > _MAX_BYTES or _has_indicators(content):

@@ -261,9 +261,10 @@ apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: demo}
 ---
+apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleList
 items:
-- {kind: Role, metadata: {name: r}, rules: [{verbs: [get], apiGroups: [""], resources: [secrets]}]}
+- {metadata: {name: r}, rules: [{verbs: [get], apiGroups: [""], resources: [secrets]}]}
 """
     bind = "kind: RoleBinding\nroleRef: {kind: Role, name: r}\nsubjects: [{kind: User, name: me}]\n"
     files = {"manifests/csv.yaml": text.encode(), "manifests/.hidden.yaml": bind.encode(), "metadata/x.yaml": b"?"}

@@ -183,7 +183,12 @@ def field_types(struct: str, tables: Tables) -> Mapping[str, FieldType]:
 def _fields(struct: str, tables: Tables) -> tuple[dict[str, FieldType], dict[str, str]]:
     """Return the types of the fields by name, and their names by name in lower case."""
     fields = {name: parse_type(text) for name, text in load(tables)[struct].items()}
-    return fields, {name.lower(): name for name in fields}
+    return fields, {_fold(name): name for name in fields}
+
+
+def _fold(name: str) -> str:
+    """Return a name without case, as encoding/json compares names: a long s is an s, and a Kelvin sign a k."""
+    return name.lower().replace("\u017f", "s")
 
 
 class _Decoder:
@@ -209,7 +214,7 @@ class _Decoder:
             field = key
             if key not in fields:
                 self.unknown.append(UnknownField((*self._path, key), tuple(fields)))
-                field = folded.get(key.lower(), "")
+                field = folded.get(_fold(key), "")
                 self.same_in_all_modes = self.same_in_all_modes and not field
                 if not field or self._mode is DecodeMode.OBJECT:
                     continue

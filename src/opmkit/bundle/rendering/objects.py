@@ -197,11 +197,11 @@ class _Renderer(Struct, frozen=True):
 
     def _others(self) -> Iterator[dict[str, Any]]:
         for value in self.bundle.others:
-            if value["kind"] not in NAMESPACED_KINDS:
+            metadata = value.get("metadata", {})
+            if value["kind"] in NAMESPACED_KINDS and isinstance(metadata, dict):
+                yield deepcopy({**value, "metadata": {**metadata, "namespace": self.request.namespace}})
+            else:  # Go does not set a field of null
                 yield deepcopy(dict(value))
-            else:
-                metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
-                yield deepcopy({**value, "metadata": {**(metadata or {}), "namespace": self.request.namespace}})
 
     def _deployments(self) -> Iterator[dict[str, Any]]:
         with_webhooks = {webhook.get("deploymentName", "") for webhook in self.bundle.webhooks}

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from msgspec import Struct
 
-from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
+from opmkit.bundle.api_types.decode import CSV, OBJECT, DecodeMode, decode_struct
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
-from opmkit.bundle.labels import PACKAGE
+from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.properties import ANNOTATION as PROPERTIES
 from opmkit.documents import lenient
 from opmkit.documents.document import read_document
-from opmkit.documents.document_stream import read_documents
+from opmkit.documents.document_stream import BOM, is_json, read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import format_path
-from opmkit.documents.json_value import UINT64, encode, escape_html
+from opmkit.documents.json_value import INT64, UINT64, encode, escape_html, go_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _ANNOTATIONS = "metadata/annotations.yaml"
 _PROPERTIES = "metadata/properties.yaml"
 _MANIFESTS = "manifests/"
+_MAX_DEPTH = 200
+"""Levels of nesting in an object, as in a YAML document."""
 
 ALL_NAMESPACES = "AllNamespaces"
 MULTI_NAMESPACE = "MultiNamespace"
@@ -102,7 +104,7 @@ def read_registry_v1(files: Mapping[str, bytes]) -> RegistryV1:
     """
     if _ANNOTATIONS not in files:
         raise InvalidBundle(f"{_ANNOTATIONS}: no such file", hint="add the annotations of the bundle")
-    annotations = lenient.mapping(lenient.mapping(_read(files, _ANNOTATIONS)).get("annotations"))
+    package = _read_package(files)
     csv: Mapping[str, Any] | None = None
     csv_path = ""
     definitions: list[Mapping[str, Any]] = []
@@ -121,10 +123,19 @@ def read_registry_v1(files: Mapping[str, bytes]) -> RegistryV1:
         paths[kind, object_name(value)] = path
     if csv is None:
         raise InvalidBundle(f"no {CSV_KIND} found in {_MANIFESTS}", hint=f"add a {CSV_KIND} to the manifests directory")
-    package = lenient.text(annotations.get(PACKAGE))
     return RegistryV1(
         package, _with_properties(csv, csv_path, files), tuple(definitions), tuple(others), csv_path, paths
     )
+
+
+def _read_package(files: Mapping[str, bytes]) -> str:
+    """Return the package in the annotations, whose values can be scalars of any type."""
+    annotations = lenient.mapping(lenient.mapping(_read(files, _ANNOTATIONS)).get("annotations"))
+    texts = {label: lenient.scalar_text(annotations.get(label)) for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)}
+    for label, text in texts.items():
+        if text is None:
+            raise InvalidBundle(f"{_ANNOTATIONS}: annotations.{label} is not a string", hint="write a string")
+    return texts[PACKAGE] or ""
 
 
 def _require_flat(files: Mapping[str, bytes]) -> None:
@@ -152,8 +163,10 @@ def read_objects(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, dict[st
     Raises:
         InvalidBundle: A file contains no object.
     """
-    for path in sorted(files):
-        for document in read_documents(files[path]) if path.startswith(_MANIFESTS) else ():
+    for path in filter(lambda path: path.startswith(_MANIFESTS), sorted(files)):
+        if files[path].startswith(BOM) and is_json(files[path]):  # OLM would read it as YAML, and only its first object
+            raise InvalidBundle(f"{path}:1: byte order mark before JSON", hint="remove the byte order mark")
+        for document in read_documents(files[path]):
             if isinstance(document, InvalidDocument):
                 raise InvalidBundle(document.located(path), hint="correct the file")
             for value in flatten(document.value, f"{path}:{document.line}: "):
@@ -161,31 +174,94 @@ def read_objects(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, dict[st
 
 
 def flatten(value: JsonValue, place: str = "") -> Iterator[dict[str, Any]]:
-    """Yield an object, or the objects of a list; nothing for None.
+    """Yield an object, or the objects of a list, with the numbers that OLM reads; nothing for None.
+
+    An object with ``items`` is a list for OLM v1, whatever its kind, but not for OLM v0, so its kind must be that of a
+    list. Items without kind and apiVersion get those of the list.
 
     Raises:
-        InvalidBundle: The value is not an object; the error begins with ``place``.
+        InvalidBundle: The value is not an object, or its metadata have the wrong type; the error begins with ``place``.
     """
     if value is None:
         return
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(kind, str) or not kind:
-        raise InvalidBundle(f"{place}not a Kubernetes object: it has no kind", hint="remove it")
-    if not _is_finite(value):
-        raise InvalidBundle(f"{place}contains an infinite number", hint="correct the number")
-    if kind.endswith("List") and isinstance(items := value.get("items"), list):
-        for item in items:
-            yield from flatten(item, place)
-    else:
-        yield value
+    try:
+        kind, _ = _type_of(value := _with_go_numbers(value))
+    except ValueError as error:
+        raise InvalidBundle(f"{place}{error}", hint="correct or remove it") from error
+    assert isinstance(value, dict)  # noqa: S101 - checked by _type_of, for mypy
+    for mismatch in decode_struct(value, OBJECT, DecodeMode.OBJECT).mismatches:
+        message = f"{place}{kind} {object_name(value)}: {format_path(mismatch.path)} {mismatch.problem}"
+        raise InvalidBundle(message, hint=mismatch.hint or "correct the value")
+    if "items" not in value:
+        yield _without_empty_namespace(value)
+        return
+    if not kind.endswith("List"):
+        message = f"{place}a {kind} with items: OLM v0 reads an object of this kind, OLM v1 a list of objects"
+        raise InvalidBundle(message, hint="remove items, or write a document for each object")
+    items = value["items"]
+    if not isinstance(items, list | None):
+        raise InvalidBundle(f"{place}items is not a list", hint="write a list")
+    for number, item in enumerate(items or ()):
+        yield _list_item(item, value, f"{place}items[{number}]: ")
 
 
-def _is_finite(value: JsonValue) -> bool:
+def _list_item(item: JsonValue, parent: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return an object of a list."""
+    try:
+        if not isinstance(item, dict | None):
+            raise ValueError("not a Kubernetes object: not a mapping")
+        item = dict(item or {})
+        if not lenient.text(item.get("kind")) and not lenient.text(item.get("apiVersion")):
+            item |= {"kind": parent["kind"].removesuffix("List"), "apiVersion": lenient.text(parent.get("apiVersion"))}
+        _, version = _type_of(item)
+        if not version:
+            raise ValueError("an object of a list must have an apiVersion")
+        if isinstance(item.get("items"), list):
+            raise ValueError("a list in a list")
+    except ValueError as error:
+        raise InvalidBundle(f"{place}{error}", hint="write a document for each object") from error
+    return _without_empty_namespace(item)
+
+
+def _without_empty_namespace(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without ``metadata.namespace`` if that is not a name."""
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or "namespace" not in metadata or lenient.text(metadata["namespace"]):
+        return value
+    return {**value, "metadata": {key: member for key, member in metadata.items() if key != "namespace"}}
+
+
+def _type_of(value: JsonValue) -> tuple[str, str]:
+    """Return the kind and the version of an object; raise ValueError if it has no kind or an invalid apiVersion."""
+    kind = lenient.text(value.get("kind")) if isinstance(value, dict) else ""
+    if not isinstance(value, dict) or not kind:
+        raise ValueError("not a Kubernetes object: it has no kind")
+    api_version = lenient.text(value.get("apiVersion"))
+    if api_version.count("/") > 1:
+        raise ValueError(f"invalid apiVersion {api_version!r}: more than one slash")
+    return kind, api_version.rpartition("/")[2]
+
+
+def _with_go_numbers(value: JsonValue, depth: int = 0) -> JsonValue:
+    """Return the value with whole numbers of 64 bits as integers, others as floats.
+
+    Go writes numbers as JSON and reads them again, so 1.0 is an integer.
+
+    Raises:
+        ValueError: For an infinite number, and for more than _MAX_DEPTH levels of nesting.
+    """
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"more than {_MAX_DEPTH} levels of nesting")
     if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
+        return {key: _with_go_numbers(member, depth + 1) for key, member in value.items()}
     if isinstance(value, list):
-        return all(map(_is_finite, value))
-    return not isinstance(value, float) or math.isfinite(value)
+        return [_with_go_numbers(item, depth + 1) for item in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if not math.isfinite(value):
+        raise ValueError("contains an infinite number")
+    text = go_float(value) if isinstance(value, float) else str(value)
+    return int(text) if text.lstrip("-").isdecimal() and int(text) in INT64 else float(value)
 
 
 def _decode(value: Mapping[str, Any], struct: str, path: str, line: int) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from opmkit.bundle import parse_bundle
+from opmkit.bundle.rendering.registry_v1 import read_registry_v1
 from opmkit.index.operations.manifests.olm_v1.bundle_objects import (
     BundleObjects,
     ManagedObject,
@@ -27,7 +27,9 @@ NAMESPACES = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "
 WEBHOOK = {"deploymentName": "shelf.manager", "admissionReviewVersions": ["v1"], "sideEffects": "None"}
 
 
-def objects(*manifests: dict[str, Any], all_namespaces: bool = True, **install: Any) -> BundleObjects:
+def objects(
+    *manifests: dict[str, Any], all_namespaces: bool = True, files: dict[str, bytes] | None = None, **install: Any
+) -> BundleObjects:
     """Return the objects of a bundle with manifests, the install strategy and, below ``webhooks``, webhooks."""
     csv = {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -38,10 +40,12 @@ def objects(*manifests: dict[str, Any], all_namespaces: bool = True, **install: 
             "webhookdefinitions": install.pop("webhooks", []),
         },
     }
-    files = {f"manifests/{number}.yaml": yaml.safe_dump(one).encode() for number, one in enumerate((csv, *manifests))}
+    files = (files or {}) | {
+        f"manifests/{number}.yaml": yaml.safe_dump(one).encode() for number, one in enumerate((csv, *manifests))
+    }
     annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: shelf}"
     files["metadata/annotations.yaml"] = annotations.encode()
-    return bundle_objects(parse_bundle(files), all_namespaces=all_namespaces)
+    return bundle_objects(read_registry_v1(files), all_namespaces=all_namespaces)
 
 
 def manifest(kind: str, name: str, version: str = "v1", **fields: Any) -> dict[str, Any]:
@@ -69,6 +73,15 @@ def test_manifests_of_a_bundle() -> None:
         (RBAC, "roles", "leader", True),
     }
     assert (found.cluster_rules, found.install_rules, found.target_rules) == ((VIEW,), (LEASES,), ())
+
+
+def test_all_documents_of_a_file_count() -> None:
+    roles = [manifest("ClusterRole", name, f"{RBAC}/v1", rules=[rule]) for name, rule in (("a", VIEW), ("b", LEASES))]
+    listed = {"apiVersion": "v1", "kind": "List", "items": [manifest("ClusterRole", "c", f"{RBAC}/v1", rules=[BOOKS])]}
+    given = {"manifests/roles.yaml": yaml.safe_dump_all([*roles, listed]).encode()}
+    found = objects(files=given)
+    assert found.cluster_rules == (VIEW, LEASES, BOOKS)
+    assert [each.name for each in found.managed] == ["a", "b", "c"]
 
 
 def test_permissions_for_all_namespaces_become_cluster_permissions() -> None:
@@ -205,10 +218,6 @@ def test_cluster_admin() -> None:
     assert "Allows everything" in binding["metadata"]["annotations"]["kubernetes.io/description"]
 
 
-def test_values_of_wrong_types_are_ignored() -> None:
-    found = objects(
-        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "x"}, "rules": {"a": 1}},
-        permissions=[{"rules": "all"}],
-        clusterPermissions={"rules": []},
-    )
-    assert {one.name for one in found.managed} == {"x", ""}
+def test_rules_of_wrong_types_are_ignored() -> None:
+    found = objects(manifest("ClusterRole", "x", f"{RBAC}/v1", rules={"a": 1}))
+    assert ([one.name for one in found.managed], found.cluster_rules) == (["x"], ())

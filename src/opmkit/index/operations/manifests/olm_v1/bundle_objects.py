@@ -15,7 +15,7 @@ from opmkit.bundle.rendering.certificates import CertificateProvider, WebhookSer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.model import Bundle
+    from opmkit.bundle.rendering.registry_v1 import RegistryV1
     from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterExtension
 
 
@@ -83,15 +83,15 @@ class BundleObjects(Struct, frozen=True):
     bound_roles: tuple[ManagedObject, ...]
 
 
-def bundle_objects(bundle: Bundle, *, all_namespaces: bool) -> BundleObjects:
-    """Return the objects of a bundle; values with the wrong type are ignored, as the cluster rejects them.
+def bundle_objects(bundle: RegistryV1, *, all_namespaces: bool) -> BundleObjects:
+    """Return the objects of a bundle.
 
     The rules are those of operator-controller's renderer (v1.9). For an operator that watches all namespaces, the
     permissions of the ClusterServiceVersion become cluster permissions, with access to namespaces.
     """
-    install, webhooks = _install_strategy(bundle)
-    manifests = [orjson.loads(text) for text in bundle.objects]
-    others = [one for one in manifests if one.get("kind") in _CLUSTER_SCOPED | _NAMESPACED]
+    install, webhooks = bundle.strategy, bundle.webhooks
+    manifests = (*bundle.definitions, *bundle.others)
+    others = [one for one in manifests if one["kind"] in _CLUSTER_SCOPED | _NAMESPACED]
     permissions: list[Mapping[str, Any]] = install.get("permissions") or []
     cluster_permissions: list[Mapping[str, Any]] = install.get("clusterPermissions") or []
     cluster_rules = [rule for one in cluster_permissions for rule in one.get("rules") or ()]
@@ -117,13 +117,6 @@ def bundle_objects(bundle: Bundle, *, all_namespaces: bool) -> BundleObjects:
         target_rules=_unique(target_rules),
         bound_roles=tuple(sorted(bound)),
     )
-
-
-def _install_strategy(bundle: Bundle) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """Return the specification of the install strategy, and the webhook definitions."""
-    csv = decode_struct(orjson.loads(bundle.csv.json), "ClusterServiceVersion", DecodeMode.JSON).value
-    spec = csv.get("spec") or {}
-    return (spec.get("install") or {}).get("spec") or {}, spec.get("webhookdefinitions") or []
 
 
 def _managed(manifest: Mapping[str, Any]) -> ManagedObject:
@@ -180,7 +173,7 @@ def _bound_role(binding: Mapping[str, Any], known: set[tuple[str, str]]) -> Iter
 
 
 def _rules(role: Mapping[str, Any]) -> list[Rule]:
-    rules: list[Rule] = decode_struct(dict(role), role["kind"], DecodeMode.JSON).value.get("rules") or []
+    rules: list[Rule] = decode_struct(dict(role), role["kind"], DecodeMode.OBJECT).value.get("rules") or []
     return rules
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.load import load_bundle_image
+from opmkit.bundle.load import fetch_bundle_files
+from opmkit.bundle.rendering.registry_v1 import read_registry_v1
+from opmkit.bundle.source import BundleSource
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import ImageToolsError
@@ -168,7 +170,7 @@ def _installer(
     if resolved is None:
         return admin, (unknown,)
     try:
-        bundle = load_bundle_image(tool, resolved.image)
+        bundle = read_registry_v1(fetch_bundle_files(tool, BundleSource.from_image(resolved.image)))
     except OpmkitError as error:
         return admin, (f"{resolved.bundle}: {error}", unknown)
     objects = bundle_objects(bundle, all_namespaces=not resolved.extension.watch_namespace)
