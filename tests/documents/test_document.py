@@ -15,6 +15,8 @@ from opmkit.documents.errors import InvalidDocument
     [
         (b"a: 1\n", {"a": 1}, False, False),
         (b"---\na: 1\n", {"a": 1}, False, False),
+        (b"a: |\n  b", {"a": "b\n"}, False, False),
+        (b"a: |\r\n  b\r\n\r\n  c", {"a": "b\n\nc\n"}, False, False),
         (b"--- # first\na: 1\n--- # second\nb: 2\n", {"a": 1}, False, True),
         (b"a: 1\n---\n# nothing\n\n", {"a": 1}, False, False),
         (b"a: 1\r\n---\r\nb: 2\r\n", {"a": 1}, False, True),

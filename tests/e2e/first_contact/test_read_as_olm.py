@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.kit.opm import LAGOON
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 BINDING = """apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -110,3 +112,17 @@ def test_keys_that_only_olm_v0_reads_are_refused(newcomer: InstalledOpm, bundle:
 def test_file_with_the_name_of_an_incomplete_one_is_read(newcomer: InstalledOpm, bundle: Path) -> None:
     (bundle / "manifests" / ".opm-more.yaml.part").write_text(BINDING)
     assert "default/default" in newcomer("bundle", "permissions", "./bundle")
+
+
+def test_installer_gets_the_rules_of_all_documents(newcomer: InstalledOpm, bundle: Path, registry: Registry) -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: second}\n"
+    rules = "rules: [{apiGroups: [lagoon.example.com], resources: [seconds], verbs: [get]}]\n"
+    (bundle / "manifests" / "more.yaml").write_text(f"{CONFIG_MAP}---\n{role}{rules}")
+    name = f"{registry.host}/read-as-olm/lagoon"
+    build = ("bundle", "build", "-d", "bundle/manifests", "-p", "lagoon-operator", "-c", "alpha")
+    newcomer(*build, "--tag", f"{name}:1", "--push", "--use-http")
+    add = ("index", "add", "--to-fbc", "-b", f"{name}:1", "-i", "scratch", "-t", f"{name}:catalog", "--push")
+    newcomer(*add, "--use-http")
+    manifests = newcomer("index", "manifests", f"{name}:catalog", "--olm", "v1", "-p", "lagoon-operator", "--use-http")
+    (granted,) = [each for each in yaml.safe_load_all(manifests) if each["kind"] == "ClusterRole"]
+    assert {"apiGroups": ["lagoon.example.com"], "resources": ["seconds"], "verbs": ["get"]} in granted["rules"]
