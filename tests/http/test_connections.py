@@ -12,6 +12,7 @@ import pytest
 from opmkit.http.connections import (
     MAX_HEADER_SIZE,
     MAX_INFORMATIONAL,
+    Headers,
     InvalidURL,
     Origin,
     request_target,
@@ -83,6 +84,37 @@ def test_endless_response_is_rejected_without_retry(repeated: bytes, start: byte
         with pytest.raises(RegistryUnavailable, match=rf"invalid response from {server.host}: .*{message}"):
             repository(server).tags()
         assert server.connections == 1
+
+
+def padded(size: int) -> bytes:
+    """Return a field with which a header or trailer that has no others has the given size."""
+    return b"X: %s\r\n\r\n" % (b"a" * (size - len("X: \r\n\r\n")))
+
+
+@pytest.mark.parametrize(("more", "is_valid"), [(0, True), (1, True), (2, False), (60_000, False)])
+@pytest.mark.parametrize("part", ["header", "informational", "trailer"])
+def test_limit_of_a_header_that_arrives_at_once(part: str, more: int, *, is_valid: bool) -> None:
+    responses = {
+        "header": OK
+        + padded(MAX_HEADER_SIZE - len(OK) - len(b"Content-Length: 12\r\n") + more).replace(
+            b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % len(TAGS)
+        )
+        + TAGS,
+        "informational": b"HTTP/1.1 103 Hints\r\n" + padded(MAX_HEADER_SIZE - 20 + more) + WHOLE,
+        "trailer": CHUNKED + b"%x\r\n%b\r\n0\r\n" % (len(TAGS), TAGS) + padded(MAX_HEADER_SIZE + more),
+    }
+    with RawServer(lambda _: [responses[part]]) as server:
+        if is_valid:
+            assert list(repository(server).tags()) == ["a"]
+        else:
+            with pytest.raises(RegistryUnavailable, match=f"header exceeds {MAX_HEADER_SIZE} bytes"):
+                repository(server).tags()
+
+
+def test_repeated_fields_are_joined() -> None:
+    fields = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
+    assert dict(Headers(fields)) == {"a": "1, 3", "b": "2"}
+    assert len(Headers([(b"a", b"")] * 60_000)["A"]) == 2 * 60_000 - 2
 
 
 def test_allowed_informational_responses_and_long_headers() -> None:

@@ -16,7 +16,7 @@ class OpmkitError(Exception):
     """Base class of the errors of opmkit, whose messages are written for users.
 
     A line break in a message is part of a value from outside, and is escaped when the error is printed; further lines
-    of a report are ``details``.
+    of a report are ``details``. URLs lose their user names and passwords.
 
     Attributes:
         message: ``<subject>: <what failed>: <cause>``, with the details below it; also ``str()`` of the error.
@@ -26,9 +26,10 @@ class OpmkitError(Exception):
 
     def __init__(self, message: str, *, hint: Hint | str = "", details: Iterable[str] = ()) -> None:
         """Create an error."""
+        from opmkit.core.escape import without_logins  # imported with the first error
         from opmkit.core.hints import as_hint  # slow to import: dataclasses
 
-        self.lines = (message, *details)
+        self.lines = tuple(map(without_logins, (message, *details)))
         self.message = "\n".join(self.lines)
         self.hint: Hint = as_hint(hint)
         super().__init__(self.message)

@@ -1,11 +1,18 @@
-"""Escaping of untrusted text for terminals and logs."""
+"""Escaping of untrusted text for terminals, logs, CI systems, Markdown, JSON and YAML."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from re import Match, Pattern
+
+_COMMANDS = ("##[", "##vso[", "##teamcity[")
+"""Starts of commands to CI systems anywhere in a line; GitHub Actions also reads those after ``::`` at its start."""
+_COMMAND = r"#(?=#(?:vso|teamcity)?\[)"
+_FORMATS = r"\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
+"""Controls that JSON and YAML allow: DEL, C1, and characters that are invisible or change the order of others."""
+_COMPILED: dict[str, Pattern[str]] = {}
 
 
 def escape_controls(text: str) -> str:
@@ -19,11 +26,81 @@ def escape_controls(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def escape_line(text: str) -> str:
+    r"""Return a line of output with escaped controls, without logins, and without commands to CI systems.
+
+    GitHub Actions, Azure Pipelines and TeamCity run commands such as ``::error::`` and ``##[group]`` in the output of
+    a job; their first character becomes ``\x3a`` or ``\x23``.
+    """
+    text = without_logins(escape_controls(text))
+    if "##" in text:
+        for command in _COMMANDS:
+            text = text.replace(command, rf"\x23{command[1:]}")
+    if "::" in text and (command := text.lstrip()).startswith("::"):
+        text = rf"{text[: -len(command)]}\x3a{command[1:]}"
+    return text
+
+
+def escape_lines(text: str) -> str:
+    """Return several lines of output, see `escape_line`."""
+    return "\n".join(map(escape_line, text.split("\n")))
+
+
+def without_logins(text: str) -> str:
+    """Return a text without the user names and passwords of the URLs in it."""
+    if "://" not in text or "@" not in text:
+        return text
+    return _compiled(r"(?<=://)[^\s/?#]*@").sub("", text)
+
+
+def escape_json(document: bytes) -> bytes:
+    """Return a JSON document with the same values and escapes for `_FORMATS` and for commands to CI systems."""
+    if document.isascii() and b"\x7f" not in document and b"##" not in document:
+        return document
+    return _compiled(f"[{_FORMATS}]|{_COMMAND}").sub(_json_escape, document.decode()).encode()
+
+
+def _json_escape(found: Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex()
+    return "".join(rf"\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def needs_quotes(text: str) -> bool:
+    """Return whether a string must be double-quoted on one line of YAML, because `escape_yaml` changes it there, or
+    because a line of a folded or block scalar could start with a command to GitHub Actions.
+    """
+    if text.isascii() and "::" not in text and "##" not in text and "\x7f" not in text:
+        return False
+    return bool(_compiled(rf"[{_FORMATS}]|{_COMMAND}|(?:^|\s)::").search(text))
+
+
+def escape_yaml(document: str) -> str:
+    """Return a YAML document with the same values and the escapes of `escape_json`, see `needs_quotes`."""
+    return _compiled(f"[{_FORMATS}]|{_COMMAND}").sub(_yaml_escape, document)
+
+
+def _yaml_escape(found: Match[str]) -> str:
+    code_point = ord(found[0])
+    return rf"\u{code_point:04x}" if code_point < 1 << 16 else rf"\U{code_point:08x}"
+
+
+def _compiled(pattern: str) -> Pattern[str]:
+    """Return a compiled pattern; the module for them is slow to import, and hardly any output needs it."""
+    if pattern not in _COMPILED:
+        import re
+
+        _COMPILED[pattern] = re.compile(pattern)
+    return _COMPILED[pattern]
+
+
 def code(text: str) -> str:
-    """Quote text in more backticks than it contains; escape bars for table cells."""
+    r"""Quote text in more backticks than it contains, so that nothing in it is a link; escape bars for table cells.
+
+    A bar after a backslash would end the cell nevertheless; it becomes ``\x7c``.
+    """
     if not text:
         return ""
-    text = escape_controls(text).replace("|", "\\|")
+    text = without_logins(escape_controls(text)).replace(r"\|", r"\\x7c").replace("|", r"\|")
     fence = "`"
     while fence in text:
         fence += "`"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
+from opmkit.core.escape import without_logins
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -119,7 +121,7 @@ class Hint:
         """
         texts = [alternative.render(names, assign) for alternative in self.alternatives]
         *others, last = [text for text in texts if text is not None] or [""]
-        text = f"{', '.join(others)}, or {last}" if others else last
+        text = without_logins(f"{', '.join(others)}, or {last}" if others else last)
         for hint in self.further:
             sentence = hint.render(names, assign=assign)
             separator = " " if text.endswith((".", "?")) else "; "

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from weakref import WeakKeyDictionary
 
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this module
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def report(number: int) -> int:
     """Print an error line for the signal, once, and return the exit status."""
     if _state.reported.acquire(blocking=False):
         updated = f"; already updated: {', '.join(_state.updated)}" if _state.updated else ""
-        line = escape_controls(f"Error: interrupted by {signal.Signals(number).name}{updated}")
+        line = escape_line(f"Error: interrupted by {signal.Signals(number).name}{updated}")
         with suppress(OSError):  # the terminal may be gone
             os.write(2, f"{line}\n".encode())
     return 128 + number

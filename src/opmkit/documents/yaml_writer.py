@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from opmkit.core.escape import escape_yaml, needs_quotes
 from opmkit.documents.go_yaml import resolve
 from opmkit.documents.json_value import UINT64, go_float
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opmkit.documents.json_value import JsonValue
 
-_WIDTH = 80
+_WIDTH, _UNLIMITED = 80, 1 << 30
 _OPEN_ENDED = "...\n"  # libyaml ends a document after a block scalar with final line breaks; no separator may follow
 _MERGE = "<<"
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
@@ -29,10 +30,52 @@ _END = (yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent())
 
 
 def dump_yaml(value: JsonValue) -> bytes:
-    """Encode one document, without a separator."""
-    dumper = functools.partial(yaml.emit, Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
-    text: str = dumper([*_START, *_events(value), *_END])
+    """Encode one document, without a separator. Strings that could deceive readers are escaped, see `escape_yaml`."""
+    events = [*_START, *_events(value), *_END]
+    is_escaped = any(
+        isinstance(each, yaml.ScalarEvent) and each.style == '"' and needs_quotes(each.value) for each in events
+    )
+    width = _UNLIMITED if is_escaped else _WIDTH
+    text: str = yaml.emit(events, Dumper=yaml.CSafeDumper, width=width, allow_unicode=True)
+    text = escape_yaml(text) if is_escaped else text
     return (text[: -len(_OPEN_ENDED)] if text.endswith("\n" + _OPEN_ENDED) else text).encode()
+
+
+def dump_documents(values: Sequence[JsonValue], *, explicit_start: bool) -> str:
+    """Encode documents in the format of PyYAML, with keys in their order, and with the escapes of `dump_yaml`."""
+    is_escaped = any(map(needs_quotes, _strings(values)))
+    text: str = yaml.dump_all(
+        values,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        explicit_start=explicit_start,
+        width=_UNLIMITED if is_escaped else _WIDTH,
+    )
+    return escape_yaml(text) if is_escaped else text
+
+
+class _Dumper(yaml.CSafeDumper):
+    """The dumper of PyYAML, with quotes where `escape_yaml` needs them."""
+
+
+def _represent_string(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style='"' if needs_quotes(value) else None)
+
+
+_Dumper.add_representer(str, _represent_string)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings and keys in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        yield from _strings(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _strings(item)
 
 
 def _events(value: Any) -> Iterator[yaml.Event]:
@@ -65,6 +108,8 @@ def _literal(value: float | None) -> str:
 
 def _string(value: str) -> yaml.Event:
     """Return a block scalar for several lines, and a quoted one if the plain string would not be read as a string."""
+    if needs_quotes(value):
+        return _scalar(value, '"')
     if "\n" in value:
         return _scalar(value, "|")
     return _scalar(value, '"' if _is_ambiguous(value) else None)

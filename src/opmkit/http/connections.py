@@ -119,10 +119,10 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
         """Create the mapping of fields whose names are in lower case."""
-        self._values: dict[str, str] = {}
-        for raw_name, raw_value in fields:
-            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
-            self._values[name] = f"{self._values[name]}, {value}" if name in self._values else value
+        values: dict[str, list[str]] = {}
+        for name, value in fields:
+            values.setdefault(name.decode("ascii"), []).append(value.decode("latin-1"))
+        self._values = {name: ", ".join(each) for name, each in values.items()}
 
     def __getitem__(self, name: str) -> str:
         """Return a value."""
@@ -257,7 +257,9 @@ class HttpConnection:
                 if seconds <= 0:
                     raise TimeoutError("timed out")
                 self._transport.settimeout(seconds)
-                count = self._transport.recv_into(self._buffer)
+                # h11 only limits what is incomplete: a header that one read completes could exceed the limit
+                room = MAX_HEADER_SIZE + 1 - len(self._protocol.trailing_data[0])
+                count = self._transport.recv_into(self._buffer[:room])
                 if not count and not in_body:
                     raise ConnectionResetError("connection closed without a response")
                 self._protocol.receive_data(self._buffer[:count])  # type: ignore[arg-type] # copies any buffer

@@ -10,7 +10,7 @@ import orjson
 from msgspec import Struct
 
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.transport import ClusterTransport
+from opmkit.kube.transport import MAX_LIST, ClusterTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,6 +91,8 @@ _JSON, _MERGE_PATCH = "application/json", "application/merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 _WRITER = {"fieldManager": FIELD_MANAGER}
 _PAGE_SIZE = 250
+_MAX_PAGES = 4000
+"""Pages of a list, which have a million objects if they are full."""
 _MAX_LOG_LINES = 5000
 _EXPIRED = 410
 
@@ -124,14 +126,22 @@ class KubeApi:
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}  # items of lists lack them
         parameters = {"limit": str(limit), **_selectors(labels, fields)}
         objects: list[Object] = []
+        size = 0
         with self._decoding():
-            while True:
-                page = self._request("GET", _path(resource, namespace), parameters)
+            for _ in range(_MAX_PAGES):
+                content = self._transport.send("GET", _path(resource, namespace), parameters)
+                size += len(content)
+                if size > MAX_LIST:
+                    raise ValueError(f"list of {resource.full_name} larger than {MAX_LIST} bytes")
+                page = _decoded(content)
                 objects += [_checked({**kind, **each}, resource) for each in page["items"]]
                 metadata = page["metadata"]
                 if not metadata.get("continue"):
                     return objects, _text(metadata["resourceVersion"])
+                if metadata["continue"] == parameters.get("continue"):
+                    raise ValueError(f"list of {resource.full_name} continues with the same page")
                 parameters["continue"] = _text(metadata["continue"])
+            raise ValueError(f"list of {resource.full_name} has more than {_MAX_PAGES} pages")
 
     def create(self, resource: Resource, obj: Object, namespace: str) -> Object:
         """Create an object and return it."""
@@ -206,10 +216,7 @@ class KubeApi:
     ) -> Object:
         """Send a request and return the JSON object of the response."""
         body = None if obj is None else orjson.dumps(obj)
-        found = orjson.loads(self._transport.send(method, path, parameters, body, media_type))
-        if not isinstance(found, dict):
-            raise TypeError("not a JSON object")
-        return found
+        return _decoded(self._transport.send(method, path, parameters, body, media_type))
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -218,6 +225,14 @@ class KubeApi:
             yield
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             self._transport.reject(str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def _decoded(content: bytes) -> Object:
+    """Return the JSON object of a response; raise ValueError or TypeError if it is something else."""
+    found = orjson.loads(content)
+    if not isinstance(found, dict):
+        raise TypeError("not a JSON object")
+    return found
 
 
 def _path(resource: Resource, namespace: str, name: str | None = None, subresource: str = "") -> str:

@@ -43,8 +43,8 @@ _WATCH_GRACE = 10.0
 """Seconds that a server may take longer to end a watch than it was asked to."""
 _RESPONSE_DEADLINE = 300.0
 """Maximum seconds for a response other than a watch."""
-_MAX_OBJECT, _MAX_LIST, _MAX_ERROR = 16 << 20, 256 << 20, 1 << 20
-"""Maximum bytes of a response: of one object or event (etcd limits them to 1.5 MiB), of a list, and of an error."""
+_MAX_OBJECT, MAX_LIST, _MAX_ERROR = 16 << 20, 256 << 20, 1 << 20
+"""Maximum bytes: of an object or event (etcd limits them to 1.5 MiB), of a list with all its pages, of an error."""
 _MAX_ATTEMPTS = 4
 BACKOFF = 0.2
 """Seconds; each retry waits up to twice as long as the one before."""
@@ -115,7 +115,7 @@ class ClusterTransport:
             ClusterError: The server cannot be reached, rejects the request, or sends too much.
         """
         request = _Request(method, self._url(path, parameters), body=body, media_type=media_type)
-        limit = _MAX_LIST if "limit" in parameters else _MAX_OBJECT
+        limit = MAX_LIST if "limit" in parameters else _MAX_OBJECT
         return self._respond(request, lambda response: self._body(response, limit, truncate=truncate))
 
     def watch(self, path: str, parameters: Mapping[str, str], seconds: int) -> Iterator[bytearray]:
@@ -183,7 +183,7 @@ class ClusterTransport:
         except CONNECTION_ERRORS:  # among them an error of TLS that is a ValueError, too
             raise
         except InvalidURL as error:
-            url = f"proxy {_without_password(self._proxy)}" if self._proxy else f"API server {self._server.url}"
+            url = f"proxy {self._proxy}" if self._proxy else f"API server {self._server.url}"
             hint = "use an HTTP or HTTPS proxy" if self._proxy else "check the address in the kubeconfig"
             raise ClusterError(f"{url}: unsupported or invalid URL", hint=hint) from error
         except ValueError:  # its message contains the header
@@ -248,7 +248,7 @@ class ClusterTransport:
 
     def _unreachable(self, error: Exception) -> ClusterError:
         cause = error.__cause__ if isinstance(error, Unreachable) else error
-        through = f" through the proxy {_without_password(self._proxy)}" if self._proxy else ""
+        through = f" through the proxy {self._proxy}" if self._proxy else ""
         hint = "check the address in the kubeconfig, the network and the proxy"
         if isinstance(cause, ssl.SSLCertVerificationError):
             hint = "add the certificate authority of the cluster to the kubeconfig"
@@ -288,10 +288,6 @@ def _names_object(status: dict[str, Any]) -> bool:
     """Return whether a 404 is about an object; otherwise the server does not have the resource."""
     details = status.get("details")
     return isinstance(details, dict) and bool(details.get("name"))
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)
 
 
 def tls_context(server: Server, certificate: ClientCertificate | None) -> ssl.SSLContext:

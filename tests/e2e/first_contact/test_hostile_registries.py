@@ -40,6 +40,14 @@ def test_endless_response_is_an_error(newcomer: InstalledOpm, piece: bytes, star
     assert "hint: " in done.stderr
 
 
+def test_header_beyond_the_limit_is_an_error_though_it_ends(newcomer: InstalledOpm) -> None:
+    header = b"HTTP/1.1 200 OK\r\nX: %s\r\nContent-Length: 0\r\n\r\n" % (b"a" * 300_000)
+    with RawServer(lambda _: [header]) as server:
+        done = newcomer.attempt("image", "inspect", f"{server.host}/team/app:1", "--use-http")
+    assert done.returncode == 1
+    assert "the response header exceeds 262144 bytes" in done.stderr
+
+
 def test_push_that_the_registry_does_not_store_is_an_error(newcomer: InstalledOpm) -> None:
     with WebServer(Forgetful) as server:
         done = newcomer.attempt(*BUILD, "--tag", f"{server.host}/team/app:1", "--use-http")

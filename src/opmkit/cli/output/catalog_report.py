@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
+from opmkit.cli.output.console import format_count, print_commands, print_json, print_text, print_yaml
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
 
 if TYPE_CHECKING:
@@ -44,10 +44,9 @@ def print_catalog_report(result: CatalogResult, form: CatalogReportFormat, fail_
         case CatalogReportFormat.SARIF:
             print_json(result.to_sarif())
         case CatalogReportFormat.JUNIT:
-            print_bytes([result.to_junit(fail_on).encode()])
+            print_text(result.to_junit(fail_on).removesuffix("\n"))
         case CatalogReportFormat.GITHUB:
-            for line in result.github_lines():
-                print_line(line)
+            print_commands(result.github_lines())
         case CatalogReportFormat.MARKDOWN:
             print_text(result.to_markdown(fail_on))
     if not result.passes(fail_on):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_controls, escape_json, escape_line, escape_lines
 from opmkit.core.json_types import field_values, has_fields
-
-_CONTROLS = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])"
-"""DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
 
 
 class OutputFormat(StrEnum):
@@ -56,17 +52,16 @@ def print_listing(
 def print_yaml(documents: Sequence[Any]) -> None:
     """Print values (plain JSON types or dataclasses) as YAML documents."""
     import orjson
-    import yaml
+
+    from opmkit.documents.yaml_writer import dump_documents
 
     plain = orjson.loads(_encode_json(list(documents)))
-    yaml.dump_all(
-        plain, sys.stdout, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, explicit_start=len(plain) > 1
-    )
+    print(dump_documents(plain, explicit_start=len(plain) > 1), end="")
 
 
 def print_line(text: str = "") -> None:
-    """Print one line; unprintable characters in it, including line breaks, are escaped."""
-    print(escape_controls(text))
+    """Print one line; unprintable characters in it, including line breaks, are escaped, see `escape_line`."""
+    print(escape_line(text))
 
 
 def print_prompt(text: str) -> None:
@@ -76,8 +71,13 @@ def print_prompt(text: str) -> None:
 
 def print_text(text: str) -> None:
     """Print text of several lines; the caller has escaped the values from outside in it."""
-    for line in text.split("\n"):
-        print_line(line)
+    print(escape_lines(text))
+
+
+def print_commands(lines: Iterable[str]) -> None:
+    """Print workflow commands of GitHub Actions, in which the caller has escaped the values from outside."""
+    for line in lines:
+        print(escape_controls(line))
 
 
 def print_report(text: str) -> None:
@@ -106,7 +106,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, optiona
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         *cells, last = row
-        print("  ".join([*map(str.ljust, cells, widths), last]))
+        print_line("  ".join([*map(str.ljust, cells, widths), last]))
 
 
 def _terminal_width() -> int:
@@ -126,7 +126,7 @@ def print_json(value: Any) -> None:
     import orjson
 
     text = _encode_json(value, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    print_bytes([re.sub(_CONTROLS, lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
+    print_bytes([escape_json(text)])
 
 
 def _encode_json(value: Any, option: int = 0) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.cli.hints import format_hint
 from opmkit.core.errors import OpmkitError
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def print_warnings(messages: Iterable[str]) -> None:
 def print_to_stderr(*lines: str) -> None:
     """Print lines to stderr; unprintable characters in them, including line breaks, are escaped."""
     for line in lines:
-        print(escape_controls(line), file=sys.stderr)
+        print(escape_line(line), file=sys.stderr)
 
 
 def print_traceback(error: BaseException) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +15,12 @@ from opmkit.cli.output.console import print_bytes
 from opmkit.cli.output.errors import UsageError, print_warnings
 from opmkit.cli.progress.command import waiting
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
+from opmkit.core.escape import escape_json
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
     from opmkit import Blobs, Drawing, MigrationLevel
     from opmkit.bundle.validation.openshift import OpenShiftVersion
-    from opmkit.index.fbc.blobs import Blob
 
 
 class CatalogFormat(StrEnum):
@@ -103,11 +103,11 @@ def check_migrate_flag(compat: CatalogCompat) -> None:
         raise unsupported_flag("--migrate", compat)
 
 
-def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
-    """Return the function that encodes blobs in a format."""
+def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Any]], bytes]:
+    """Return the function that encodes blobs in a format for an output."""
     from opmkit import to_json, to_yaml
 
-    return to_json if output_format is CatalogFormat.JSON else to_yaml
+    return to_yaml if output_format is CatalogFormat.YAML else lambda blobs: escape_json(to_json(blobs))
 
 
 def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:

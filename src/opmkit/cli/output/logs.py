@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 
 
 class _Formatter(logging.Formatter):
@@ -13,8 +13,8 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
-            return escape_controls(f"Warning: {record.getMessage()}")
-        return escape_controls(f"{self.formatTime(record, '%H:%M:%S')} {record.name}: {record.getMessage()}")
+            return escape_line(f"Warning: {record.getMessage()}")
+        return escape_line(f"{self.formatTime(record, '%H:%M:%S')} {record.name}: {record.getMessage()}")
 
 
 def configure_logs(*, debug: bool) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import format_count, print_bytes, print_json, print_line, print_table, print_text
+from opmkit.cli.output.console import format_count, print_json, print_line, print_table, print_text
 from opmkit.cli.output.errors import print_to_stderr
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def print_plan(plan: AnyPlan, form: PlanFormat, kinds: Sequence[str]) -> None:
         case PlanFormat.JSON:
             print_json(plan.to_dict())
         case PlanFormat.JUNIT:
-            print_bytes([plan.to_junit(kinds).encode()])
+            print_text(plan.to_junit(kinds).removesuffix("\n"))
         case PlanFormat.MARKDOWN:
             print_text(_as_markdown(plan))
         case PlanFormat.TEXT:
@@ -65,7 +65,7 @@ def _as_markdown(plan: AnyPlan) -> str:
             return namespaces_as_markdown([(plan.walk.final.name, plan, "")])
         case PlatformPlan():
             rows = [_PLATFORM_HEADER, ("---",) * len(_PLATFORM_HEADER), *_platform_rows(plan)]
-            return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
+            return "\n".join(f"| {' | '.join(map(code, row))} |" for row in rows)
         case ClusterPlan():
             return namespaces_as_markdown([(each.name, each.plan, each.problem) for each in plan.namespaces])
         case _:
@@ -127,7 +127,7 @@ def updates_as_markdown(plan: UpdatePlan) -> str:
         for path in problems:
             channel = path.channel or _ALL_CHANNELS
             cells = (path.olm.value, path.package, channel, path.installed, str(len(path.hops)), _result(path))
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+            lines.append(f"| {' | '.join(map(code, cells))} |")
     if plan.refused:
         lines += ["", "| OLM | package | update | CRD | refused because |", "|---|---|---|---|---|"]
         for update in plan.refused:
@@ -138,11 +138,11 @@ def updates_as_markdown(plan: UpdatePlan) -> str:
                 update.definition,
                 update.reason,
             )
-            lines.append(f"| {' | '.join(map(_cell, named))} |")
+            lines.append(f"| {' | '.join(map(code, named))} |")
     if plan.permissions:
         lines += ["", "| package | new permissions |", "|---|---|"]
         rows = ((change.package, line) for change in plan.permissions for line in change.lines())
-        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+        lines += [f"| {' | '.join(map(code, row))} |" for row in rows]
     return "\n".join(lines)
 
 
@@ -167,17 +167,13 @@ def _steps(plan: ExtensionPlan) -> Iterator[tuple[str, str, str, str]]:
 
 def extension_as_markdown(plan: ExtensionPlan) -> str:
     """Return the bundles that are installed in turn, and why none is installed at the end, for a pull request."""
-    lines = [f"**ClusterExtension of {_cell(plan.request.package)}**"]
+    lines = [f"**ClusterExtension of {code(plan.request.package)}**"]
     if plan.steps:
         lines += ["", "| step | installs | catalog | replaces |", "|---|---|---|---|"]
-        lines += [f"| {' | '.join(map(_cell, step))} |" for step in _steps(plan)]
+        lines += [f"| {' | '.join(map(code, step))} |" for step in _steps(plan)]
     if plan.is_blocked:
-        lines += ["", f"Blocked: {_cell(plan.problem)}; {_cell(plan.remedy)}"]
+        lines += ["", f"Blocked: {code(plan.problem)}; {code(plan.remedy)}"]
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return escape_controls(text).replace("|", "\\|").replace("<", "&lt;")
 
 
 def print_namespace(plan: NamespacePlan) -> None:
@@ -229,12 +225,12 @@ def namespaces_as_markdown(plans: Sequence[tuple[str, NamespacePlan | None, str]
     """
     lines: list[str] = []
     for name, plan, problem in plans:
-        lines += [f"**Namespace {_cell(name)}**", ""]
+        lines += [f"**Namespace {code(name)}**", ""]
         if plan and (rows := list(_namespace_rows(plan))):
             lines += [f"| {' | '.join(_STEPS).lower()} |", f"|{'---|' * len(_STEPS)}"]
-            lines += [*(f"| {' | '.join(map(_cell, row))} |" for row in rows), ""]
+            lines += [*(f"| {' | '.join(map(code, row))} |" for row in rows), ""]
         texts = list(_namespace_lines(plan)) if plan else [f"Blocked: {problem}"]
-        lines += [*(f"- {_cell(text.strip())}" for text in texts or ["OLM has nothing more to do"]), ""]
+        lines += [*(f"- {code(text.strip())}" for text in texts or ["OLM has nothing more to do"]), ""]
     return "\n".join(lines).rstrip()
 
 

@@ -20,6 +20,7 @@ from typing import IO
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.errors import UsageError, format_os_error
 from opmkit.core.errors import OpmkitError
+from opmkit.core.escape import escape_line
 from opmkit.core.hints import Hint
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/@^+-]+")
@@ -103,7 +104,7 @@ def format_record(level: str, message: str, fields: Mapping[str, object], *, sec
     """Return a record as one line of logfmt; ``seconds`` is its Unix time, by default the current time."""
     time = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     record = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ"), "level": level, "msg": message, **fields}
-    return " ".join(f"{name}={_quoted(str(value))}" for name, value in record.items())
+    return escape_line(" ".join(f"{name}={_quoted(str(value))}" for name, value in record.items()))
 
 
 def _quoted(text: str) -> str:

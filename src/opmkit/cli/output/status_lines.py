@@ -12,7 +12,7 @@ from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
 from opmkit.cli.progress.command import ProgressFormat, progress, progress_format
 from opmkit.cli.progress.sinks import print_event
 from opmkit.core import interrupts
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -97,13 +97,13 @@ class LiveStatus(_CommandReporter):
 
     def finished(self, text: str) -> None:
         """Print a finished step above the state."""
-        self._shown().console.print(escape_controls(text), markup=False, highlight=False, soft_wrap=True)
+        self._shown().console.print(escape_line(text), markup=False, highlight=False, soft_wrap=True)
 
     def waiting(self, text: str) -> None:
         """Show the state instead of the one before."""
         from rich.text import Text
 
-        self._shown().update(Text(f"waiting for {escape_controls(text)}", overflow="ellipsis"))
+        self._shown().update(Text(f"waiting for {escape_line(text)}", overflow="ellipsis"))
 
     def started(self, package: str, namespace: str) -> None:
         """Remember the package, and show the state from now on."""

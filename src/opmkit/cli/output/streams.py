@@ -11,7 +11,7 @@ import sys
 from contextlib import contextmanager
 
 from opmkit.core.errors import OpmkitError
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 
 TYPE_CHECKING = False  # importing typing takes longer than printing the version
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ def printing_result(done: str, hint: str = "") -> Iterator[None]:
 def print_styled(lines: Iterable[tuple[str, str]]) -> None:
     """Print lines, with their styles if stdout is a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        sys.stdout.writelines(escape_controls(line) + "\n" for line, _ in lines)
+        sys.stdout.writelines(escape_line(line) + "\n" for line, _ in lines)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False)
     for line, style in lines:
-        console.print(Text(escape_controls(line), style=style))
+        console.print(Text(escape_line(line), style=style))
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import print_bytes, print_json, print_line, print_text
+from opmkit.cli.output.console import print_commands, print_json, print_line, print_text
 from opmkit.cli.output.errors import print_error, print_to_stderr
 from opmkit.cli.output.streams import print_styled
 from opmkit.core.errors import OpmkitError
@@ -63,10 +63,9 @@ def _print_results(report: ValidationReport, report_format: ReportFormat) -> Non
         case ReportFormat.SARIF:
             print_json(report.to_sarif())
         case ReportFormat.JUNIT:
-            print_bytes([report.to_junit().encode()])
+            print_text(report.to_junit().removesuffix("\n"))
         case ReportFormat.GITHUB:
-            for line in report.github_lines():
-                print_line(line)
+            print_commands(report.github_lines())
         case ReportFormat.MARKDOWN:
             print_text(report.to_markdown())
         case ReportFormat.JSON_ALPHA1 | ReportFormat.PREFLIGHT:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from opmkit.cli.output.tables import shorten, shorten_digests
 from opmkit.cli.progress.sinks import ProgressItem, ProgressKind, ProgressSink
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_line
 
 _BAR_WIDTH = 10
 _OTHER_COLUMNS = _BAR_WIDTH + 38
@@ -116,4 +116,4 @@ class ProgressBars(ProgressSink):
         if item.kind is ProgressKind.READ and len(label) > self._label_width:
             verb, _, subject = item.label.partition(" ")
             label = f"{verb} {shorten_digests(subject.rpartition('/')[2])}"  # the registry says least about an image
-        return shorten(escape_controls(label), self._label_width)
+        return shorten(escape_line(label), self._label_width)

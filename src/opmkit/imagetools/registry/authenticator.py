@@ -13,7 +13,7 @@ from msgspec import Struct
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import AuthenticationFailed
 from opmkit.imagetools.hint_terms import ImageSetting
-from opmkit.imagetools.registry.messages import Request, Response, http_url
+from opmkit.imagetools.registry.messages import Request, Response, http_url, url_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ class Authenticator:
 
     def _token_request(self, challenge: Challenge, access: Access, credentials: Credentials | None) -> Request:
         realm = urlsplit(http_url("", challenge.realm, access.name))
-        subject = f"{access.name}: token server {realm.netloc}"
+        subject = f"{access.name}: token server {url_host(challenge.realm)}"
         if realm.scheme == "http" and not (self._plain_http or access.location.insecure):
             what = "send credentials" if credentials else "ask for a token"
             raise AuthenticationFailed(

@@ -11,7 +11,6 @@ import socket
 import ssl
 import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from opmkit.core.escape import escape_controls
 from opmkit.core.hints import Hint
@@ -31,6 +30,7 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.hint_terms import ImageSetting
+from opmkit.imagetools.registry.messages import url_host
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def error_from_response(request: Request, response: Response) -> ImageToolsError
         )
     if response.status == 400 and _HTTPS_REQUIRED in response.body:
         return InsecureTransport(
-            f"{request.subject}: {urlsplit(request.url).netloc} requires HTTPS",
+            f"{request.subject}: {url_host(request.url)} requires HTTPS",
             hint=Hint("omit {}", ImageSetting.PLAIN_HTTP),
         )
     if code in _CONTENT_ERRORS and "/manifests/" in request.url:
@@ -93,7 +93,7 @@ def error_from_response(request: Request, response: Response) -> ImageToolsError
 
 def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
     """Return the error for a request without a response, or with an incomplete one."""
-    host = urlsplit(request.url).netloc
+    host = url_host(request.url)
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -138,7 +138,7 @@ def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
 def _proxy_authentication_required(request: Request) -> ImageToolsError:
     return RegistryUnavailable(
         f"{request.subject}: proxy authentication required",
-        hint="set user name and password in the proxy's URL in the environment: http://NAME:PASSWORD@HOST:PORT",
+        hint="set user name and password in the proxy's URL in the environment: NAME:PASSWORD@ before the host",
     )
 
 

@@ -61,6 +61,11 @@ def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> 
     return parts.geturl()
 
 
+def url_host(url: str) -> str:
+    """Return the host and port of a URL for messages, without user name and password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
 def content_length(headers: Mapping[str, str]) -> int | None:
     """Return the Content-Length in bytes, or None if it is missing or not a plausible number."""
     value = headers.get("Content-Length", "").strip()

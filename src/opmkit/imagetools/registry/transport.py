@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
+from opmkit.core.escape import without_logins
 from opmkit.http.connections import CONNECTION_ERRORS
 from opmkit.http.sessions import environment_proxy
 from opmkit.imagetools.credentials import Keychain
@@ -24,7 +25,15 @@ from opmkit.imagetools.errors import (
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response, status_phrase
-from opmkit.imagetools.registry.messages import Endpoint, Request, Response, content_length, http_url, registry_host
+from opmkit.imagetools.registry.messages import (
+    Endpoint,
+    Request,
+    Response,
+    content_length,
+    http_url,
+    registry_host,
+    url_host,
+)
 from opmkit.imagetools.registry.retry import RetryPolicy, TransientError
 from opmkit.imagetools.registry.sessions import SessionPool, TLSConfig, TransferCounter
 from opmkit.imagetools.registry_config import Certificates, RegistrySettings, RepositoryLocation
@@ -252,7 +261,7 @@ class RegistryTransport:
         if not isinstance(error, AuthenticationFailed) or request.for_token:
             return error
         if not self._is_registry(response.url, request):
-            host = urlsplit(response.url).netloc
+            host = url_host(response.url)
             return RegistryUnavailable(f"{request.subject}: access denied by {host}, where the registry redirects to")
         return self._authenticator.access_denied(request.access, error.message)
 
@@ -368,6 +377,7 @@ def download(url: str, limit: int, options: RegistryOptions) -> bytes:
         NotFound: The file does not exist.
         ImageToolsError: The URL is invalid, leads from HTTPS to HTTP, or the download failed.
     """
+    url = without_logins(url)
     location = RepositoryLocation(urlsplit(http_url(url, "", url)).netloc, "")
     request = Request("GET", url, url, Access(location), ok=_STATUSES)
     retry = RetryPolicy()

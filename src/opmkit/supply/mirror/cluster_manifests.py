@@ -104,12 +104,9 @@ def write_cluster_manifests(
 
 
 def _dump(objects: Sequence[Manifest]) -> bytes:
-    import yaml
+    from opmkit.documents.yaml_writer import dump_documents
 
-    documents: bytes = yaml.dump_all(
-        objects, Dumper=yaml.CSafeDumper, sort_keys=False, explicit_start=True, encoding="utf-8"
-    )
-    return documents
+    return dump_documents(objects, explicit_start=True).encode()
 
 
 def repository_rules(images: Iterable[PlannedImage]) -> list[MirrorRule]:
