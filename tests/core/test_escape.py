@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -11,6 +12,9 @@ from opmkit.core.errors import OpmkitError
 from opmkit.core.escape import code, escape_json, escape_line, escape_lines, escape_yaml, needs_quotes, without_logins
 from opmkit.core.hints import Hint
 from opmkit.documents.yaml_writer import dump_documents, dump_yaml
+
+if TYPE_CHECKING:
+    from opmkit.documents.json_value import JsonValue
 
 BIDI = [chr(point) for point in (0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F, 0x61C)]
 INVISIBLE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\xad", "\u180e", "\U000e0041"]
@@ -55,7 +59,7 @@ def test_logins(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", [*BIDI, *INVISIBLE, "\x7f", "\x9b", *COMMANDS, "a\n::error::b", "é ☃ a::b"])
 def test_json_and_yaml_have_the_same_values(text: str) -> None:
-    value = {text: [text, {"a": f"x{text}y" * 30}], "b": "plain"}
+    value: dict[str, JsonValue] = {text: [text, {"a": f"x{text}y" * 30}], "b": "plain"}
     encoded = escape_json(json.dumps(value, ensure_ascii=False).encode())
     assert json.loads(encoded) == value
     for document in (dump_yaml(value).decode(), dump_documents([value], explicit_start=False)):
@@ -67,8 +71,8 @@ def test_json_and_yaml_have_the_same_values(text: str) -> None:
 
 
 def test_ordinary_yaml_is_not_changed() -> None:
-    value = {"text": "é ☃ 日本\xa0a::b # c\n- d", "long": "word " * 40}
-    assert not any(map(needs_quotes, value.values()))
+    value: dict[str, JsonValue] = {"text": "é ☃ 日本\xa0a::b # c\n- d", "long": "word " * 40}
+    assert not any(map(needs_quotes, map(str, value.values())))
     assert dump_yaml(value) == escape_yaml(dump_yaml(value).decode()).encode()
     assert "\\" not in dump_yaml(value).decode()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import resource
 import socket
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import repeat
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,11 +20,10 @@ from opmkit.server.http2.frames import ErrorCode, FrameType, pack_frame
 from tests.kit import golang
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import Peer
-from tests.kit.server import PATIENCE, Server, call, channel, descriptors
+from tests.kit.server import PATIENCE, Server, call, channel, descriptors, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.kit.installed import InstalledOpm
 
@@ -104,3 +106,65 @@ def cpu(process: int) -> float:
     with open(f"/proc/{process}/stat") as file:  # noqa: PTH123
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def write_large_catalog(directory: Path) -> None:
+    """Write a catalog whose bundles are more than a client receives unless it reads."""
+    directory.mkdir()
+    names = [f"pool.v1.{number}.0" for number in range(10_000)]
+    package = {"packageName": "pool", "version": "1.0.0"}
+    bundle = {"schema": "olm.bundle", "package": "pool", "name": names[0], "image": "quay.io/pool/pool:1"}
+    documents: list[dict[str, Any]] = [
+        {"schema": "olm.package", "name": "pool", "defaultChannel": "stable"},
+        {"schema": "olm.channel", "package": "pool", "name": "stable", "entries": [{"name": names[0]}]},
+        {**bundle, "properties": [{"type": "olm.package", "value": package}]},
+    ]
+    documents += [{"schema": "noise", "package": "pool", "name": name, "text": f"{name} " * 50} for name in names]
+    (directory / "catalog.json").write_text("".join(f"{json.dumps(document)}\n" for document in documents))
+
+
+def used_memory(server: Server) -> int:
+    """Return the bytes of memory of a server and its workers, shared ones counted once."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (server.process.pid, *children)]
+    return sum(int(line.split()[1]) << 10 for text in rollups for line in text.splitlines() if line.startswith("Pss:"))
+
+
+@pytest.fixture
+def large(newcomer: InstalledOpm) -> Iterator[tuple[Server, int]]:
+    """A server of a large catalog and the port of its web API."""
+    catalog = newcomer.directory / "large"
+    write_large_catalog(catalog)
+    program = (str(newcomer.bin / "opm"), "serve")
+    cache = ("--cache-dir", str(newcomer.directory / "cache"), "--cache-enforce-integrity=false")
+    with Server(str(catalog), "--http-port", "0", "--processes", "1", *cache, program=program) as server:
+        (line,) = (line for line in server.out if "http_port=" in line)
+        yield server, int(fields(line)["http_port"])
+
+
+@pytest.mark.parametrize("header", ["", "Accept-Encoding: gzip\r\n"], ids=["plain", "compressed"])
+def test_clients_that_do_not_read_use_little_memory(large: tuple[Server, int], header: str) -> None:
+    server, port = large
+    request = f"GET /catalogs/a/api/v1/metas?schema=noise HTTP/1.1\r\nHost: a\r\n{header}\r\n".encode()
+    with ExitStack() as stack:
+        before = 0
+        for number in range(160):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", port))
+            client.sendall(request)
+            assert client.recv(20).startswith(b"HTTP/1.1 200")
+            if number == 9:
+                before = used_memory(server)
+        assert used_memory(server) - before < 150 * 500_000
+
+
+def test_redirects_stay_on_the_server(large: tuple[Server, int]) -> None:
+    _, port = large
+    for path in (r"//\evil.example", r"/\\evil.example/..", r"/./\evil.example", "///evil.example", r"/a/..//\evil"):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+            client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            response = b"".join(iter(lambda: client.recv(1 << 16), b"")).decode()
+        (location,) = re.findall(r"(?m)^Location: (.*)\r$", response) or ["/"]
+        assert re.match(r"/(?![/\\])", f"{location} ")
+        assert "\\" not in response

@@ -6,14 +6,15 @@ import posixpath
 import re
 from datetime import UTC, datetime
 from email.utils import formatdate
+from functools import cached_property
 from html import escape
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 from msgspec import Struct
 
-from opmkit.server.http_api.content import FIELDS, Section
+from opmkit.server.http_api.content import FIELDS, Section, Selection
 from opmkit.server.settings import is_catalog_name
 
 if TYPE_CHECKING:
@@ -28,19 +29,20 @@ _QUALITY = re.compile(r"\s*;\s*q\s*=\s*0(\.0*)?\s*")
 _CONTENT_TYPE = ("Content-Type", "application/jsonl")
 RANGES = ("Accept-Ranges", "bytes")
 VARY = ("Vary", "Accept-Encoding")
+_URL_CHARACTERS = "%/?:@!$&'()*+,;=~[]"
 MIN_COMPRESSED = 1024
 """Bytes of the smallest response that is compressed."""
 
 
-class HttpResponse(Struct, frozen=True):
+class HttpResponse(Struct, frozen=True, dict=True):
     """A response: either text, or sections of the catalog."""
 
     status: HTTPStatus
     headers: tuple[tuple[str, str], ...] = ()
     text: bytes = b""
-    sections: tuple[Section, ...] = ()
+    sections: tuple[Section, ...] | Selection = ()
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of bytes before compression."""
         return len(self.text) + sum(section.length for section in self.sections)
@@ -124,6 +126,7 @@ def _clean_path(path: str) -> str:
 def _redirect(location: str) -> HttpResponse:
     """Return a redirection to another path."""
     status = HTTPStatus.TEMPORARY_REDIRECT
+    location = quote(location, safe=_URL_CHARACTERS, encoding="latin-1")  # browsers read /\\host as //host
     headers = (("Content-Type", "text/html; charset=utf-8"), ("Location", location), VARY)
     return HttpResponse(status, headers, f'<a href="{escape(location)}">{status.phrase}</a>.\n\n'.encode())
 

@@ -9,6 +9,7 @@ import secrets
 import struct
 import time
 from array import array
+from bisect import bisect_left
 from contextlib import suppress
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +43,8 @@ FIELDS = ("schema", "package", "name")
 """Fields that documents can be selected by."""
 TAG_LENGTH = 32
 """Characters of the SHA-256 digest of the documents that are the tag."""
-_CHUNK_SIZE = 1 << 18
+_CHUNK_SIZE = 1 << 16
+"""Bytes of a piece: each client that does not read holds up to three of them."""
 
 
 class Section(Struct, frozen=True):
@@ -50,6 +52,22 @@ class Section(Struct, frozen=True):
 
     offset: int
     length: int
+
+
+class Selection(Struct, frozen=True):
+    """The sections of selected documents: few bytes for each document, since each client has a selection."""
+
+    offsets: array[int]
+    numbers: array[int]
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[Section]:
+        """Iterate over the sections, one for each document."""
+        for number in self.numbers:
+            yield Section(self.offsets[number], self.offsets[number + 1] - self.offsets[number])
 
 
 class ContentIndex(NamedTuple):
@@ -126,17 +144,17 @@ class CatalogLines(Struct):
         """The section with all documents."""
         return (Section(0, self._offsets[-1]),)
 
-    def select(self, **wanted: str) -> tuple[Section, ...]:
+    def select(self, **wanted: str) -> tuple[Section, ...] | Selection:
         """Return the documents whose fields have the wanted values, in the order of the catalog.
 
         An empty value selects any.
         """
-        found = [set(self._numbers[name].get(value, ())) for name, value in wanted.items() if value]
+        found = [self._numbers[name].get(value, array("L")) for name, value in wanted.items() if value]
         if not found:
             return self.everything
-        return tuple(
-            Section(self._offsets[number], self._offsets[number + 1] - self._offsets[number])
-            for number in sorted(set.intersection(*found))
+        fewest, *others = sorted(found, key=len)
+        return Selection(
+            self._offsets, array("L", (each for each in fewest if _are_in(others, each))) if others else fewest
         )
 
     def read(self, sections: Iterable[Section]) -> Iterator[bytes]:
@@ -148,8 +166,8 @@ class CatalogLines(Struct):
                 pending.append(os.pread(self._file.fileno(), min(_CHUNK_SIZE, end - offset), offset))
                 size += len(pending[-1])
                 if size >= _CHUNK_SIZE:
-                    yield b"".join(pending)
-                    pending, size = [], 0
+                    piece, pending, size = b"".join(pending), [], 0
+                    yield piece
         if pending:
             yield b"".join(pending)
 
@@ -164,7 +182,15 @@ class CatalogLines(Struct):
         for key, value in document.items():
             numbers = self._numbers.get(key.casefold())
             if numbers is not None and isinstance(value, str) and value:
-                numbers.setdefault(value, array("L")).append(number)
+                listed = numbers.setdefault(value, array("L"))
+                if not listed or listed[-1] != number:  # unless the key is there in upper and lower case
+                    listed.append(number)
+
+
+def _are_in(ordered: Iterable[array[int]], number: int) -> bool:
+    """Return whether each of several arrays in ascending order contains a number."""
+    positions = ((numbers, bisect_left(numbers, number)) for numbers in ordered)
+    return all(position < len(numbers) and numbers[position] == number for numbers, position in positions)
 
 
 def _documents(root: Path) -> Iterator[tuple[dict[str, Any], bytes]]:

@@ -34,8 +34,10 @@ MAX_HEAD = 16 << 10
 """Bytes of a request, as for headers of gRPC."""
 MAX_CONNECTIONS = 250
 _GZIP = 16 + zlib.MAX_WBITS
-_LEVEL = 1
+_LEVEL, _MEMORY_LEVEL = 1, 6
 """Level of compression: readers are near, so that higher levels cost more time than they save."""
+_BUFFER_SIZE = 1 << 14
+"""Bytes for a client that does not read, above which nothing is added."""
 _DRAIN_INTERVAL = 0.02
 _TLS_GOODBYE = 1.0
 """Seconds for an idle client to acknowledge the end of a connection with TLS; many clients never do."""
@@ -202,7 +204,7 @@ class HttpListener:
 
     async def _send_compressed(self, response: HttpResponse, writer: asyncio.StreamWriter, sent: _SentBytes) -> None:
         """Send the sections of a response in chunks; they are compressed in a thread, since that takes long."""
-        compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
+        compressor = zlib.compressobj(_LEVEL, wbits=_GZIP, memLevel=_MEMORY_LEVEL)
         for piece in self._api.content.read(response.sections):
             compressed = await asyncio.to_thread(compressor.compress, piece)
             await self._write(writer, _chunk(compressed))
@@ -263,6 +265,8 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.set_write_buffer_limits(_BUFFER_SIZE)
         self._open_connections.add(self)
         super().connection_made(transport)
 
