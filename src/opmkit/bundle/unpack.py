@@ -85,7 +85,7 @@ def _moves(source: Path, target: Path) -> Iterator[tuple[Path, Path]]:
     """Yield sources and targets; directories that exist in both places are merged."""
     for path in sorted(source.iterdir()):
         destination = target / path.name
-        if _is_directory(path) and destination.is_dir():
+        if _is_directory(path) and _is_directory(destination):  # a link could lead elsewhere
             yield from _moves(path, destination)
         else:
             yield path, destination

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.core.errors import DiskError, LimitExceeded
 
@@ -17,33 +17,138 @@ if TYPE_CHECKING:
 
     from opmkit.core.hints import Hint
 
+_REPLACE_LINK = "replace it by what it refers to"
+
 
 def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
-    """Write files below ``directory``, by relative path, from bytes or from another file.
+    """Write files below a directory, by relative path, from bytes or from another file; see `write_trees`."""
+    write_trees({directory: files})
 
-    Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing. The
-    mode of an existing file is retained.
+
+def write_trees(trees: Mapping[Path, Mapping[str, bytes | Path]]) -> None:
+    """Write files below several directories, all of them or none.
+
+    Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing; if
+    one cannot be moved, those before it are restored. The mode of an existing file is retained. A link in place of a
+    file is replaced.
+
+    Args:
+        trees: For each directory the files by relative path, as bytes or as another file to copy.
 
     Raises:
-        DiskError: A file cannot be written.
+        DiskError: A file cannot be written, or a symbolic link leads out of its directory.
     """
-    import shutil  # slow to import: most commands write no files
+    from opmkit.core.scratch import ScratchDirectory  # slow to import: most commands write no files
 
-    from opmkit.core.scratch import ScratchDirectory
+    with ExitStack() as stack:
+        moves: list[_Move] = []
+        for directory, files in trees.items():
+            with disk_errors(directory):
+                staging = Path(stack.enter_context(ScratchDirectory(".opm-", directory)))
+                for number, (name, source) in enumerate(files.items()):
+                    moves.append(_stage(staging / str(number), directory, name, source))
+        _run_moves(moves)
 
-    with disk_errors(directory), ScratchDirectory(".opm-", directory) as scratch:
-        staging = Path(scratch)
-        for name, source in files.items():
-            (staging / name).parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(source, Path):
-                shutil.copyfile(source, staging / name)
+
+class _Move(NamedTuple):
+    """A staged file, its target, and where the file that it replaces is retained until all are moved."""
+
+    staged: Path
+    target: Path
+    backup: Path
+
+
+def _stage(staged: Path, directory: Path, name: str, source: bytes | Path) -> _Move:
+    import shutil
+
+    target = directory / name
+    resolve_below(target.parent, directory)
+    if isinstance(source, Path):
+        shutil.copyfile(source, staged)
+    else:
+        staged.write_bytes(source)
+    if target.is_dir() and not target.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if target.exists():
+        shutil.copymode(target, staged)
+    return _Move(staged, target, staged.with_suffix(".old"))
+
+
+def _run_moves(moves: Iterable[_Move]) -> None:
+    """Move all files to their targets; after an error or a signal, restore what was there before."""
+    undo = ExitStack()
+    with disk_errors(Path()), undo:
+        for move in moves:
+            _make_parents(move.target.parent, undo)
+            if os.path.lexists(move.target):
+                _back_up(move)
+                undo.callback(_restore, move)
             else:
-                (staging / name).write_bytes(source)
-            if (directory / name).exists():
-                shutil.copymode(directory / name, staging / name)
-        for name in files:
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (staging / name).replace(directory / name)
+                undo.callback(_remove, move.target)
+            move.staged.replace(move.target)
+        undo.pop_all()
+
+
+def _make_parents(directory: Path, undo: ExitStack) -> None:
+    if not directory.is_dir():
+        _make_parents(directory.parent, undo)
+        directory.mkdir(exist_ok=True)
+        undo.callback(_remove_directory, directory)
+
+
+def _back_up(move: _Move) -> None:
+    import shutil
+
+    try:
+        os.link(move.target, move.backup, follow_symlinks=False)
+    except OSError:  # the file system has no hard links
+        shutil.copy2(move.target, move.backup, follow_symlinks=False)
+
+
+def _restore(move: _Move) -> None:
+    with suppress(OSError):
+        move.backup.replace(move.target)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _remove_directory(path: Path) -> None:
+    with suppress(OSError):
+        path.rmdir()
+
+
+def resolve_below(path: Path, root: Path) -> Path:
+    """Return a path without symbolic links; raise DiskError if it is not below ``root``, to which links may lead."""
+    resolved = path.resolve()
+    if not resolved.is_relative_to(root.resolve()):
+        raise DiskError(f"{path}: refusing to follow a symbolic link that leads out of {root}", hint=_REPLACE_LINK)
+    return resolved
+
+
+def resolve_named(path: Path) -> Path:
+    """Return a file that the user names without symbolic links, see `resolve_below`.
+
+    Links may lead elsewhere in the working directory, which may be a checkout of untrusted files; those of a file that
+    is not below it only next to it.
+    """
+    return resolve_below(path, Path.cwd() if is_below(path, Path.cwd()) else path.parent)
+
+
+def is_below(path: Path, root: Path) -> bool:
+    """Return whether a path is written as one below ``root``, to wherever links lead."""
+    return Path(os.path.abspath(path)).is_relative_to(root)  # noqa: PTH100 - removes ".." without following links
+
+
+def refuse_links(root: Path, path: Path) -> None:
+    """Raise DiskError if ``path`` below ``root``, or a directory between them, is a symbolic link."""
+    for part in (path, *path.parents):
+        if part == root:
+            return
+        if part.is_symlink():
+            raise DiskError(f"{part}: refusing to follow a symbolic link", hint=_REPLACE_LINK)
 
 
 def copy_tree(source: Path, target: Path) -> Path:
@@ -148,10 +253,13 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write a file atomically, and create its parent directories. Raises OSError.
 
     Several writers of the same file do not disturb each other: the last one wins. Names of files in a text can have
-    bytes that are not UTF-8, as ``os.fsdecode`` returns them.
+    bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links of directories must not lead out of the working
+    directory, which may be a checkout of untrusted files.
     """
     import tempfile
 
+    if is_below(path, Path.cwd()):
+        resolve_below(path.parent, Path.cwd())
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, path.parent)
     part = Path(name)

@@ -119,7 +119,7 @@ def write_large_catalog(directory: Path) -> None:
         {"schema": "olm.channel", "package": "pool", "name": "stable", "entries": [{"name": names[0]}]},
         {**bundle, "properties": [{"type": "olm.package", "value": package}]},
     ]
-    documents += [{"schema": "noise", "package": "pool", "name": name, "text": f"{name} " * 50} for name in names]
+    documents += [{"schema": "noise", "package": "pool", "name": name, "text": os.urandom(250).hex()} for name in names]
     (directory / "catalog.json").write_text("".join(f"{json.dumps(document)}\n" for document in documents))
 
 

@@ -129,7 +129,7 @@ def test_symbolic_links_are_refused(tmp_path: Path, name: str, force: bool) -> N
     else:
         outside.write_bytes(BASIC.content)
     (operator / name).symlink_to(outside)
-    with pytest.raises(CatalogError, match="refusing to write to a symbolic link"):
+    with pytest.raises(DiskError, match="refusing to follow a symbolic link"):
         plan_files(operator, [BASIC], force=force)
 
 

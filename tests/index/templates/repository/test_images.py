@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from opmkit.core.errors import LimitExceeded
+from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.templates.repository import images as lock_module
 from opmkit.index.templates.repository.images import ImageLock, LockedImage, update_lock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEDIA_TYPE = "application/vnd.oci.image.manifest.v1+json"
 NAMES = ("quay.io/b/x:1", "quay.io/a/x:2", "quay.io/a/x:10", "docker.io/library/x", "localhost:5000/x:1_0")
@@ -45,6 +42,15 @@ def test_link_to_a_lock_file_remains(tmp_path: Path) -> None:
     assert update_lock(link, {NAMES[0]: locked(1)})
     assert link.is_symlink()
     assert ImageLock.read(tmp_path / "shared" / "catalog.lock").images == {NAMES[0]: locked(1)}
+
+
+def test_link_out_of_the_working_directory_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "catalog.lock").symlink_to(tmp_path / "outside.lock")
+    monkeypatch.chdir(tmp_path / "checkout")
+    with pytest.raises(DiskError, match="refusing to follow a symbolic link that leads out of"):
+        update_lock(Path("catalog.lock"), {NAMES[0]: locked(1)})
+    assert not (tmp_path / "outside.lock").exists()
 
 
 def test_missing_and_empty_files_have_no_images(tmp_path: Path) -> None:

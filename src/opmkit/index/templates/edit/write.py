@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.core.files import disk_errors, read_limited, resolve_named, write_trees
 from opmkit.core.locks import locked_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.templates.document import MAX_TEMPLATE
 from opmkit.index.templates.edit.template import EditableTemplate, unified_diff
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from opmkit.index.fbc.blobs import EntryBlob
@@ -157,14 +158,14 @@ def edit_templates(
         return {name: template.after for name, template in edited.items()}
 
     if dry_run:
-        edit_all({name: read_template(path) for name, path in paths.items()})
+        edit_all({name: read_template(resolve_named(path)) for name, path in paths.items()})
     else:
         change_files(paths, edit_all)
     return tuple(edited.values())
 
 
 def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]) -> None:
-    """Edit files in one directory; if another program changes one in the meantime, edit them again.
+    """Edit files while other commands wait; if another program changes one in the meantime, edit them again.
 
     Args:
         paths: The files by their names in messages. A file need not exist; its content is empty then.
@@ -174,11 +175,13 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
         CatalogError: The files keep changing.
         DiskError: A file cannot be read or written.
     """
-    for _ in range(MAX_ATTEMPTS):
-        before = {name: read_template(path) for name, path in paths.items()}
-        after = {name: content for name, content in edit(before).items() if content != before[name]}
-        if not after or _replace(paths, before, after):
-            return
+    paths = {name: resolve_named(path) for name, path in paths.items()}
+    with _locked(paths.values()):
+        for _ in range(MAX_ATTEMPTS):
+            before = {name: read_template(path) for name, path in paths.items()}
+            after = {name: content for name, content in edit(before).items() if content != before[name]}
+            if not after or _replace(paths, before, after):
+                return
     names = ", ".join(paths)
     raise CatalogError(f"{names}: other programs keep changing it", hint="wait for the other programs")
 
@@ -197,18 +200,25 @@ def read_template(path: Path) -> bytes:
 
 
 def _replace(paths: Mapping[str, Path], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:
-    """Write files unless one has changed; return whether they are written. Symbolic links are followed."""
-    targets = {name: paths[name].resolve() for name in after}
-    directories = sorted({target.parent for target in targets.values()})
-    with disk_errors(directories[0]):
-        for directory in directories:
-            directory.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        for directory in directories:  # without locks, the comparison before the write remains
-            stack.enter_context(locked_directory(directory))
-        if any(read_template(paths[name]) != content for name, content in before.items()):
-            return False
-        for directory in directories:
-            files = {target.name: after[name] for name, target in targets.items() if target.parent == directory}
-            write_files(directory, files)
+    """Write files unless one has changed; return whether they are written."""
+    trees: dict[Path, dict[str, bytes | Path]] = {}
+    for name, content in after.items():
+        directory = _existing_parent(paths[name])
+        trees.setdefault(directory, {})[str(paths[name].relative_to(directory))] = content
+    if any(read_template(paths[name]) != content for name, content in before.items()):
+        return False
+    write_trees(trees)
     return True
+
+
+@contextmanager
+def _locked(paths: Iterable[Path]) -> Iterator[None]:
+    """Lock the directories of files within the block; without locks, the comparison before the write remains."""
+    with ExitStack() as stack:
+        for directory in sorted({_existing_parent(path) for path in paths}):
+            stack.enter_context(locked_directory(directory))
+        yield
+
+
+def _existing_parent(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.is_dir())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import re
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.bundle.validation.operator_directory import OPERATORS
+from opmkit.core.files import disk_errors, read_limited, refuse_links, write_files
 from opmkit.core.hints import Hint
-from opmkit.core.locks import locked_directory
 from opmkit.documents.document_stream import BOM, is_json
 from opmkit.documents.text_edits import SourceText
 from opmkit.index.errors import CatalogError
@@ -23,7 +24,6 @@ from opmkit.index.templates.onboarding.derive import SCHEMA_BY_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.templates.onboarding.derive import PlannedTemplate
@@ -192,31 +192,32 @@ def read_existing(directory: Path, path: str) -> bytes | None:
     """Return the content of a file that is to be replaced, None if it does not exist.
 
     Raises:
-        CatalogError: The file, or the directory of templates, is a symbolic link.
         LimitExceeded: The file is too large.
-        DiskError: The file cannot be read.
+        DiskError: The file cannot be read, or a symbolic link leads to it.
     """
     file = directory / path
     with disk_errors(file):
-        for part in (*list(PurePosixPath(path).parents)[:-1], PurePosixPath(path)):
-            if (directory / part).is_symlink():
-                raise CatalogError(
-                    f"{directory / part}: refusing to write to a symbolic link", hint="replace it by what it refers to"
-                )
+        refuse_links(*_in_repository(directory, path))
         return read_limited(file, MAX_TEMPLATE) if file.exists() else None
 
 
+def _in_repository(directory: Path, path: str) -> tuple[Path, Path]:
+    """Return the repository of an operator, or else its directory, and the absolute path of a file of the operator."""
+    operator = Path(os.path.abspath(directory))  # noqa: PTH100 - the directory may be a link out of the repository
+    repository = operator.parent.parent if operator.parent.name == OPERATORS else operator
+    return repository, operator / path
+
+
 def write_onboarding(directory: Path, files: Sequence[OnboardingFile]) -> None:
-    """Write the changed files of an operator, each atomically, in their order.
+    """Write the changed files of an operator, in their order, all of them or none; the caller locks the directory.
 
     Raises:
         CatalogError: Another program has changed a file since it was read. Nothing is written.
         DiskError: A file cannot be written. Nothing is written.
     """
     changed = [file for file in files if file.is_changed]
-    with locked_directory(directory):
-        for file in files:
-            if read_existing(directory, file.path) != file.before:
-                raise CatalogError(f"{directory / file.path}: changed by another program", hint="run the command again")
-        if changed:
-            write_files(directory, {file.path: file.after for file in changed})
+    for file in files:
+        if read_existing(directory, file.path) != file.before:
+            raise CatalogError(f"{directory / file.path}: changed by another program", hint="run the command again")
+    if changed:
+        write_files(directory, {file.path: file.after for file in changed})

@@ -21,6 +21,7 @@ from opmkit.bundle.validation.operator_directory import (
 from opmkit.core.errors import OpmkitError
 from opmkit.core.files import disk_errors
 from opmkit.core.hints import Hint
+from opmkit.core.locks import locked_directory
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.packages import select_packages
@@ -296,7 +297,7 @@ class _OperatorRun(Struct):
         templates = tuple(OnboardedTemplate(each.name, each.type.value, each.catalogs) for each in planned)
         files: tuple[OnboardedFile, ...] = ()
         failed = len(self.problems)
-        with self.collect_problems():
+        with self.collect_problems(), locked_directory(self.directory):
             plan = plan_files(self.directory, planned, force=self.options.force)
             files = tuple(
                 OnboardedFile(self.directory / file.path, file.is_changed, file.diff(self.directory)) for file in plan

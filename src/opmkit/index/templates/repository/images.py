@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from opmkit.bundle.source import parse_location
 from opmkit.core.errors import OpmkitError
-from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.core.files import disk_errors, read_limited, resolve_named, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.locks import locked_directory
 from opmkit.core.progress import NO_PROGRESS, Progress
@@ -352,7 +352,7 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
         DiskError: The file can't be written.
     """
     with disk_errors(path):
-        path = path.resolve()  # a link to a lock file remains
+        path = resolve_named(path)  # a link to a lock file remains
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked_directory(path.parent):
             before = ImageLock.read(path)

@@ -18,8 +18,9 @@ from msgspec import Struct
 from opmkit.bundle.validation.openshift import OpenShiftVersion
 from opmkit.bundle.validation.operator_directory import CI_FILE, OPERATORS
 from opmkit.core.errors import OpmkitError
-from opmkit.core.files import disk_errors
+from opmkit.core.files import disk_errors, refuse_links
 from opmkit.core.json_types import JsonResult
+from opmkit.core.locks import locked_directory
 from opmkit.documents.document_stream import read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.lenient import items, mapping
@@ -169,9 +170,11 @@ def _find_repository(path: Path, request: PromotionRequest) -> tuple[Path, list[
     """Return the root of the repository and the names of the operators to promote."""
     root, wanted = path, list(request.operators)
     with disk_errors(path):
-        if path.resolve().parent.name == OPERATORS and not (path / CATALOGS).is_dir():
-            root, wanted = path.resolve().parent.parent, [path.resolve().name]
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link in the repository must not lead out of it
+        if absolute.parent.name == OPERATORS and not (path / CATALOGS).is_dir():
+            root, wanted = absolute.parent.parent, [absolute.name]
         catalogs = root / CATALOGS / f"v{request.source}"
+        refuse_links(root, catalogs)
         if not catalogs.is_dir():
             hint = f"pass a repository with the directories {OPERATORS} and {CATALOGS}, or an operator in it"
             raise CatalogError(f"{catalogs}: no such directory", hint=hint)
@@ -191,22 +194,30 @@ class _Promotion(Struct, frozen=True):
     request: PromotionRequest
 
     def run(self) -> PromotedOperator:
-        """Promote the operator, unless its strategy or an error prevents it."""
+        """Promote the operator, unless its strategy or an error prevents it; other promotions wait."""
         operator = PromotedOperator(self.name, PromotionStatus.FAILED)
         try:
-            config = _CiConfig.read(self.repository / OPERATORS / self.name / CI_FILE)
-            operator = replace(operator, strategy=config.strategy or PromotionStrategy.NEVER)
-            if config.strategy not in self.request.strategies:
-                problems = () if config.strategy else (f"unknown version_promotion_strategy {config.strategy_text!r}",)
-                return replace(operator, status=PromotionStatus.EXCLUDED, problems=problems)
-            return self._promote(operator, config)
+            with locked_directory(self.repository):
+                return self._run(operator)
         except OpmkitError as error:
             problem = f"{error.message}: {error.hint}" if error.hint else error.message
             return replace(operator, status=PromotionStatus.FAILED, problems=(problem,))
 
+    def _run(self, operator: PromotedOperator) -> PromotedOperator:
+        path = self.repository / OPERATORS / self.name / CI_FILE
+        refuse_links(self.repository, path)
+        config = _CiConfig.read(path)
+        operator = replace(operator, strategy=config.strategy or PromotionStrategy.NEVER)
+        if config.strategy not in self.request.strategies:
+            problems = () if config.strategy else (f"unknown version_promotion_strategy {config.strategy_text!r}",)
+            return replace(operator, status=PromotionStatus.EXCLUDED, problems=problems)
+        return self._promote(operator, config)
+
     def _promote(self, operator: PromotedOperator, config: _CiConfig) -> PromotedOperator:
         source, target = (f"v{version}" for version in (self.request.source, self.request.target))
         old, new = (self.repository / CATALOGS / version / self.name for version in (source, target))
+        refuse_links(self.repository, old)
+        refuse_links(self.repository, new)
         before, existing = _read_files(old), _read_files(new) if new.exists() else {}
         if not before:
             raise CatalogError(f"{old}: the directory has no files", hint="render the catalog")
