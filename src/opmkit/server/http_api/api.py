@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, unquote_plus
 
 from msgspec import Struct
 
-from opmkit.server.http_api.content import FIELDS, Section, Selection
+from opmkit.server.http_api.content import FIELDS, Section, SelectedDocuments
 from opmkit.server.settings import is_catalog_name
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HttpResponse(Struct, frozen=True, dict=True):
     status: HTTPStatus
     headers: tuple[tuple[str, str], ...] = ()
     text: bytes = b""
-    sections: tuple[Section, ...] | Selection = ()
+    sections: tuple[Section, ...] | SelectedDocuments = ()
 
     @cached_property
     def size(self) -> int:

@@ -54,7 +54,7 @@ class Section(Struct, frozen=True):
     length: int
 
 
-class Selection(Struct, frozen=True):
+class SelectedDocuments(Struct, frozen=True):
     """The sections of selected documents: few bytes for each document, since each client has a selection."""
 
     offsets: array[int]
@@ -144,7 +144,7 @@ class CatalogLines(Struct):
         """The section with all documents."""
         return (Section(0, self._offsets[-1]),)
 
-    def select(self, **wanted: str) -> tuple[Section, ...] | Selection:
+    def select(self, **wanted: str) -> tuple[Section, ...] | SelectedDocuments:
         """Return the documents whose fields have the wanted values, in the order of the catalog.
 
         An empty value selects any.
@@ -153,7 +153,7 @@ class CatalogLines(Struct):
         if not found:
             return self.everything
         fewest, *others = sorted(found, key=len)
-        return Selection(
+        return SelectedDocuments(
             self._offsets, array("L", (each for each in fewest if _are_in(others, each))) if others else fewest
         )
 
