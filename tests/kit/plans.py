@@ -145,3 +145,20 @@ def version(
     spec = {"version": name.partition(".v")[2], "customresourcedefinitions": {"owned": list(owned)}}
     metadata = _object("ClusterServiceVersion", namespace, name, annotations=annotation, labels=dict(labels or {}))
     return metadata | {"spec": spec}
+
+
+def long_channel(package: str, count: int) -> bytes:
+    """Return a catalog with a channel whose entries replace each other."""
+    names = [f"{package}.v1.{number}.0" for number in range(count)]
+    entries = [{"name": name, "replaces": before} for before, name in zip(["", *names], names, strict=False)]
+    documents: list[dict[str, Any]] = [
+        {"schema": "olm.package", "name": package, "defaultChannel": "stable"},
+        {"schema": "olm.channel", "package": package, "name": "stable", "entries": entries},
+    ]
+    for number, name in enumerate(names):
+        version = {"type": "olm.package", "value": {"packageName": package, "version": f"1.{number}.0"}}
+        image = f"quay.io/me/{package}@sha256:{number:064x}"
+        documents.append(
+            {"schema": "olm.bundle", "package": package, "name": name, "image": image, "properties": [version]}
+        )
+    return "".join(f"{json.dumps(document)}\n" for document in documents).encode()

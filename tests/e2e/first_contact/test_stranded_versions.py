@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.opm import FIXTURES
+from tests.kit.plans import long_channel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +142,18 @@ def test_truncation_says_which_versions_it_strands(published: InstalledOpm) -> N
     names = f"{NAME}1.8.9, {NAME}1.9.0"
     assert f'package "lagoon-operator", channel "alpha": 2 bundles leave the channel: {names}' in done.stderr
     assert done.stdout.count("stuck: no entry of alpha replaces or skips") == 2
+
+
+def test_a_long_channel_is_planned_or_refused_by_name(newcomer: InstalledOpm) -> None:
+    catalog = newcomer.directory / "long"
+    catalog.mkdir()
+    (catalog / "catalog.json").write_bytes(long_channel("pool", 3300))
+    plan = ("index", "plan", "long", "--from", "long", "--olm", "v1")
+    lines = newcomer(*plan).splitlines()
+    assert len(lines) == 1 + 2 * 3300
+    assert lines[1].split() == ["pool", "(all)", "pool.v1.0.0", "pool.v1.1.0", "3299", "pool.v1.3299.0"]
+    done = newcomer.attempt(*plan, "--output", "json")
+    assert done.returncode == 1
+    assert "Error: package pool: 10886700 updates on all paths, and 10000000 are the limit" in done.stderr
+    steps = newcomer("index", "plan", "long", "--extension", "pool", "--installed", "pool.v1.0.0").splitlines()
+    assert len(steps) == 1 + 3299

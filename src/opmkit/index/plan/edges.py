@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec import Struct
 from opmkit.bundle.crd_upgrade import olm_v0_changes, olm_v1_changes, stored_versions
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, has_objects, read_missing_objects
 
 if TYPE_CHECKING:
@@ -37,10 +39,14 @@ def refused_updates(
     complete = read_missing_objects(_bundles_of(paths, catalog, published), read)
     before, after = _Definitions(published, complete), _Definitions(catalog, complete)
     found: dict[RefusedUpdate, None] = {}
+    visited = _Visited()
     for path in paths:
         current = before.of_bundle(path.package, path.installed) if path.hops else {}
         stored: dict[str, dict[str, None]] = {}
-        for installed, following in zip((path.installed, *path.hops), path.hops, strict=False):
+        for installed, following, token in visited.updates(path):
+            state = ((name, id(old), *stored.get(name, ())) for name, old in sorted(current.items(), key=itemgetter(0)))
+            if visited.add(path.package, token, *state):
+                break
             definitions = after.of_bundle(path.package, following)
             for name, old in current.items():
                 names = stored.setdefault(name, {})
@@ -65,9 +71,12 @@ def gained_permissions(
     from opmkit.index.fbc.permissions import permission_changes, read_images  # not needed for other plans
 
     edges: dict[tuple[str, str, str], tuple[BundleBlob, BundleBlob]] = {}
+    visited = _Visited()
     for path in paths:
         current = _find(published, path.package, path.installed)
-        for name in path.hops:
+        for _, name, token in visited.updates(path):
+            if visited.add(path.package, token, id(current)):
+                break
             following = _find(catalog, path.package, name)
             if current and following:
                 edges.setdefault((path.package, current.name, name), (current, following))
@@ -84,11 +93,50 @@ def _find(catalog: Catalog, package: str, name: str) -> BundleBlob | None:
 
 def _bundles_of(paths: Iterable[UpdatePath], catalog: Catalog, published: Catalog) -> Iterator[BundleBlob]:
     """Yield the bundles of all paths with a hop."""
+    visited = _Visited()
     for path in paths:
-        if path.hops:
-            for source, names in ((published, [path.installed]), (catalog, path.hops)):
-                package = source.packages.get(path.package)
-                yield from (package.bundles[name] for name in names if package and name in package.bundles)
+        if path.hops and (bundle := _find(published, path.package, path.installed)):
+            yield bundle
+        for _, name, token in visited.updates(path):
+            if visited.add(path.package, token):
+                break
+            if bundle := _find(catalog, path.package, name):
+                yield bundle
+
+
+MAX_UPDATES = 1_000_000
+"""Updates of a package that are checked, those with the same bundles installed before counted once."""
+
+
+class _Visited:
+    """The updates of a package that were checked on other paths, after which nothing on a path can be new."""
+
+    def __init__(self) -> None:
+        self._package = ""
+        self._seen: set[int] = set()
+
+    @staticmethod
+    def updates(path: UpdatePath) -> Iterator[tuple[str, str, object]]:
+        """Yield the installed and the next bundle of each update, and the token of the latter."""
+        installed = path.installed
+        for name, token in zip(path.hops, path.tokens(), strict=False):
+            yield installed, name, token
+            installed = name
+
+    def add(self, package: str, token: object, *state: object) -> bool:
+        """Add the state before an update, and return whether it was known; raise LimitExceeded for too many."""
+        if package != self._package:
+            self._package, self._seen = package, set()
+        seen = hash((token, state))  # states can be large
+        if token is None or seen not in self._seen:
+            self._seen.add(seen)
+            if len(self._seen) > MAX_UPDATES:
+                raise LimitExceeded(
+                    f"package {package}: more than {MAX_UPDATES} updates that differ in what was installed before",
+                    hint="truncate its channels, or plan other packages",
+                )
+            return False
+        return True
 
 
 def _refusals(

@@ -18,10 +18,11 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE, PACKAGE
 from opmkit.index.plan.candidate import skip_range
 from opmkit.index.plan.constraint import VersionConstraint
+from opmkit.index.plan.successors import Successors, group
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opmkit.bundle.versions import Identifiers, VersionKey
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob
@@ -37,6 +38,8 @@ class UnresolvedExtension(CatalogError):
 
 
 Release: TypeAlias = "tuple[bool, Identifiers]"
+InstalledKey: TypeAlias = "tuple[str, VersionRelease | None]"
+"""Name and version of an installed bundle."""
 
 
 class VersionRelease(Struct, frozen=True, order=True):
@@ -162,12 +165,17 @@ class ResolvedBundle(Struct, frozen=True):
     is_deprecated: bool
 
 
-def resolve_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCatalog]) -> ResolvedBundle:
+def resolve_extension(
+    request: ExtensionRequest,
+    catalogs: Sequence[ExtensionCatalog],
+    find: Callable[[ExtensionRequest, ExtensionCatalog], ResolvedBundle | None] | None = None,
+) -> ResolvedBundle:
     """Return the bundle that OLM v1 installs.
 
     Args:
         request: What the extension asks for.
         catalogs: The catalogs, in the order of their names.
+        find: Returns what `best_bundle` does.
 
     Raises:
         UnresolvedExtension: There is no such bundle, catalogs with the same priority have one each, or the bundle has
@@ -176,7 +184,7 @@ def resolve_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCat
     """
     found: list[tuple[int, ResolvedBundle]] = []
     for catalog in catalogs:
-        best = best_bundle(request, catalog)
+        best = (find or best_bundle)(request, catalog)
         if best is None:
             continue
         if found and best.is_deprecated != found[-1][1].is_deprecated:
@@ -222,6 +230,41 @@ def best_bundle(request: ExtensionRequest, catalog: ExtensionCatalog) -> Resolve
     return ResolvedBundle(best, catalog.name, best.name in package.deprecated)
 
 
+class BestBundles:
+    """The preferred bundles of catalogs for extensions that differ in the installed bundle only, found in one pass."""
+
+    def __init__(self, request: ExtensionRequest, catalogs: Sequence[ExtensionCatalog]) -> None:
+        """Prepare to resolve a request repeatedly."""
+        self._request = request
+        self._catalogs = catalogs
+        self._prepared: dict[str, tuple[ExtensionPackage, list[BundleBlob], Mapping[InstalledKey, BundleBlob]]] = {}
+
+    def __call__(self, request: ExtensionRequest, catalog: ExtensionCatalog) -> ResolvedBundle | None:
+        """Return the bundle of a catalog that OLM v1 prefers, see `best_bundle`."""
+        if catalog.name not in self._prepared:
+            self._prepared[catalog.name] = self._prepare(catalog)
+        package, ranked, following = self._prepared[catalog.name]
+        if request.installed is None or request.self_certified:
+            best = ranked[0] if ranked else None
+        else:
+            best = following.get((request.installed.name, request.installed.parsed_version()))
+        return None if best is None else ResolvedBundle(best, catalog.name, best.name in package.deprecated)
+
+    def _prepare(
+        self, catalog: ExtensionCatalog
+    ) -> tuple[ExtensionPackage, list[BundleBlob], Mapping[InstalledKey, BundleBlob]]:
+        request = self._request
+        package = ExtensionPackage.of(catalog.blobs, request.package, request.channels)
+        ranked = package.ranked(package.matching(replace(request, installed=None)))
+        if request.self_certified:
+            return package, ranked, {}
+        bundles = (each for other in self._catalogs for each in other.blobs.bundles if each.package == request.package)
+        keys = set(map(installed_key, bundles))
+        if request.installed:
+            keys.add((request.installed.name, request.installed.parsed_version()))
+        return package, ranked, package.successors(ranked, keys)
+
+
 class ExtensionPackage(Struct, frozen=True):
     """The part of a catalog that an extension considers.
 
@@ -253,6 +296,32 @@ class ExtensionPackage(Struct, frozen=True):
         """Return a key with which the preferred bundle is the greatest."""
         return bundle.name not in self.deprecated, bundle_version(bundle) or _LOWEST
 
+    def ranked(self, bundles: Iterable[BundleBlob] | None = None) -> list[BundleBlob]:
+        """Return bundles, by default all, the preferred one first."""
+        return sorted(self.bundles if bundles is None else bundles, key=self.rank, reverse=True)
+
+    def successors(
+        self, ranked: Iterable[BundleBlob], installed: Iterable[InstalledKey]
+    ) -> Mapping[InstalledKey, BundleBlob]:
+        """Return what OLM v1 installs after each bundle: the first with its version, or with an edge from it."""
+        installed = list(installed)
+        by_name = group((key[0], key) for key in installed)
+        by_version = group((key[1], key) for key in installed)
+        successors: Successors[InstalledKey, BundleBlob] = Successors(
+            (key[1].version, key) for key in installed if key[1] is not None
+        )
+        entries = group((entry.name, entry) for channel in self.channels for entry in channel.entries)
+        for bundle in ranked:
+            name, version = installed_key(bundle)
+            if version is not None:
+                successors.offer(by_version.get(version, ()), bundle)
+            for entry in entries.get(name, ()):
+                for target in (entry.replaces, *entry.skips):
+                    successors.offer(by_name.get(target, ()), bundle)
+                if span := skip_range(entry):
+                    successors.offer_range(span, bundle)
+        return successors.found
+
     def matching(self, request: ExtensionRequest) -> list[BundleBlob]:
         """Return the bundles in the version range that the installed bundle may be updated to; raises CatalogError."""
         bundles: Iterable[BundleBlob] = self.bundles
@@ -279,6 +348,11 @@ def _succeeds(entry: EntryBlob, installed: InstalledBundle, version: VersionRele
         return True
     span = skip_range(entry)
     return span is not None and span.contains_key(version.version)
+
+
+def installed_key(bundle: BundleBlob) -> InstalledKey:
+    """Return the name and version by which OLM v1 finds the updates of an installed bundle."""
+    return bundle.name, bundle_version(bundle)
 
 
 def bundle_version(bundle: BundleBlob) -> VersionRelease | None:

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.plan.candidate import skip_range
 from opmkit.index.plan.extension import (
+    BestBundles,
     ExtensionPackage,
     InstalledBundle,
     ResolvedBundle,
     UnresolvedExtension,
-    bundle_version,
+    installed_key,
     refused_dependency,
     resolve_extension,
     version_text,
 )
 from opmkit.index.plan.paths import Outcome, UpdatePath
 from opmkit.index.plan.result import PlanProblem, PlanReport
+from opmkit.index.plan.successors import Hops, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.plan.extension import ExtensionCatalog, ExtensionRequest, VersionRelease
+    from opmkit.index.plan.extension import ExtensionCatalog, ExtensionRequest, InstalledKey
+    from opmkit.index.plan.successors import Route
 
 
 def plan_extension_updates(catalog: Blobs, published: Blobs, packages: Iterable[str] = ()) -> Iterator[UpdatePath]:
@@ -55,21 +58,6 @@ def _by_package(blobs: Blobs) -> Mapping[str, Blobs]:
     return {package: Blobs.from_blobs(group) for package, group in groups.items()}
 
 
-_Installed = tuple[str, "VersionRelease | None"]
-"""Name and version of an installed bundle."""
-
-
-class _Candidate(Struct, frozen=True):
-    """A bundle, with the type of the property with which OLM v1 refuses it, or ""."""
-
-    key: _Installed
-    dependency: str
-
-    @classmethod
-    def of(cls, bundle: BundleBlob) -> _Candidate:
-        return cls((bundle.name, bundle_version(bundle)), refused_dependency(bundle))
-
-
 class _Updates(Struct, frozen=True):
     """The updates of extensions with the same channels.
 
@@ -87,67 +75,43 @@ class _Updates(Struct, frozen=True):
 
     def paths(self, installed: Sequence[BundleBlob]) -> Iterator[UpdatePath]:
         """Yield the paths of installed bundles."""
-        ranked = [
-            _Candidate.of(bundle) for bundle in sorted(self.selected.bundles, key=self.selected.rank, reverse=True)
-        ]
-        present = [_Candidate.of(bundle) for bundle in installed]
-        following = self._following(ranked, {each.key for each in (*present, *ranked)})
+        ranked = self.selected.ranked()
+        present = list(map(installed_key, installed))
+        following = self.selected.successors(ranked, {*present, *map(installed_key, ranked)})
+        routes = Routes(
+            {
+                key: installed_key(bundle)
+                for key, bundle in following.items()
+                if bundle.name != key[0] and not refused_dependency(bundle)
+            }
+        )
         for each in present:
-            yield self._path(each, ranked[0] if ranked else None, following)
+            yield self._path(routes[each], ranked[0].name if ranked else "", following)
 
-    def _following(self, ranked: Sequence[_Candidate], installed: set[_Installed]) -> dict[_Installed, _Candidate]:
-        """Return the bundle that OLM v1 installs after each one: the preferred of those with its version or an edge."""
-        by_name, by_version = defaultdict(list), defaultdict(list)
-        for key in installed:
-            by_name[key[0]].append(key)
-            by_version[key[1]].append(key)
-        ordered = sorted((version.version, (name, version)) for name, version in installed if version is not None)
-        versions = [version for version, _ in ordered]
-        entries = defaultdict(list)
-        for channel in self.selected.channels:
-            for entry in channel.entries:
-                entries[entry.name].append(entry)
-        following: dict[_Installed, _Candidate] = {}
-        for candidate in ranked:
-            name, version = candidate.key
-            reached = [] if version is None else [by_version.get(version, [])]
-            for entry in entries[name]:
-                reached += [by_name.get(target, []) for target in (entry.replaces, *entry.skips)]
-                spans = span.spans(versions) if (span := skip_range(entry)) else ()
-                reached += [[key for _, key in ordered[start:end]] for start, end in spans]
-            for keys in reached:
-                for key in keys:
-                    following.setdefault(key, candidate)
-        return following
-
-    def _path(
-        self, installed: _Candidate, head: _Candidate | None, following: Mapping[_Installed, _Candidate]
-    ) -> UpdatePath:
-        hops: dict[str, None] = {}
-        name, version = current = installed.key
-        while (found := following.get(current)) is not None:
-            if found.dependency:
-                reason = f"{found.key[0]} has a dependency ({found.dependency}), with which OLM v1 installs no bundle"
-                return self._ending(installed, hops, Outcome.UNRESOLVABLE, reason, "publish it without dependencies")
-            if found.key[0] == name or found.key[0] in hops:
-                break
-            name, version = current = found.key
-            hops[name] = None
-        if head is None:
-            return self._ending(installed, hops, Outcome.GONE, *self._missing())
+    def _path(self, route: Route[InstalledKey], head: str, following: Mapping[InstalledKey, BundleBlob]) -> UpdatePath:
+        is_closed = route.repeated == route.start  # a circle includes what was installed
+        hops = Hops(route, itemgetter(0), route.count + is_closed)
+        key = route.start if is_closed else route.last
+        name, version = key
+        found = following.get(key)
+        if found is not None and (dependency := refused_dependency(found)):
+            reason = f"{found.name} has a dependency ({dependency}), with which OLM v1 installs no bundle"
+            return self._ending(route, hops, Outcome.UNRESOLVABLE, reason, "publish it without dependencies")
+        if not head:
+            return self._ending(route, hops, Outcome.GONE, *self._missing())
         if version is None:
             reason = f"{name} has no valid version, so that OLM v1 cannot update it"
-            return self._ending(installed, hops, Outcome.UNRESOLVABLE, reason)
-        if name == head.key[0]:
-            return self._ending(installed, hops, Outcome.HEAD)
+            return self._ending(route, hops, Outcome.UNRESOLVABLE, reason)
+        if name == head:
+            return self._ending(route, hops, Outcome.HEAD)
         reason = f"no entry of {self.channel or 'any channel'} replaces or skips {name}"
-        return self._ending(installed, hops, Outcome.STUCK, reason, f"let {head.key[0]} skip {name}")
+        return self._ending(route, hops, Outcome.STUCK, reason, f"let {head} skip {name}")
 
     def _ending(
-        self, installed: _Candidate, hops: Iterable[str], outcome: Outcome, reason: str = "", remedy: str = ""
+        self, route: Route[InstalledKey], hops: Sequence[str], outcome: Outcome, reason: str = "", remedy: str = ""
     ) -> UpdatePath:
-        name, _ = installed.key
-        return UpdatePath(self.package, self.channel, name, tuple(hops), outcome, reason, remedy, OlmVersion.V1)
+        name, _ = route.start
+        return UpdatePath(self.package, self.channel, name, hops, outcome, reason, remedy, OlmVersion.V1)
 
     def _missing(self) -> tuple[str, str]:
         """Return the reason and the remedy if there is nothing to install."""
@@ -221,17 +185,19 @@ def plan_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCatalo
         CatalogError: The version range, or the version of the installed bundle, is invalid.
     """
     steps: list[ResolvedBundle] = []
-    current = request
+    names: set[str] = set()
+    current, best = request, BestBundles(request, catalogs)
     while True:
         try:
-            found = resolve_extension(current, catalogs)
+            found = resolve_extension(current, catalogs, best)
         except UnresolvedExtension as error:
             return ExtensionPlan(request, tuple(steps), error.message, str(error.hint))
         if current.installed and found.bundle.name == current.installed.name:
             return ExtensionPlan(request, tuple(steps))
-        if any(step.bundle.name == found.bundle.name for step in steps):
+        if found.bundle.name in names:
             return ExtensionPlan(
                 request, tuple(steps), f"updates lead back to {found.bundle.name}", "give the versions an order"
             )
         steps.append(found)
+        names.add(found.bundle.name)
         current = replace(current, installed=InstalledBundle(found.bundle.name, version_text(found.bundle)))

@@ -5,10 +5,12 @@ Each path is that of a namespace with one Subscription, whose dependencies come 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.validation.compat import OlmVersion
@@ -24,6 +26,7 @@ from opmkit.index.plan.namespace import (
     order_channel,
 )
 from opmkit.index.plan.requirement import InvalidRequirement
+from opmkit.index.plan.successors import Hops, Routes, Successors
 from opmkit.index.plan.walk import walk
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.plan.namespace import Resolution
+    from opmkit.index.plan.successors import Route
     from opmkit.index.plan.walk import State
 
 _KEY = CatalogKey("catalog", "operators")
@@ -72,7 +76,7 @@ class UpdatePath:
     package: str
     channel: str
     installed: str
-    hops: tuple[str, ...]
+    hops: Sequence[str]
     outcome: Outcome
     reason: str = ""
     remedy: str = ""
@@ -82,6 +86,10 @@ class UpdatePath:
     def final(self) -> str:
         """Name of the last bundle."""
         return self.hops[-1] if self.hops else self.installed
+
+    def tokens(self) -> Iterator[object]:
+        """Iterate over values for the hops: all that follows on two paths is equal if these are equal and not None."""
+        return self.hops.tokens() if isinstance(self.hops, Hops) else repeat(None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the path in JSON types."""
@@ -151,7 +159,11 @@ class UpdatePlanner:
             yield from (self._resolve(each, channel, chain) for each in installed)
             return
         following = _next_entries(chain, [*installed, *entries])
-        yield from (_follow(each, channel, chain, following) for each in installed)
+        routes = Routes({name: entry.name for name, entry in following.items() if name != entry.name})
+        by_name = {entry.name: entry for entry in (*installed, *chain)}
+        newer = _NewerEntries(chain)
+        for each in installed:
+            yield _follow(each, channel, chain[0].name, routes[each.name], by_name, following, newer)
 
     def _resolve(self, installed: CatalogEntry, channel: str, chain: Sequence[CatalogEntry]) -> UpdatePath:
         subscription = Subscription("subscription", installed.package, channel, _KEY, installed_csv=installed.name)
@@ -178,7 +190,7 @@ class UpdatePlanner:
         if options:
             reason = "; ".join(f"{each.name} requires {_unmet(each, self._catalog)}" for each in options[:1])
             return UpdatePath(package, channel, name, hops, Outcome.UNRESOLVABLE, reason)
-        return _stuck(installed, channel, hops, current, chain)
+        return _stuck(installed, channel, hops, current, _NewerEntries(chain))
 
 
 def _needs_resolution(entry: CatalogEntry) -> bool:
@@ -191,55 +203,66 @@ def _needs_resolution(entry: CatalogEntry) -> bool:
 
 def _next_entries(chain: Sequence[CatalogEntry], bundles: Iterable[CatalogEntry]) -> dict[str, CatalogEntry]:
     """Return the entry of a channel that each bundle is updated to, by name: the one nearest to the head."""
-    following: dict[str, CatalogEntry] = {}
     versions: dict[str, VersionKey | None] = {bundle.name: bundle.bundle.version for bundle in bundles}
-    ordered = sorted((version, name) for name, version in versions.items() if version is not None)
-    keys = [version for version, _ in ordered]
+    successors: Successors[str, CatalogEntry] = Successors(
+        (version, name) for name, version in versions.items() if version is not None
+    )
     for entry in chain:
-        for name in (entry.replaces, *entry.skips):
-            following.setdefault(name, entry)
-        for start, end in entry.skip_range.spans(keys) if entry.skip_range else ():
-            for _, name in ordered[start:end]:
-                following.setdefault(name, entry)
-    return following
+        successors.offer((entry.replaces, *entry.skips), entry)
+        if entry.skip_range:
+            successors.offer_range(entry.skip_range, entry)
+    return successors.found
 
 
 def _follow(
-    installed: CatalogEntry, channel: str, chain: Sequence[CatalogEntry], following: Mapping[str, CatalogEntry]
+    installed: CatalogEntry,
+    channel: str,
+    head: str,
+    route: Route[str],
+    by_name: Mapping[str, CatalogEntry],
+    following: Mapping[str, CatalogEntry],
+    newer: _NewerEntries,
 ) -> UpdatePath:
-    hops: list[str] = []
-    current, seen = installed, {installed.name}
-    while current.name in following:
-        current = following[current.name]
-        if current.name in seen:
-            if current.name == (hops[-1] if hops else installed.name):
-                break  # OLM has nothing to do for an entry whose skip range contains its own version
-            reason = f"updates lead from {hops[-1]} back to {current.name}"
-            return UpdatePath(
-                installed.package, channel, installed.name, tuple(hops), Outcome.CIRCULAR, reason, "correct skipRange"
-            )
-        seen.add(current.name)
-        hops.append(current.name)
-    if current.name == chain[0].name:
-        return UpdatePath(installed.package, channel, installed.name, tuple(hops), Outcome.HEAD)
-    return _stuck(installed, channel, tuple(hops), current, chain)
+    hops = Hops(route, str, route.count)
+    if route.repeated is not None:
+        reason = f"updates lead from {route.last} back to {route.repeated}"
+        return UpdatePath(
+            installed.package, channel, installed.name, hops, Outcome.CIRCULAR, reason, "correct skipRange"
+        )
+    if route.last == head:
+        return UpdatePath(installed.package, channel, installed.name, hops, Outcome.HEAD)
+    current = by_name[route.last] if hops or route.last in following else installed
+    return _stuck(installed, channel, hops, current, newer)
 
 
 def _stuck(
-    installed: CatalogEntry, channel: str, hops: tuple[str, ...], current: CatalogEntry, chain: Sequence[CatalogEntry]
+    installed: CatalogEntry, channel: str, hops: Sequence[str], current: CatalogEntry, newer: _NewerEntries
 ) -> UpdatePath:
     """Return the path of a version that no entry of a channel replaces or skips."""
-    newer = [entry for entry in chain if _is_newer(entry, current)]
-    successor = newer[-1] if newer else chain[0]
+    successor = newer.lowest(current.bundle.version)
     replaced = f" ({successor.name} replaces {successor.replaces})" if successor.replaces else ""
     reason = f"no entry of {channel} replaces or skips {current.name}{replaced}"
     remedy = f"let {successor.name} skip {current.name}" if successor.replaces else f"let {successor.name} replace it"
     return UpdatePath(installed.package, channel, installed.name, hops, Outcome.STUCK, reason, remedy)
 
 
-def _is_newer(entry: CatalogEntry, current: CatalogEntry) -> bool:
-    one, other = entry.bundle.version, current.bundle.version
-    return one is not None and other is not None and one > other
+class _NewerEntries:
+    """The entries of a channel that are newer than those below them, which are nearer to the end of its chain."""
+
+    def __init__(self, chain: Sequence[CatalogEntry]) -> None:
+        self._head = chain[0]
+        self._versions: list[VersionKey] = []
+        self._entries: list[CatalogEntry] = []
+        for entry in reversed(chain):
+            version = entry.bundle.version
+            if version is not None and (not self._versions or version > self._versions[-1]):
+                self._versions.append(version)
+                self._entries.append(entry)
+
+    def lowest(self, version: VersionKey | None) -> CatalogEntry:
+        """Return the lowest entry that is newer than a version; without one, the head."""
+        position = len(self._entries) if version is None else bisect_right(self._versions, version)
+        return self._entries[position] if position < len(self._entries) else self._head
 
 
 def _missing(package: str, channel: str, catalog: ResolvableCatalog) -> tuple[Outcome, str, str]:

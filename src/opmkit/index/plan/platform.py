@@ -209,7 +209,9 @@ class _PlatformPlanner:
         if not problem and (unsupported := self._unsupported(final)):
             kind, problem = "unsupported", unsupported
         version = str(self._platform.version)
-        step = PlatformStep(version, package, channel, installed.name, path.hops, needed, ends, problem, kind, remedy)
+        step = PlatformStep(
+            version, package, channel, installed.name, tuple(path.hops), needed, ends, problem, kind, remedy
+        )
         return step, None if kind in ("blocked", "gone") else final
 
     def _support_ends(self, entry: CatalogEntry) -> date | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.finding import Finding, Severity, TargetResult
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.plan.explain import explain
 from opmkit.index.plan.paths import Outcome, UpdatePath
 
@@ -68,6 +69,10 @@ class PlanReport(ABC):
         return junit.report(results, Severity.ERROR, name="update plan")
 
 
+MAX_HOPS = 10_000_000
+"""Updates that the JSON form of a plan lists."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpdatePlan(PlanReport):
     """Where each version that a published catalog can have left installed gets with a new one.
@@ -106,7 +111,16 @@ class UpdatePlan(PlanReport):
                 yield PlanProblem(_permission_target(change), "permissions", line)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan in JSON types."""
+        """Return the plan in JSON types; raise LimitExceeded if its paths have more than MAX_HOPS."""
+        hops = Counter[str]()
+        for path in self.paths:
+            hops[path.package] += len(path.hops)
+        if hops.total() > MAX_HOPS:
+            (package, number), *_ = hops.most_common(1)
+            raise LimitExceeded(
+                f"package {package}: {number} updates on all paths, and {MAX_HOPS} are the limit of a plan in JSON",
+                hint="print the plan as text, or truncate the channels of the package",
+            )
         return {
             "counts": {outcome.value: count for outcome, count in self.counts.items()},
             "paths": [path.to_dict() for path in self.paths],
