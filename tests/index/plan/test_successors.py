@@ -68,7 +68,8 @@ def test_random_updates_and_routes(seed: int) -> None:
         hops, repeated = walked(graph, start)
         assert (route.repeated, route.last) == (repeated, hops[-1] if hops else start)
         names = Hops(route, str, route.count)
-        assert (names, names.last, len(names)) == (tuple(map(str, hops)), str(route.last), len(hops))
+        assert (tuple(names), names.last, len(names)) == (tuple(map(str, hops)), str(route.last), len(hops))
+        assert names == tuple(map(str, hops))
         assert names[:1] == names[0:1] == tuple(map(str, hops[:1]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.suggestions import did_you_mean, join_names
 from opmkit.supply.mirror.charts import ImageSetChart
+from opmkit.supply.mirror.linear_pattern import LinearPattern, UnsupportedPattern
 from opmkit.supply.mirror.model import MirrorRequest, image_requests
 from opmkit.supply.mirror.selection import (
     ChannelSelection,
@@ -64,21 +66,24 @@ _IGNORED = {
     "version": "the chart at path is used",
 }
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?(?:[=!>#(]|<[=!]|P=)|\\[1-9]|\[\[:|\\[pPQCE]|[*+?}]\+")
-_PATTERN_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|(?P<end>\))?(?P<repeated>[*+{])|[()|]|[^()|]", re.DOTALL)
 
 
 class InvalidImageSet(CatalogError):
     """An ImageSetConfiguration is invalid, or asks for content that cannot be mirrored."""
 
 
-class BlockedImages(Struct, frozen=True):
+class BlockedImages(Struct, frozen=True, dict=True):
     """Patterns of images that are not mirrored: regular expressions, which match any part of a name."""
 
     patterns: tuple[str, ...] = ()
 
     def matches(self, source: str, target: str) -> bool:
         """Return whether an image is blocked by the name of its source, or by its name and tag in the target."""
-        return any(re.search(pattern, name) for pattern in self.patterns for name in (source, target))
+        return any(pattern.search(name) for pattern in self._compiled for name in (source, target))
+
+    @cached_property
+    def _compiled(self) -> tuple[LinearPattern, ...]:
+        return tuple(map(LinearPattern, self.patterns))
 
 
 class ImageSetCatalog(Struct, frozen=True):
@@ -373,11 +378,13 @@ class _Parser:
             raise self._invalid(
                 where, "is an unsupported regular expression", "use groups, classes and repetitions only"
             )
-        if _is_exponential(text):
-            problem = "repeats a group with repetitions or alternatives, which can take very long"
-            raise self._invalid(where, problem, "remove one of both")
         try:
             re.compile(text)
+            LinearPattern(text)
+        except UnsupportedPattern as error:
+            raise self._invalid(
+                where, f"is an unsupported regular expression: {error}", "use fewer repetitions, and no flag but i"
+            ) from error
         except (re.error, RecursionError, OverflowError) as error:
             raise self._invalid(
                 where, f"is not a valid regular expression: {error}", "escape special characters"
@@ -448,23 +455,6 @@ class _Parser:
 
     def _invalid(self, path: FieldPath, problem: str, hint: Any) -> InvalidImageSet:
         return InvalidImageSet(f"{self._locate(path)}: {format_path(path) or 'the document'} {problem}", hint=hint)
-
-
-def _is_exponential(pattern: str) -> bool:
-    """Return whether a pattern repeats a group with a repetition or alternatives, so that matching may not end."""
-    groups, last = [False], ""
-    for token in _PATTERN_TOKEN.finditer(pattern):
-        if token[0] == "(":
-            groups.append(False)
-        elif token[0] == ")" or token["end"]:
-            is_ambiguous = groups.pop() if len(groups) > 1 else False
-            if is_ambiguous and token["repeated"]:
-                return True
-            groups[-1] |= is_ambiguous or bool(token["repeated"])
-        elif token[0] == "|" or token["repeated"] or (token[0] == "?" and last != "("):
-            groups[-1] = True
-        last = token[0]
-    return False
 
 
 def _show(value: object) -> str:
