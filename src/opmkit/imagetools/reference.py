@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.core.escape import without_logins
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.spec.descriptor import is_digest
 
@@ -336,7 +337,7 @@ def _check_engine_name(name: str, text: str) -> None:
 def _parse_name(name: str, text: str) -> Reference:
     """Parse ``name``, a part of ``text``; errors quote ``text``."""
     if "://" in name:
-        raise _invalid(text, "it is a URL", f"write {name.split('://', 1)[1]}")
+        raise _invalid(text, "it is a URL", f"write {without_logins(name).split('://', 1)[1]}")
     if _IMAGE_ID.fullmatch(name):
         raise _invalid(text, "it is an image ID, not a name", "give the image's name, or NAME@sha256:DIGEST")
     rest, at, digest = name.partition("@")

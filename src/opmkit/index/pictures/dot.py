@@ -92,4 +92,5 @@ def _edges(package: PackageView, layout: ChannelLayout, cluster: int, remaining:
 def _quote(text: str) -> str:
     """Return a quoted string without escape sequences and HTML entities for Graphviz to interpret."""
     escaped = escape_controls(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    escaped = escaped.replace("##", "&#35;#")  # of commands to CI systems
     return f'"{escaped}"'
