@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOSTS = ("quay.io", "registry.example.com", "registry.corp", "mirror.example.com")
 """Registries of the examples, for which the local one stands."""
+COLUMNS = 80
 _NOTE = '{"schema": "example.com.note", "package": "lagoon-operator", "text": "Deep."}'
 _STUBS = {
     "kubectl": 'test "$1 $2" = "apply -f" && cat "$3" | grep kind >/dev/null',
@@ -95,13 +96,18 @@ class ExampleSite:
         shutil.copytree(prepared, used, symlinks=True)
 
     def run(self, line: str) -> tuple[int, str]:
-        """Run a command line and return its exit status and output; only pipes and the like start a shell."""
+        """Run a command line and return its exit status and output; only pipes and the like start a shell.
+
+        Other commands write to a terminal of 80 columns.
+        """
         line = self.local(line)
         simple = _simple_command(line)
         if simple is None:
             return self._run_shell(line)
         (program, *words), target = simple
-        (done,) = self.forkserver.run([Command(words, self.env, self.directory, program)])
+        env = {**self.env, "TERM": "xterm", "NO_COLOR": "1"}
+        columns = 0 if target else COLUMNS
+        (done,) = self.forkserver.run([Command(words, env, self.directory, program, columns=columns)])
         if target:
             mode, name = target
             with (self.directory / name).open("a" if mode == ">>" else "w") as file:

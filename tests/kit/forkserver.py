@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import io
@@ -11,10 +12,13 @@ import itertools
 import json
 import os
 import pkgutil
+import pty
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import traceback
 from dataclasses import dataclass, field
@@ -34,7 +38,8 @@ class Command:
     """A command line without the program, additional environment variables, and the working directory.
 
     ``program`` is one of the installed entry points. ``killed_at`` is the dotted name of a function and the number of
-    the call to it at which the process kills itself.
+    the call to it at which the process kills itself. With ``columns``, stdout and stderr are a terminal of that width,
+    and what it receives is the result's stdout.
     """
 
     argv: Sequence[str]
@@ -42,6 +47,7 @@ class Command:
     directory: str | Path = "."
     program: str = "opm"
     killed_at: tuple[str, int] | None = None
+    columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ def _with_environment(command: Command) -> dict[str, object]:
         "directory": str(Path.cwd() / command.directory),
         "program": command.program,
         "killed_at": command.killed_at,
+        "columns": command.columns,
     }
 
 
@@ -106,16 +113,42 @@ def _main() -> None:
     for line in sys.stdin:
         outputs, commands = json.loads(line)
         gate, opener = os.pipe()
-        children = []
-        for number, command in enumerate(commands):
+        children, terminals = [], []
+        for number, fields in enumerate(commands):
+            command, output = Command(**fields), Path(outputs, str(number))
+            terminal = _open_terminal(command.columns) if command.columns else None
             child = os.fork()
             if not child:
                 os.close(opener)
-                _run_child(Command(**command), Path(outputs, str(number)), gate, programs)
+                _run_child(command, output, terminal, gate, programs)
             children.append(child)
+            if terminal:
+                os.close(terminal[1])
+                terminals.append((terminal[0], Path(f"{output}.out")))
         os.close(gate)
         os.close(opener)  # ends the read that the children wait in
-        print(json.dumps([_wait_for(child) for child in children]), flush=True)
+        readers = [threading.Thread(target=_copy_screen, args=terminal) for terminal in terminals]
+        for reader in readers:
+            reader.start()
+        results = [_wait_for(child) for child in children]
+        for reader in readers:
+            reader.join()  # before the next commands are forked
+        print(json.dumps(results), flush=True)
+
+
+def _open_terminal(columns: int) -> tuple[int, int]:
+    """Return the descriptors of the two ends of a terminal."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return leader, follower
+
+
+def _copy_screen(leader: int, output: Path) -> None:
+    """Copy what a terminal receives until its last writer closes it, which Linux reports as an error."""
+    with output.open("wb") as file, contextlib.suppress(OSError):
+        while chunk := os.read(leader, 1 << 16):
+            file.write(chunk)
+    os.close(leader)
 
 
 def _load() -> dict[str, Callable[[], object]]:
@@ -137,12 +170,23 @@ def _wait_for(child: int) -> tuple[int, int]:
     return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10
 
 
-def _run_child(command: Command, output: Path, gate: int, programs: Mapping[str, Callable[[], object]]) -> NoReturn:
+def _run_child(
+    command: Command,
+    output: Path,
+    terminal: tuple[int, int] | None,
+    gate: int,
+    programs: Mapping[str, Callable[[], object]],
+) -> NoReturn:
     """Run a command in a forked process and end the process."""
     status: object = 1
     try:
         signal.alarm(_PATIENCE)
         _redirect(Path(os.devnull), Path(f"{output}.out"), Path(f"{output}.err"))
+        if terminal:
+            os.dup2(terminal[1], 1)
+            os.dup2(terminal[1], 2)
+            for descriptor in terminal:
+                os.close(descriptor)
         os.chdir(command.directory)
         os.environ.clear()
         os.environ.update(command.env)

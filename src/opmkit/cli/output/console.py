@@ -111,7 +111,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, optiona
 
 def _terminal_width() -> int:
     """Return the number of columns of the terminal; 0 for pipes, files and encodings without an ellipsis."""
-    if not sys.stdout.isatty() or not sys.stdout.encoding.lower().startswith("utf"):
+    stdout = getattr(sys.stdout, "rich_proxied_file", sys.stdout)  # rich's stand-in during progress has no encoding
+    if not stdout.isatty() or not stdout.encoding.lower().startswith("utf"):
         return 0
     from shutil import get_terminal_size
 
