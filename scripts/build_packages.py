@@ -56,7 +56,8 @@ def build_packages(scratch: Path) -> list[Path]:
     run(["-m", "hatchling", "build", "--target", "sdist", "--directory", str(results)], ROOT, manual)
     [source] = results.iterdir()
     with tarfile.open(source) as archive:
-        archive.extractall(scratch / "source", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Debian 12's Python has none
+        archive.extractall(scratch / "source")
     [tree] = (scratch / "source").iterdir()
     run(["-m", "hatchling", "build", "--target", "wheel", "--directory", str(results)], tree)
     return sorted(results.iterdir())

@@ -20,14 +20,14 @@ apt_install() {
 find_python() {
   local candidate
   for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
-    [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+    [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' 2>/dev/null || continue
     if ! "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
       may_install && apt_install python3-venv || continue
     fi
     echo "$candidate"
     return
   done
-  echo "Python 3.11 or newer with its venv module is needed; set PYTHON to its path" >&2
+  echo "Python 3.11.2 or newer with its venv module is needed; set PYTHON to its path" >&2
   return 1
 }
 

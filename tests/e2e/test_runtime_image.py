@@ -187,7 +187,7 @@ def import_compiled_modules(root: Path) -> None:
         text=True,
         check=True,
     )
-    assert int(done.stdout) > 50
+    assert int(done.stdout) > 40  # distributions link some modules into the interpreter
 
 
 def check_documented_sizes(root: Path, compressed: int) -> None:
