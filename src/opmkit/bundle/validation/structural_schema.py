@@ -27,6 +27,7 @@ _MAX_PROBLEMS = 1_000
 _MAX_DEPTH = 100
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
 _META = ("apiVersion", "kind", "metadata")
+_META_TYPES = {"apiVersion": "string", "kind": "string", "metadata": "object"}
 _PRESERVE, _EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
 _INT_OR_STRING, _VALIDATIONS = "x-kubernetes-int-or-string", "x-kubernetes-validations"
 _LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
@@ -391,7 +392,6 @@ def _validation_problems(schema: Schema) -> Iterator[tuple[FieldPath, str]]:
             yield (*path, "message"), "is missing, but the rule has a line break"
 
 
-_OBJECT_FIELDS = ("apiVersion", "kind", "metadata")
 _IS_TYPE: Mapping[str, Callable[[object], bool]] = {
     "array": lambda value: isinstance(value, list),
     "boolean": lambda value: isinstance(value, bool),
@@ -415,39 +415,56 @@ def default_problem(schema: Mapping[str, Any]) -> str:
 
 
 class _DefaultChecker:
-    """Validates a value against a schema, up to a limit of depth and size."""
+    """Validates a value against a schema, up to a limit of depth and size.
+
+    Fields are unknown if the API server prunes them: package pruning of k8s.io/apiextensions-apiserver.
+    """
 
     def __init__(self) -> None:
         self._count = 0
 
-    def problem(self, value: object, schema: Mapping[str, Any], location: str, depth: int) -> str:
-        """Return the first problem of a value; ``location`` is its path in the default."""
+    def problem(
+        self, value: object, schema: Mapping[str, Any], location: str, depth: int, *, preserves: bool = False
+    ) -> str:
+        """Return the first problem of a value; ``location`` is its path in the default.
+
+        ``preserves`` is True for the items of a list whose schema preserves unknown fields.
+        """
         self._count += 1
         if depth > _MAX_VALUE_DEPTH or self._count > _MAX_VALUES or value is None:
             return ""
         if problem := _scalar_problem(value, schema):
             return f"has{f' at {location}' if location else ''} {problem}"
+        preserves = preserves or schema.get(_PRESERVE) is True
         if isinstance(value, dict):
-            return self._object_problem(value, schema, location, depth)
+            return self._object_problem(value, schema, location, depth, preserves=preserves)
         if isinstance(value, list):
             item_schema = mapping(schema.get("items"))
             problems = (
-                self.problem(item, item_schema, f"{location}[{number}]", depth + 1) for number, item in enumerate(value)
+                self.problem(item, item_schema, f"{location}[{number}]", depth + 1, preserves=preserves)
+                for number, item in enumerate(value)
             )
             return next(filter(None, problems), "")
         return ""
 
-    def _object_problem(self, value: dict[str, Any], schema: Mapping[str, Any], location: str, depth: int) -> str:
+    def _object_problem(
+        self, value: dict[str, Any], schema: Mapping[str, Any], location: str, depth: int, *, preserves: bool
+    ) -> str:
         missing = [name for name in items(schema.get("required")) if isinstance(name, str) and name not in value]
         if missing:
             return f"lacks the required field {f'{location}.{missing[0]}'.lstrip('.')}"
         properties, others = mapping(schema.get("properties")), schema.get("additionalProperties")
-        is_open = others not in (None, False) or schema.get("x-kubernetes-preserve-unknown-fields") is True
-        is_embedded = schema.get("x-kubernetes-embedded-resource") is True
+        is_embedded = schema.get(_EMBEDDED) is True
         for name, member in value.items():
             member_location = f"{location}.{name}".lstrip(".")
             member_schema = properties.get(name, others if isinstance(others, dict) else None)
-            if member_schema is None and not is_open and not (is_embedded and name in _OBJECT_FIELDS):
+            if is_embedded and name in _META:
+                if not _IS_TYPE[_META_TYPES[name]](member):
+                    return f"has at {member_location} a value that is not of type {_META_TYPES[name]}"
+                continue
+            if member_schema is None and preserves:
+                continue  # with everything in it
+            if member_schema is None and others in (None, False):
                 return f"has the field {member_location}, which the schema does not specify"
             if problem := self.problem(member, mapping(member_schema), member_location, depth + 1):
                 return problem

@@ -188,6 +188,12 @@ def test_fields_at_the_top_level_and_in_versions() -> None:
     ]
 
 
+OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+EMBEDDED: dict[str, Any] = {
+    "type": "object",
+    "x-kubernetes-embedded-resource": True,
+    "properties": {"size": {"type": "integer"}},
+}
 SCHEMAS = [
     ("CRD-STRUCTURAL-TYPE", {"properties": {"a": {"minimum": 1}}}, "properties.a.type"),
     ("CRD-STRUCTURAL-TYPE", {"properties": {"a": {"type": "null"}}}, "properties.a.type"),
@@ -232,6 +238,13 @@ SCHEMAS = [
     ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": {"type": "integer", "default": "1"}}}, "properties.a.default"),
     ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": {"type": "object", "default": {"b": 1}}}}, "properties.a.default"),
     ("CRD-STRUCTURAL-DEFAULT", {"properties": {"kind": {"type": "string", "default": "A"}}}, "properties.kind.default"),
+    ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": EMBEDDED | {"default": {"kind": 1}}}}, "properties.a.default"),
+    ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": EMBEDDED | {"default": {"spec": {}}}}}, "properties.a.default"),
+    (
+        "CRD-STRUCTURAL-DEFAULT",
+        {"properties": {"a": OPEN | {"properties": {"b": {"type": "object"}}, "default": {"b": {"c": 1}}}}},
+        "properties.a.default",
+    ),
 ]
 
 
@@ -255,7 +268,9 @@ def with_schema(more: dict[str, Any]) -> str:
     "schema",
     [
         {"properties": {"a": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}}},
-        {"properties": {"a": {"x-kubernetes-preserve-unknown-fields": True, "default": {"b": 1}}}},
+        {"properties": {"a": OPEN | {"default": {"b": {"c": [{"d": {"e": 1}}]}}}}},
+        {"properties": {"a": {**OPEN, "type": "array", "items": {"type": "object"}, "default": [{"b": {"c": 1}}]}}},
+        {"properties": {"a": EMBEDDED | {"default": {"kind": "B", "metadata": {"labels": {"b": "c"}}}}}},
         {"properties": {"a": {"type": "object", "additionalProperties": {"type": "string"}, "default": {"b": "c"}}}},
         {"properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}},
         {"properties": {"a": {"type": "string", "pattern": r"^[(?=]\\(?:a|b)\d+$"}}},

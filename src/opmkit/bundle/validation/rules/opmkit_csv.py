@@ -47,8 +47,8 @@ def named_version(name: str) -> Version | None:
 @rule(
     "CSV-APIVERSION-UNKNOWN",
     VALIDATOR,
-    Severity.ERROR,
-    "unsupported apiVersion of a ClusterServiceVersion",
+    Severity.WARNING,
+    "unknown apiVersion of a ClusterServiceVersion",
     hint=f"Set apiVersion: {API_VERSION}.",
     bad="apiVersion: operators.coreos.com/v1\nkind: ClusterServiceVersion",
     good=f"apiVersion: {API_VERSION}\nkind: ClusterServiceVersion",
@@ -56,7 +56,7 @@ def named_version(name: str) -> Version | None:
 )
 @csv_check
 def api_version_unknown(csv: Csv) -> Iterator[Finding]:
-    """The API has only this version; clusters reject objects of any other."""
+    """The API has only this version. OLM installs bundles with any other as if it were this one; kubectl fails."""
     version = csv.decoded.value.get("apiVersion", API_VERSION)
     if version != API_VERSION:
         yield Finding(f"apiVersion is {version!r}, not {API_VERSION}", path=("apiVersion",), subject=version)

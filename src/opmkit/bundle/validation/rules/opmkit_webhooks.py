@@ -27,7 +27,8 @@ _CHOICES = {
     "sideEffects": ("None", "NoneOnDryRun"),
     "reinvocationPolicy": ("Never", "IfNeeded"),
 }
-_BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSeconds": (1, 30)}
+# A target port of 0 is that of the service, which API servers set.
+_BOUNDS = {"containerPort": (1, 65535), "targetPort": (0, 65535), "timeoutSeconds": (1, 30)}
 
 
 @rule(
