@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from opmkit.bundle import labels
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.model import ApiKey, ClusterServiceVersion
 from opmkit.bundle.properties import ANNOTATION, annotated_properties
@@ -50,7 +51,7 @@ def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
         replaces=fields.text(spec.get("replaces"), "spec.replaces") if strict else "",
         skips=_skips(spec) if strict else (),
         skip_range=annotations.get("olm.skipRange", ""),
-        substitutes_for=annotations.get("olm.substitutesFor", ""),
+        substitutes_for=annotations.get(labels.SUBSTITUTES_FOR, ""),
         properties=_properties(annotations.get(ANNOTATION, "null"), strict=strict),
         operator_images=_operator_images(spec),
         related_images=_related_images(spec),

@@ -1,4 +1,7 @@
-"""Labels of bundle and index images; those of bundles are also the keys of ``annotations.yaml``."""
+"""Labels of bundle and index images, and annotations of ClusterServiceVersions.
+
+The labels of bundles are also the keys of ``annotations.yaml``.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ TEST_CONFIG = "operators.operatorframework.io.test.config.v1"
 INDEX_DATABASE = "operators.operatorframework.io.index.database.v1"
 INDEX_CONFIGS = "operators.operatorframework.io.index.configs.v1"
 
+SUBSTITUTES_FOR = "olm.substitutesFor"
+"""Annotation with the name of the bundle that a bundle substitutes."""
 
 def labelled_directories(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the directories of manifests and metadata that the labels of a bundle image name."""

@@ -62,6 +62,14 @@ CASES = [
         (bundle("1.0.0", "1.1.0"), bundle("1.1.0", "1.0.0"), bundle("1.2.0", "1.1.0")),
         [("ACROSS-REPLACES-CYCLE", "demo.v1.0.0", "demo.v1.0.0")],
     ),
+    (
+        (
+            bundle("1.0.0-1", substitutes_for="demo.v1.0.0-2"),
+            bundle("1.0.0-2", "1.0.0-1", substitutes_for="demo.v1.0.0-1"),
+            bundle("1.1.0", "1.0.0-2", substitutes_for="demo.v1.1.0"),
+        ),
+        [("ACROSS-SUBSTITUTES-CYCLE", "demo.v1.0.0-1", "demo.v1.0.0-1")],
+    ),
     ((*CHAIN, bundle("1.9.0", "1.1.0")), [("ACROSS-CHANNEL-HEADS", "demo.v1.10.0", "stable")]),
     ((*CHAIN, bundle("2.0.0", "1.10.0", default_channel="beta")), [("ACROSS-DEFAULT-CHANNEL", "demo.v2.0.0", "beta")]),
     (
@@ -135,6 +143,7 @@ def test_the_summary_of_a_bundle() -> None:
             (4, 3, "name: demo.v1.2.3"),
             (25, 3, "version: 1.2.3"),
             (29, 3, "replaces: demo.v1.2.2"),
+            (5, 3, "annotations:"),
             (52, 5, "owned:"),
             (7, 3, "operators.operatorframework.io.bundle.channel.default.v1: stable"),
         ),

@@ -31,6 +31,7 @@ LOCATED_FIELDS: tuple[FieldPath, ...] = (
     ("metadata", "name"),
     ("spec", "version"),
     ("spec", "replaces"),
+    ("metadata", "annotations", labels.SUBSTITUTES_FOR),
     ("spec", "customresourcedefinitions", "owned"),
     ("annotations", labels.DEFAULT_CHANNEL),
 )
@@ -53,6 +54,7 @@ class ComparedBundle(Struct, frozen=True):
     channels: tuple[str, ...] = ()
     default_channel: str = ""
     replaces: str = ""
+    substitutes_for: str = ""
     skips: tuple[str, ...] = ()
     owned_crds: tuple[str, ...] = ()
     digest: str = ""
@@ -78,6 +80,7 @@ class ComparedBundle(Struct, frozen=True):
             tuple(channel.strip() for channel in channels if channel.strip()),
             bundle.annotations.get(labels.DEFAULT_CHANNEL, ""),
             csv.spec.get("replaces", ""),
+            csv.annotations.get(labels.SUBSTITUTES_FOR, ""),
             tuple(csv.spec.get("skips", ())),
             tuple(dict.fromkeys(name for _, _, name in csv.owned_crds if name)),
             digest,

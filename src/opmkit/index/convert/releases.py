@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.properties import PACKAGE
 from opmkit.documents.document_stream import sort_keys
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, DeprecationsBlob
-
-_SUBSTITUTES_FOR = "olm.substitutesFor"
-"""The annotation with the name of the bundle that a bundle substitutes."""
 
 
 def bundle_in_release(blob: BundleBlob, compat: CatalogCompat) -> BundleBlob:
@@ -137,7 +135,7 @@ def _with_derived_release(blob: BundleBlob) -> BundleBlob:
     """Return a bundle that substitutes another with the build metadata of its version as the release."""
     metadata = member(_csv(blob, *blob.properties) or {}, "metadata")
     annotations = member(metadata, "annotations") if isinstance(metadata, dict) else None
-    if not isinstance(annotations, dict) or not annotations.get(_SUBSTITUTES_FOR):
+    if not isinstance(annotations, dict) or not annotations.get(labels.SUBSTITUTES_FOR):
         return blob
     return replace(blob, properties=tuple(_derive_release(blob, prop) for prop in blob.properties))
 
@@ -150,7 +148,7 @@ def _derive_release(blob: BundleBlob, prop: BlobProperty) -> BlobProperty:
         raise InvalidCatalog(
             f'bundle "{blob.name}": version "{version}" has no build metadata, which Go opm '
             f"1.{ReleaseChange.RELEASES.minor} to 1.{ReleaseChange.NO_DERIVED_RELEASES.minor - 1} requires of a "
-            f"bundle with {_SUBSTITUTES_FOR}",
+            f"bundle with {labels.SUBSTITUTES_FOR}",
             hint="match another release of Go opm, or add build metadata to the version",
         )
     return structs.replace(prop, value={**prop.value, "version": version, "release": release})

@@ -38,6 +38,7 @@ def described(metadata: str) -> tuple[str, str]:
     return CAPABILITIES, f"\n    alm-examples-metadata: {metadata}{CAPABILITIES}"
 
 
+SUBSTITUTES = CAPABILITIES, f"\n    olm.substitutesFor: demo.v1.2.3{CAPABILITIES}"
 # Rule, change, beginning of the reported line.
 CONVERSION = "conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://example.com'}}}"
 CASES = [
@@ -51,6 +52,9 @@ CASES = [
     ("CSV-NAME-VERSION", ("name: demo.v1.2.3", "name: demo.v1.2.4"), "name: demo.v1.2.4"),
     ("CSV-REPLACES-SELF", ("replaces: demo.v1.2.2", "replaces: demo.v1.2.3"), "replaces:"),
     ("CSV-REPLACES-LATER", ("replaces: demo.v1.2.2", "replaces: demo.v1.2.10"), "replaces:"),
+    ("CSV-REPLACES-VERSION", ("replaces: demo.v1.2.2", "replaces: 1.2.2"), "replaces:"),
+    ("CSV-REPLACES-VERSION", ("replaces: demo.v1.2.2", "replaces: v1.2.2"), "replaces:"),
+    ("CSV-SUBSTITUTES-SELF", SUBSTITUTES, "olm.substitutesFor:"),
     ("CSV-SKIPS-SELF", ("- demo.v1.2.1", "- demo.v1.2.3"), "- demo.v1.2.3"),
     ("CSV-SKIPS-DUPLICATE", ("- demo.v1.2.1", "- demo.v1.2.1\n  - demo.v1.2.1"), "- demo.v1.2.1"),
     ("CSV-SKIPS-FORMAT", ("- demo.v1.2.1", "- <1.2.1"), "- <1.2.1"),

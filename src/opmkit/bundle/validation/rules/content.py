@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opmkit.bundle import labels
 from opmkit.bundle.api_types.decode import DecodeMode
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND, supported_kinds
@@ -440,7 +441,7 @@ def opm_release_substitutes(bundle: BundleView) -> Iterator[Finding]:
     csv = content.csv
     if csv is None or _unreadable(content):
         return
-    substituted = text(mapping(csv.metadata.get("annotations")).get("olm.substitutesFor"))
+    substituted = text(mapping(csv.metadata.get("annotations")).get(labels.SUBSTITUTES_FOR))
     if substituted and mapping(csv.object.get("spec")).get("release") not in (None, ""):
         message = f"spec.release is set, and the bundle substitutes for {substituted!r}"
         yield Finding(message, csv.path, ("spec", "release"))

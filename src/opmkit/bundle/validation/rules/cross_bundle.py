@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _NAME: FieldPath = ("metadata", "name")
 _REPLACES: FieldPath = ("spec", "replaces")
+_SUBSTITUTES_FOR: FieldPath = ("metadata", "annotations", labels.SUBSTITUTES_FOR)
 _DEFAULT_CHANNEL: FieldPath = ("annotations", labels.DEFAULT_CHANNEL)
 
 
@@ -147,6 +148,31 @@ def replaces_missing(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFindin
 )
 def replaces_cycle(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
     """A cycle has no channel head, so nothing can be installed."""
+    for bundle, cycle in _cycles(bundles, lambda bundle: bundle.replaces):
+        yield bundle, Finding(" replaces ".join(cycle), path=_REPLACES, subject=bundle.name)
+
+
+@cross_bundle_rule(
+    "ACROSS-SUBSTITUTES-CYCLE",
+    Severity.ERROR,
+    "cycle in olm.substitutesFor",
+    hint="Let each bundle substitute for an earlier one.",
+    bad="demo.v1.0.0-1 substitutes for demo.v1.0.0-2, which substitutes for demo.v1.0.0-1",
+    good="demo.v1.0.0-2 substitutes for demo.v1.0.0-1, which substitutes for demo.v1.0.0",
+)
+def substitutes_cycle(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]:
+    """Catalogs reject such bundles; some tools never finish with them."""
+    for bundle, cycle in _cycles(bundles, lambda bundle: bundle.substitutes_for):
+        yield bundle, Finding(" substitutes for ".join(cycle), path=_SUBSTITUTES_FOR, subject=bundle.name)
+
+
+def _cycles(
+    bundles: Iterable[ComparedBundle], link: Callable[[ComparedBundle], str]
+) -> Iterator[tuple[ComparedBundle, list[str]]]:
+    """Yield each cycle of links between bundles of a package: a bundle, and the names from it to itself.
+
+    A bundle that links to itself is not a cycle: rules for one bundle report it.
+    """
     for _, members in _by_package(bundles):
         by_name = {bundle.name: bundle for bundle in members}
         done: set[str] = set()
@@ -155,11 +181,9 @@ def replaces_cycle(bundles: Sequence[ComparedBundle]) -> Iterator[BundleFinding]
             name = start
             while name in by_name and name not in done and name not in trail:
                 trail[name] = None
-                name = by_name[name].replaces
-            if name in trail and name != by_name[name].replaces:  # CSV-REPLACES-SELF reports those
-                cycle = list(trail)[list(trail).index(name) :]
-                message = f"{' replaces '.join([*cycle, name])}"
-                yield by_name[name], Finding(message, path=_REPLACES, subject=name)
+                name = link(by_name[name])
+            if name in trail and name != link(by_name[name]):
+                yield by_name[name], [*list(trail)[list(trail).index(name) :], name]
             done.update(trail)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
@@ -134,6 +135,42 @@ def replaces_later(csv: Csv) -> Iterator[Finding]:
     if other is not None and csv.spec.get("version") and other.compare(_version(csv)) > 0:
         message = f"spec.replaces is {replaces!r}, which is later than {csv.spec['version']}"
         yield Finding(message, path=REPLACES, subject=replaces)
+
+
+@rule(
+    "CSV-REPLACES-VERSION",
+    VALIDATOR,
+    Severity.WARNING,
+    "spec.replaces is a version instead of a name",
+    hint="Set spec.replaces to the metadata.name of the previous version, such as demo.v1.2.2.",
+    bad="metadata: {name: demo.v1.2.3}\nspec: {replaces: 1.2.2}",
+    good="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.2}",
+    compat=OPMKIT_ONLY,
+)
+@csv_check
+def replaces_version(csv: Csv) -> Iterator[Finding]:
+    """Catalogs look for a bundle of this name. Without one, installed versions are not updated."""
+    replaces = csv.spec.get("replaces", "")
+    if _NAMED_VERSION.fullmatch(replaces):
+        yield Finding(f"spec.replaces is {replaces!r}, a version instead of a name", path=REPLACES, subject=replaces)
+
+
+@rule(
+    "CSV-SUBSTITUTES-SELF",
+    VALIDATOR,
+    Severity.ERROR,
+    "a ClusterServiceVersion substitutes for itself",
+    hint="Set olm.substitutesFor to the name of the version that this one takes the place of, or remove it.",
+    bad="metadata: {name: demo.v1.2.3, annotations: {olm.substitutesFor: demo.v1.2.3}}",
+    good="metadata: {name: demo.v1.2.3-1, annotations: {olm.substitutesFor: demo.v1.2.3}}",
+    compat=OPMKIT_ONLY,
+)
+@csv_check
+def substitutes_self(csv: Csv) -> Iterator[Finding]:
+    """Catalogs reject a bundle that substitutes for itself; some tools never finish with it."""
+    if csv.name and csv.annotations.get(labels.SUBSTITUTES_FOR) == csv.name:
+        message = f"{labels.SUBSTITUTES_FOR} is {csv.name!r}, its own name"
+        yield Finding(message, path=("metadata", "annotations", labels.SUBSTITUTES_FOR), subject=csv.name)
 
 
 @rule(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.core.hints import Hint
 from opmkit.documents.errors import InvalidDocument
@@ -231,9 +232,6 @@ def _precedence_or_lowest(version: str) -> Precedence:
         return precedence("")
 
 
-ANNOTATION = "olm.substitutesFor"
-
-
 class Substitution(Struct, frozen=True):
     """A bundle to add, and the substitutions of its package.
 
@@ -315,5 +313,5 @@ def _substitutes_for(bundle: BundleBlob) -> str:
 
 def _annotation(metadata: JsonValue) -> str:
     annotations = member(metadata, "annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
+    text = annotations.get(labels.SUBSTITUTES_FOR) if isinstance(annotations, dict) else None
     return text if isinstance(text, str) else ""
