@@ -296,7 +296,7 @@ class TemplateOperations(Session):
             directory: Bundle directory with the release configuration: ``OPERATOR/VERSION``.
             image: Image of the bundle, which the templates list.
             dry_run: Write nothing, and return what would change.
-            warn: Called with each warning about a bundle that is read.
+            warn: Called with each warning about the configuration, or about a bundle that is read.
             progress: Receiver of progress reports.
 
         Raises:
@@ -311,6 +311,8 @@ class TemplateOperations(Session):
         rendering = RenderOptions(warn=warn)
         bundle = self._read_bundle(f"{directory}={image}", rendering, progress)
         plan = plan_release(directory, bundle, self._renderer(rendering, progress))
+        for warning in plan.warnings:
+            warn(warning)
         return edit_templates(plan.paths, plan.edit, dry_run=dry_run)
 
     def onboard_operators(

@@ -36,10 +36,11 @@ class MappedTemplate(Struct, frozen=True):
 
 
 class CatalogMapping(Struct, frozen=True):
-    """The mapping of templates to catalogs; file-based catalogs of an operator may also be disabled."""
+    """The mapping of templates to catalogs, with warnings; file-based catalogs of an operator may also be disabled."""
 
     enabled: bool
     templates: tuple[MappedTemplate, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def read_catalog_mapping(path: Path) -> CatalogMapping:
@@ -56,7 +57,7 @@ def read_catalog_mapping(path: Path) -> CatalogMapping:
     mapped = tuple(_read_templates(file, fbc)) if fbc else ()
     enabled = fbc is None or fbc.boolean("enabled") is not False
     file.raise_findings()
-    return CatalogMapping(enabled, mapped)
+    return CatalogMapping(enabled, mapped, tuple(map(str, file.warnings)))
 
 
 def is_safe_name(name: str) -> bool:
@@ -66,7 +67,7 @@ def is_safe_name(name: str) -> bool:
 
 def _read_templates(file: TemplateFile, fbc: FieldReader) -> Iterator[MappedTemplate]:
     for entry in fbc.mappings("catalog_mapping"):
-        file.check_fields(entry, "template_name", "catalog_names", "type")
+        file.check_foreign_fields(entry, "template_name", "catalog_names", "type")
         name, schema = entry.string("template_name"), entry.string("type")
         if not is_safe_name(name):
             hint = f"Write the name of a file in the directory {TEMPLATES}."

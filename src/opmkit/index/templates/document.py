@@ -19,7 +19,7 @@ from opmkit.index.fbc.load import load_documents
 from opmkit.index.suggestions import closest_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO
 
     from opmkit.documents.json_value import JsonValue
@@ -37,14 +37,14 @@ class TemplateFile(Struct):
     """The documents of a template file, and the findings collected so far.
 
     Attributes:
-        warnings: Duplicate keys, of which the last one counts, if they are not findings.
+        warnings: Findings that do not make the file invalid, such as duplicate keys, of which the last one counts.
     """
 
     name: str
     raw: bytes
     documents: Sequence[Document]
     findings: list[CatalogFinding] = []
-    warnings: Sequence[CatalogFinding] = ()
+    warnings: list[CatalogFinding] = []
 
     @classmethod
     def from_source(cls, source: FilePath | BinaryIO, *, allow_duplicates: bool = False) -> TemplateFile:
@@ -133,13 +133,20 @@ class TemplateFile(Struct):
 
     def check_fields(self, reader: FieldReader, *known: str) -> None:
         """Report fields of a mapping that are not known; names match case-insensitively."""
+        self.findings += self._unknown_fields(reader, known)
+
+    def check_foreign_fields(self, reader: FieldReader, *known: str) -> None:
+        """Warn of fields that are not known, in files of other tools, whose newer versions may have more of them."""
+        self.warnings += self._unknown_fields(reader, known)
+
+    def _unknown_fields(self, reader: FieldReader, known: Iterable[str]) -> Iterator[CatalogFinding]:
         folded = {name.lower(): name for name in known}
         for key in reader.value:
             if key.lower() not in folded:
                 similar = closest_name(key.lower(), folded)
                 hint = f"Write {folded[similar]}." if similar else f"Remove it; known fields: {', '.join(known)}."
                 path = (*reader.path, key)
-                self.report(path, f"unknown field {format_path(path)}", hint=hint)
+                yield CatalogFinding(f"unknown field {format_path(path)}", hint=hint).at(self.location(path))
 
     def load_list(self, name: str, values: Iterable[JsonValue]) -> Blobs:
         """Return the valid blobs in a list, whose field is ``name``; report the invalid ones."""
@@ -154,8 +161,9 @@ class TemplateFile(Struct):
         return loaded.blobs
 
     def raise_findings(self) -> None:
-        """Raise InvalidCatalog with all findings, if there are any."""
-        raise_findings(self.findings)
+        """Raise InvalidCatalog with all findings, if there are any; warnings may explain them, as unknown fields do."""
+        if self.findings:
+            raise_findings([*self.findings, *self.warnings])
 
     def _report_type(self, path: Path, problem: str) -> None:
         self.report(path, f"{format_path(path)} {problem}", hint="Correct the type.")

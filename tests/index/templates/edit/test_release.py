@@ -72,8 +72,8 @@ HEAD = "catalog_templates:\n- template_name: "
             "3: catalog_templates[0].channels[0] is a number",
         ),
         (
-            "catalog_templates:\n- template_name: a\n  channels: [a]\n  skip: x\n",
-            "4: unknown field catalog_templates[0].skip",
+            "catalog_templates:\n- template_name: a\n  channels: [a]\n  defaultChannel: b\n",
+            "4: defaultChannel 'b' is not one of the channels: a",
         ),
         ("a: [\n", "invalid YAML or JSON"),
     ],
@@ -83,6 +83,28 @@ def test_invalid_configurations_are_located(config: str, expected: str, tmp_path
     message = failure(lambda: read_release_config(directory / "release-config.yaml"))
     assert expected in message
     assert message.startswith(f"{directory}/release-config.yaml")
+
+
+def test_unknown_fields_are_warnings(tmp_path: Path) -> None:
+    config = "catalog_templates:\n- {template_name: basic.yaml, channels: [candidate], skip: x}\n"
+    (warning,) = plan(operator(tmp_path, config)).warnings
+    assert "release-config.yaml:2: unknown field catalog_templates[0].skip" in warning
+
+
+def test_the_default_channel_is_that_of_new_templates(tmp_path: Path) -> None:
+    entries = "".join(
+        f"- {{template_name: {name}.yaml, channels: [stable, candidate], defaultChannel: candidate}}\n"
+        for name in ("new", "basic")
+    )
+    directory = operator(tmp_path, f"catalog_templates:\n{entries}")
+    mapping = "fbc: {catalog_mapping: [{template_name: new.yaml, type: olm.template.basic, catalog_names: [v4.20]}]}\n"
+    (tmp_path / "ci.yaml").write_text(mapping)
+    found = plan(directory)
+    new, existing = (
+        result(found.edit(name, path.read_bytes() if path.exists() else b"")) for name, path in found.paths.items()
+    )
+    assert "  defaultChannel: candidate\n" in new
+    assert "  defaultChannel: candidate\n" not in existing
 
 
 def test_templates_that_do_not_exist_must_be_mapped(tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ def _choice(*choices: str) -> Schema:
     return check
 
 
+_UNKNOWN = "is an unknown field"
+
+
 def _items_of(schema: Schema, *, empty: bool = False, unique: bool = True) -> Schema:
     def check(path: FieldPath, value: Any) -> Problems:
         if not isinstance(value, list):
@@ -79,7 +82,7 @@ def _members_of(schemas: Mapping[str, Schema], required: tuple[str, ...] = (), *
             if name in schemas:
                 yield from schemas[name]((*path, name), member)
             elif closed:
-                yield (*path, name), "is an unknown field"
+                yield (*path, name), _UNKNOWN
 
     return check
 
@@ -147,7 +150,9 @@ def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool = Fal
     elif file.content.value or not optional:
         for path, problem in schema((), file.content.value):
             name = format_path(path) or file.name
-            yield Finding(f"{name} {problem}", file.path, path, subject=name)
+            # The schema is a copy: that of the pipelines may have more fields by now.
+            severity = Severity.WARNING if problem is _UNKNOWN else Severity.ERROR
+            yield Finding(f"{name} {problem}", file.path, path, subject=name, severity=severity)
 
 
 @rule(
@@ -159,6 +164,7 @@ def _schema_findings(file: ManifestView, schema: Schema, *, optional: bool = Fal
     bad="updateGraph: semver",
     good="updateGraph: semver-mode",
     compat=OPMKIT_ONLY,
+    variable_severity=True,
 )
 @operator_check
 def ci(operator: Operator) -> Iterator[Finding]:
@@ -266,6 +272,7 @@ def fbc(operator: Operator) -> Iterator[Finding]:
     bad="catalog_templates: [{template_name: a.yaml}]",
     good="catalog_templates: [{template_name: a.yaml, channels: [Stable]}]",
     compat=OPMKIT_ONLY,
+    variable_severity=True,
 )
 @bundle_check
 def release_config(_operator: Operator, version: VersionDirectory) -> Iterator[Finding]:
@@ -312,3 +319,7 @@ def _template_findings(
             if channel not in _SEMVER_CHANNELS:
                 message = f"channel {channel!r} is not possible in the semver template {name}"
                 yield Finding(message, file.path, (*path, "channels", index), subject=name)
+    default = text(entry.get("defaultChannel"))
+    if default and default not in items(entry.get("channels")):
+        message = f"defaultChannel {default!r} is not one of the channels"
+        yield Finding(message, file.path, (*path, "defaultChannel"), subject=name)

@@ -133,6 +133,7 @@ class _Finder(Struct):
 
     def _add_mapped(self, directory: Path, mapping: CatalogMapping) -> None:
         package = directory.resolve().name
+        self.plan.warnings += mapping.warnings
         self._warn_of_unmapped_catalogs(package, mapping)
         for template in mapping.templates:
             path = directory / TEMPLATES / template.name
