@@ -45,6 +45,25 @@ def test_the_base_is_filled_in() -> None:
     assert generated.warnings == ()
 
 
+def test_conversions_are_left_to_olm() -> None:
+    service = """
+    apiVersion: v1
+    kind: Service
+    metadata: {name: boat-service}
+    spec: {selector: {app: boat}, ports: [{port: 443, targetPort: 9443}]}
+    """
+    annotations = "annotations: {cert-manager.io/inject-ca-from: boats/cert, note: x}"
+    client = "clientConfig: {service: {name: SERVICE, namespace: boats}}"
+    conversion = f"  conversion: {{strategy: Webhook, webhook: {{conversionReviewVersions: [v1], {client}}}}}\n"
+    crd = CRD.replace("{name: boats", f"{{{annotations}, name: boats").replace("spec:\n", f"spec:\n{conversion}", 1)
+    for name, is_defined in (("boat-service", True), ("absent", False)):
+        files = generate(BASE, DEPLOYMENT, service, crd.replace("SERVICE", name)).files
+        written: Any = go_yaml.load(files["example.com_boats.yaml"])
+        assert ("conversion" in written["spec"]) is not is_defined
+        assert ("cert-manager.io/inject-ca-from" in written["metadata"]["annotations"]) is not is_defined
+        assert written["metadata"]["annotations"]["note"] == "x"
+
+
 def test_manual_fields_of_the_base_are_retained() -> None:
     owned = [
         {"name": "boats.example.com", "version": "v1", "kind": "Boat", "displayName": "Boat", "description": "Floats."},

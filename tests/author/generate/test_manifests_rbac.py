@@ -88,3 +88,13 @@ def test_deployments_without_account_use_the_default_one() -> None:
     deployment = DEPLOYMENT.replace("serviceAccountName: captain", "").replace("boat-operator", "other")
     documents = deployment, role("a"), binding("one", "a", "default")
     assert divide(*documents) == ([("default", ["pods"])], [], set())
+
+
+def test_warnings_about_namespaces() -> None:
+    elsewhere = binding("one", "a", "captain").replace("{name: one}", "{name: one, namespace: kube-system}")
+    found = divide_rbac(collect(DEPLOYMENT, role("a"), elsewhere, binding("two", "a", "captain", "cook")))
+    assert found.warnings == (
+        "Role a: the operator gets its permissions in the namespaces that it watches, not in kube-system, where"
+        " RoleBinding one grants them",
+        "RoleBinding two: binds accounts of namespace boats, even if the operator is installed in another one",
+    )

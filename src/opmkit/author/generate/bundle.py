@@ -17,12 +17,13 @@ from opmkit.bundle.finding import Severity
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
+from opmkit.bundle.rendering.certificates import CA_INJECTORS
 from opmkit.bundle.versions import strict_version
 from opmkit.core.hints import Hint
 from opmkit.documents.yaml_writer import dump_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from opmkit.author.generate.input import InputObject
 
@@ -121,7 +122,7 @@ def generate_manifests(
     omitted = [str(item) for item in _omitted(collected)]
     if omitted:
         warnings.append(f"omitted objects that OLM cannot install: {', '.join(omitted)}")
-    files = _name_files(_written(collected, rbac.manifests), warnings)
+    files = _name_files(_written(collected, rbac.manifests, _converted_crds(generated.value)), warnings)
     warnings += generated.warnings
     return GeneratedManifests(
         name, generated.value, files, _scorecard(collected), tuple(warnings), has_placeholders=not candidates
@@ -172,9 +173,20 @@ def _validate(name: str, csv: dict[str, Any]) -> None:
         )
 
 
-def _written(objects: Manifests, rbac: Sequence[InputObject]) -> Iterator[tuple[InputObject, dict[str, Any]]]:
-    """Yield the objects that become manifests, with their content."""
-    for item in (*objects.crds, *objects.of_kind(manifests.SERVICE)):
+def _converted_crds(csv: dict[str, Any]) -> set[str]:
+    """Return the names of the CRDs for which OLM configures conversion webhooks."""
+    definitions = csv["spec"].get("webhookdefinitions") or ()
+    return {name for definition in definitions for name in definition.get("conversionCRDs") or ()}
+
+
+def _written(
+    objects: Manifests, rbac: Sequence[InputObject], converted: Collection[str]
+) -> Iterator[tuple[InputObject, dict[str, Any]]]:
+    """Yield the objects that become manifests, with their content; ``converted`` has the names of CRDs."""
+    for crd in objects.crds:
+        value = _without_namespace(crd, typed=True)
+        yield crd, _without_conversion(value) if crd.name in converted else value
+    for item in objects.of_kind(manifests.SERVICE):
         yield item, _without_namespace(item, typed=True)
     for item in objects.others:
         if _is_supported(item):
@@ -187,6 +199,14 @@ def _without_namespace(item: InputObject, *, typed: bool = False) -> dict[str, A
     """Return an object without namespace, as OLM chooses it; objects of known types as Go programs write them."""
     metadata = {key: value for key, value in item.metadata.items() if key != "namespace"}
     return {**item.value, "metadata": {**(_NULL_TIME if typed else {}), **metadata}}
+
+
+def _without_conversion(crd: dict[str, Any]) -> dict[str, Any]:
+    """Return a CRD without the address and the certificate of its conversion webhook, both of which OLM sets."""
+    metadata, spec = crd["metadata"], {key: value for key, value in crd["spec"].items() if key != "conversion"}
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in CA_INJECTORS}
+    metadata = {key: value for key, value in metadata.items() if key != "annotations"}
+    return {**crd, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": spec}
 
 
 def _is_supported(item: InputObject) -> bool:

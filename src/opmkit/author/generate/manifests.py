@@ -133,7 +133,7 @@ def served_versions(crd: InputObject) -> list[str]:
 
 
 def _key(item: InputObject) -> _Key:
-    return item.group, item.version, item.kind, str(item.metadata.get("namespace") or ""), item.name
+    return item.group, item.version, item.kind, _namespace(item), item.name
 
 
 def _is_known(item: InputObject) -> bool:
@@ -248,8 +248,44 @@ def divide_rbac(objects: Manifests, extra_accounts: Iterable[str] = ()) -> Rbac:
         permissions,
         cluster_permissions,
         (*written_roles, *others, *other_accounts),
-        tuple(f"service account {name} has no permissions, so OLM does not create it" for name in missing),
+        (
+            *(f"service account {name} has no permissions, so OLM does not create it" for name in missing),
+            *_namespace_warnings(objects, roles, accounts, others),
+        ),
     )
+
+
+def _namespace_warnings(
+    objects: Manifests,
+    roles: Mapping[tuple[str, str], InputObject],
+    accounts: set[str],
+    written: Iterable[InputObject],
+) -> Iterator[str]:
+    """Yield warnings about permissions that have other namespaces than in the input if OLM installs the operator.
+
+    Args:
+        objects: All objects of the input.
+        roles: The roles by kind and name.
+        accounts: The service accounts of the operator.
+        written: The bindings that become manifests.
+    """
+    own = {_namespace(deployment) for deployment in objects.of_kind(manifests.DEPLOYMENT)}
+    for binding in objects.of_kind(manifests.ROLE_BINDING):
+        namespace, role = _namespace(binding), roles.get(_role_of(binding))
+        if role and own and namespace and namespace not in own and _binds(binding, accounts):
+            yield (
+                f"{role}: the operator gets its permissions in the namespaces that it watches, not in {namespace}, "
+                f"where {binding} grants them"
+            )
+    for binding in written:
+        for namespace in sorted({subject.get("namespace") or "" for subject in _subjects(binding)} - {""}):
+            yield (
+                f"{binding}: binds accounts of namespace {namespace}, even if the operator is installed in another one"
+            )
+
+
+def _namespace(item: InputObject) -> str:
+    return str(item.metadata.get("namespace") or "")
 
 
 def service_account(deployment: InputObject) -> str:

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CERT_MANAGER_CA = "cert-manager.io/inject-ca-from"
+_SERVICE_CA = "service.beta.openshift.io/inject-cabundle"
+CA_INJECTORS = frozenset(
+    {_CERT_MANAGER_CA, "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca", _SERVICE_CA}
+)
+"""Annotations by which other controllers than OLM set the authority of a webhook's certificate."""
 MAX_NAME_LENGTH = 63
 """Maximum length of generated names, that of a label."""
 
@@ -53,8 +59,8 @@ class WebhookService(NamedTuple):
     def client_annotations(self) -> dict[str, str]:
         """The annotations by which webhook configurations and CRDs get the authority of the certificate."""
         if self.provider is CertificateProvider.CERT_MANAGER:
-            return {"cert-manager.io/inject-ca-from": f"{self.namespace}/{self.certificate}"}
-        return {"service.beta.openshift.io/inject-cabundle": "true"} if self._is_service_ca else {}
+            return {_CERT_MANAGER_CA: f"{self.namespace}/{self.certificate}"}
+        return {_SERVICE_CA: "true"} if self._is_service_ca else {}
 
     @property
     def service_annotations(self) -> dict[str, str]:

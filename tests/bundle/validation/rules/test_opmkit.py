@@ -38,6 +38,7 @@ def described(metadata: str) -> tuple[str, str]:
     return CAPABILITIES, f"\n    alm-examples-metadata: {metadata}{CAPABILITIES}"
 
 
+INJECTED = "  annotations:\n    cert-manager.io/inject-ca-from: demo/serving\n"
 SUBSTITUTES = CAPABILITIES, f"\n    olm.substitutesFor: demo.v1.2.3{CAPABILITIES}"
 # Rule, change, beginning of the reported line.
 CONVERSION = "conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://example.com'}}}"
@@ -91,6 +92,7 @@ CASES = [
     ("CSV-WEBHOOK-CONVERSION", ("[demos.demo.example.com]", "[demo.example.com]"), "conversionCRDs:"),
     ("CSV-WEBHOOK-CONVERSION", ("[demos.demo.example.com]", "[]"), "conversionCRDs:"),
     ("CRD-CONVERSION-HARD-CODED", ("  versions:\n", f"  {CONVERSION}\n  versions:\n"), "conversion:"),
+    ("CRD-CONVERSION-HARD-CODED", ("metadata:\n  name: demos", f"metadata:\n{INJECTED}  name: demos"), "cert-manager."),
     ("CSV-WEBHOOK-VALUE", ("type: ConversionWebhook", "type: Webhook"), "type: Webhook"),
     ("CSV-WEBHOOK-VALUE", ("containerPort: 443", "containerPort: 70000"), "containerPort:"),
     ("CSV-WEBHOOK-VALUE", ("containerPort: 443", "timeoutSeconds: 31"), "timeoutSeconds:"),

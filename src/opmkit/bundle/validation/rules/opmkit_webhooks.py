@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
+from opmkit.bundle.rendering.certificates import CA_INJECTORS
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import Crd, crd_check
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, OWNED_SERVICES, Csv, csv_check
@@ -51,8 +52,8 @@ def webhook_deployment(csv: Csv) -> Iterator[Finding]:
     "CRD-CONVERSION-HARD-CODED",
     VALIDATOR,
     Severity.WARNING,
-    "a CRD contains the address of its conversion webhook",
-    hint="Remove spec.conversion, and define the webhook in the ClusterServiceVersion with type ConversionWebhook.",
+    "a CRD contains the address or the certificate of its conversion webhook",
+    hint="Remove it from the CRD, and define the webhook in the ClusterServiceVersion with type ConversionWebhook.",
     bad="conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: webhook, namespace: demo}}}}",
     good="webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.example.com]}]  # in the CSV",
     compat=OPMKIT_ONLY,
@@ -67,6 +68,10 @@ def hard_coded_conversion(crd: Crd) -> Iterator[Finding]:
     conversion = mapping(mapping(mapping(crd.root.value).get("spec")).get("conversion"))
     if any(conversion.get(name) for name in ("webhook", "webhookClientConfig")):
         yield crd.spec.child("conversion").finding("contains the address of the webhook, which OLM sets")
+    annotations = mapping(mapping(mapping(crd.root.value).get("metadata")).get("annotations"))
+    for name in sorted(CA_INJECTORS & annotations.keys()):
+        problem = "lets another controller replace the authority that OLM sets"
+        yield crd.root.child("metadata").child("annotations").child(name).finding(problem)
 
 
 @rule(
