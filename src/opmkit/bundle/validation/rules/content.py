@@ -92,7 +92,14 @@ def _sdk_objects(bundle: BundleView) -> Iterator[ManifestView]:
 def _unsupported(file: ManifestView) -> Finding:
     api = Gvk.parse(file.api_version, file.kind)
     message = f"unsupported kind {file.kind!r}" if file.kind else "the file is empty"
-    return Finding(message, file.path, ("kind",), subject=str(api))
+    return Finding(message, file.path, ("kind",), subject=str(api), hint=_KIND_HINTS.get(file.kind, ""))
+
+
+_KIND_HINTS = {
+    "Deployment": "Move it to spec.install.spec.deployments of the ClusterServiceVersion.",
+    "Namespace": "Remove it; suggest it in the annotation operatorframework.io/suggested-namespace-template.",
+}
+"""Hints for kinds that an operator cannot create itself, or that have another place in a bundle."""
 
 
 def _metadata(file: ManifestView, compat: Compat) -> Iterator[Finding]:

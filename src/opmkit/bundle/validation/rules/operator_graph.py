@@ -352,7 +352,7 @@ def replaces_self(operator: Operator) -> Iterator[Finding]:
     VALIDATOR,
     Severity.WARNING,
     "a replaced bundle is released for fewer OpenShift versions",
-    hint=f"Give both bundles the same {VERSIONS}, or replace another bundle.",
+    hint=f"Give both bundles the same {VERSIONS}, or replace another bundle and list this one in spec.skips.",
     bad=f"demo.v1.1.0 with {VERSIONS}: v4.12 replaces demo.v1.0.0 with v4.14",
     good=f"demo.v1.1.0 with {VERSIONS}: v4.14 replaces demo.v1.0.0 with v4.14",
     compat=OPMKIT_ONLY,
