@@ -29,6 +29,7 @@ INDEX_CONFIGS = "operators.operatorframework.io.index.configs.v1"
 SUBSTITUTES_FOR = "olm.substitutesFor"
 """Annotation with the name of the bundle that a bundle substitutes."""
 
+
 def labelled_directories(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the directories of manifests and metadata that the labels of a bundle image name."""
     named = (labels.get(label, "").strip("/") for label in (MANIFESTS, METADATA))
