@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.errors import BundleError
     from opmkit.bundle.finding import Finding, RuleDescription, Severity
     from opmkit.bundle.generate import GeneratedMetadata
-    from opmkit.bundle.permissions.danger import Danger
-    from opmkit.bundle.permissions.grant import Grant, Interception, Permissions, PermissionScope
-    from opmkit.bundle.permissions.kinds import DangerKind
+    from opmkit.bundle.permissions.grant import Grant, Interception, Permissions
+    from opmkit.bundle.permissions.kinds import Danger, DangerKind, PermissionScope
+    from opmkit.bundle.permissions.objects import InstalledObject
     from opmkit.bundle.permissions.report import PermissionDiff, PermissionReport
     from opmkit.bundle.permissions.rule import PolicyRule
     from opmkit.bundle.policy import Policy
@@ -223,6 +223,7 @@ __all__ = [
     "InstallConfig",
     "Installation",
     "InstalledBundle",
+    "InstalledObject",
     "InstalledOperator",
     "InstallerPermissions",
     "Interception",
@@ -360,9 +361,9 @@ _MODULES = {
     "opmkit.bundle.errors": ("BundleError",),
     "opmkit.bundle.finding": ("Finding", "RuleDescription", "Severity"),
     "opmkit.bundle.generate": ("GeneratedMetadata",),
-    "opmkit.bundle.permissions.danger": ("Danger",),
-    "opmkit.bundle.permissions.grant": ("Grant", "Interception", "Permissions", "PermissionScope"),
-    "opmkit.bundle.permissions.kinds": ("DangerKind",),
+    "opmkit.bundle.permissions.grant": ("Grant", "Interception", "Permissions"),
+    "opmkit.bundle.permissions.kinds": ("Danger", "DangerKind", "PermissionScope"),
+    "opmkit.bundle.permissions.objects": ("InstalledObject",),
     "opmkit.bundle.permissions.report": ("PermissionDiff", "PermissionReport"),
     "opmkit.bundle.permissions.rule": ("PolicyRule",),
     "opmkit.bundle.policy": ("Policy",),

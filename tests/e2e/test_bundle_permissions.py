@@ -39,17 +39,25 @@ def csv_of(site: Opm, name: str) -> Path:
 
 def test_permissions_of_a_bundle(site: Opm) -> None:
     lines = site("bundle", "permissions", "./new").splitlines()
-    assert lines[:5] == [
+    assert lines[:6] == [
         f"{NEW}: dangerous permissions",
         "KIND       SUBJECT        MAY",
         "secrets    kelp-operator  read all secrets in every namespace",
+        "wildcard   kelp-operator  do everything with all resources of water.example.com in every namespace",
         "bind       kelp-operator  bind roles named kelp-viewer in every namespace",
         "workloads  kelp-operator  run pods in every namespace",
     ]
-    assert lines[6] == "All permissions (install modes: AllNamespaces, OwnNamespace, SingleNamespace)"
-    assert len(lines) == 12
+    assert lines[7] == "All permissions (install modes: AllNamespaces, OwnNamespace, SingleNamespace)"
+    assert lines[14:] == [
+        "",
+        "All objects",
+        "KIND                      NAMES",
+        "ClusterServiceVersion     kelp-operator.v0.2.0",
+        "CustomResourceDefinition  kelps.water.example.com",
+        "Deployment                kelp-operator",
+    ]
     report = json.loads(site("bundle", "permissions", "./new", "-o", "json"))
-    assert [danger["kind"] for danger in report["dangers"]] == ["secrets", "bind", "workloads"]
+    assert [danger["kind"] for danger in report["dangers"]] == ["secrets", "wildcard", "bind", "workloads"]
     assert report["own_groups"] == ["water.example.com"]
     markdown = site("bundle", "permissions", "./new", "-o", "markdown")
     assert "| `secrets` | `kelp-operator` | `read all secrets in every namespace` |\n" in markdown

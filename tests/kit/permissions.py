@@ -28,12 +28,14 @@ def csv(
     modes: Sequence[str] = ALL_MODES,
     name: str = "demo.v1.0.0",
     account: str | None = "demo",
+    owned: Sequence[str] = (),
+    pod: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Return a ClusterServiceVersion with rules of one service account."""
+    """Return a ClusterServiceVersion with rules of one service account; ``owned`` are names of definitions."""
     owner = {} if account is None else {"serviceAccountName": account}
     strategy: dict[str, Any] = {
-        "deployments": [{"name": "demo", "spec": {"template": {"spec": owner}}}],
+        "deployments": [{"name": "demo", "spec": {"template": {"spec": {**owner, **(pod or {})}}}}],
         "clusterPermissions": [{**owner, "rules": list(cluster)}],
         "permissions": [{**owner, "rules": list(watched)}],
     }
@@ -44,6 +46,7 @@ def csv(
         "spec": {
             "installModes": [{"type": mode, "supported": True} for mode in modes],
             "install": {"strategy": "deployment", "spec": strategy},
+            "customresourcedefinitions": {"owned": [{"name": name} for name in owned]},
             **spec,
         },
     }
@@ -71,9 +74,19 @@ def binding(kind: str, reference: str, *subjects: str) -> dict[str, Any]:
     }
 
 
-def crd(group: str) -> dict[str, Any]:
-    """Return the part of a CustomResourceDefinition that determines the API group."""
-    return {"kind": "CustomResourceDefinition", "metadata": {"name": f"x.{group}"}, "spec": {"group": group}}
+def crd(group: str, plural: str = "reefs", **spec: Any) -> dict[str, Any]:
+    """Return the parts of a CustomResourceDefinition that determine the API."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "names": {"plural": plural}, **spec},
+    }
+
+
+def manifest(kind: str, api_version: str, name: str = "x", **more: Any) -> dict[str, Any]:
+    """Return an object."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **more}
 
 
 def read(*objects: Mapping[str, Any]) -> Permissions:

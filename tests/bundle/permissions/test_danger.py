@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from opmkit.bundle.permissions.danger import Danger, find_dangers, find_interceptions
-from opmkit.bundle.permissions.grant import Grant, Interception, PermissionScope
-from opmkit.bundle.permissions.kinds import DangerKind, allowed_kinds, find_unknown_kind
+from opmkit.bundle.permissions.danger import find_dangers, find_interceptions, sort_dangers
+from opmkit.bundle.permissions.dangerous_rules import DANGEROUS_RULES, DangerousRule
+from opmkit.bundle.permissions.grant import Grant, Interception
+from opmkit.bundle.permissions.kinds import Danger, DangerKind, PermissionScope, allowed_kinds, find_unknown_kind
 from opmkit.bundle.permissions.rule import PolicyRule
 from tests.kit.permissions import rule
 
@@ -19,9 +20,9 @@ RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 
 
 def dangers(value: dict[str, Any], scope: PermissionScope = CLUSTER) -> list[str]:
-    """Return kind and text of the dangers of a rule, for an operator with resources in ``reef.io``."""
+    """Return kind and text of the dangers of a rule, for an operator that owns ``reefs.reef.io``."""
     grants = [Grant("demo", True, scope, "test", (PolicyRule.from_decoded(value),))]
-    return [f"{each.kind}: {each.may}" for each in find_dangers(grants, {"reef.io"})]
+    return [f"{each.kind}: {each.may}" for each in sort_dangers(find_dangers(grants, {"reefs.reef.io"}))]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,20 @@ def dangers(value: dict[str, Any], scope: PermissionScope = CLUSTER) -> list[str
         (rule("get", "*", "batch"), ["wildcard: get all resources of batch"]),
         (rule("*", "events"), ["wildcard: do everything with events"]),
         (rule("create", "*/exec"), ["exec: run commands in the containers of all pods"]),
+        (
+            rule("create", "pods/*"),
+            ["exec: run commands in the containers of all pods", "exec: connect to the ports of all pods"],
+        ),
+        (rule("*", "*", "reef.io"), ["wildcard: do everything with all resources of reef.io"]),
+        (rule("get", "*", "reef.io"), ["wildcard: get all resources of reef.io"]),
+        (rule("*", "reefs widgets", "reef.io"), ["wildcard: do everything with widgets of reef.io"]),
+        (rule("*", "reefs", apiGroups=["", "reef.io"]), ["wildcard: do everything with reefs"]),
+        (
+            rule("get", nonResourceURLs=["*"]),
+            ["wildcard: get all URLs of the API server", "nodes: read logs or profiles of the API server by its URLs"],
+        ),
+        (rule("get", nonResourceURLs=["/logs/*"]), ["nodes: read logs or profiles of the API server by its URLs"]),
+        (rule("get", nonResourceURLs=["/de*"]), ["nodes: read logs or profiles of the API server by its URLs"]),
     ],
 )
 def test_dangerous(value: dict[str, Any], expected: list[str]) -> None:
@@ -82,19 +97,90 @@ def test_dangerous(value: dict[str, Any], expected: list[str]) -> None:
     "value",
     [
         rule("get list watch", "pods configmaps"),
-        rule("*", "*", "reef.io"),
+        rule("*", "reefs reefs/status reefs/finalizers", "reef.io"),
         rule("get", "nodes"),
         rule("use", "pods"),
         rule("create", "subjectaccessreviews", "authorization.k8s.io"),
         rule("escalate", "roles", "reef.io"),
         rule("", "secrets"),
-        rule("get", nonResourceURLs=["*"]),
+        rule("get", nonResourceURLs=["/metrics", "/healthz/*", "/lo"]),
         rule("get", "*/log"),
         rule("get", "secrets", apiGroups=[]),
+        rule("get list watch", "clusteroperators oauths", "config.openshift.io"),
+        rule("get", "deployments/scale", "apps"),
     ],
 )
 def test_harmless(value: dict[str, Any]) -> None:
     assert dangers(value) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "group", "resource"),
+    [
+        ("workloads", "create", "extensions", "deployments"),
+        ("workloads", "patch", "extensions", "daemonsets"),
+        ("workloads", "create", "template.openshift.io", "templates"),
+        ("workloads", "create", "", "podtemplates"),
+        ("workloads", "create", "", "replicationcontrollers"),
+        ("workloads", "update", "apps", "deployments/scale"),
+        ("workloads", "patch", "apps", "*/scale"),
+        ("workloads", "create", "build.openshift.io", "buildconfigs"),
+        ("workloads", "create", "build.openshift.io", "buildconfigs/instantiate"),
+        ("workloads", "create", "monitoring.coreos.com", "prometheuses"),
+        ("workloads", "update", "image.openshift.io", "imagestreams"),
+        ("security-context", "create", "", "namespaces"),
+        ("security-context", "create", "project.openshift.io", "projectrequests"),
+        ("security-context", "use", "extensions", "podsecuritypolicies"),
+        ("nodes", "create", "storage.k8s.io", "volumeattachments"),
+        ("nodes", "patch", "machineconfiguration.openshift.io", "machineconfigs"),
+        ("nodes", "create", "machine.openshift.io", "machinesets"),
+        ("nodes", "create", "", "nodes/*"),
+        ("impersonate", "create", "oauth.openshift.io", "oauthclients"),
+        ("secrets", "get", "oauth.openshift.io", "oauthclients"),
+        ("impersonate", "create", "user.openshift.io", "useridentitymappings"),
+        ("impersonate", "update", "user.openshift.io", "groups"),
+        ("impersonate", "update", "config.openshift.io", "oauths"),
+        ("secrets", "*", "", "secrets"),
+        ("secrets", "get", "*", "secrets"),
+        ("secrets", "list", "", "*"),
+        ("secrets", "create", "monitoring.coreos.com", "podmonitors"),
+        ("secrets", "create", "cloudcredential.openshift.io", "credentialsrequests"),
+        ("certificates", "attest", "certificates.k8s.io", "signers"),
+        ("certificates", "sign", "certificates.k8s.io", "signers"),
+        ("certificates", "patch", "certificates.k8s.io", "certificatesigningrequests/approval"),
+        ("certificates", "create", "certificates.k8s.io", "clustertrustbundles"),
+        ("platform", "patch", "config.openshift.io", "clusteroperators"),
+        ("platform", "update", "config.openshift.io", "proxies"),
+        ("platform", "create", "console.openshift.io", "consoleplugins"),
+        ("escalate", "create", "operators.coreos.com", "clusterserviceversions"),
+        ("escalate", "patch", "operators.coreos.com", "catalogsources"),
+        ("escalate", "create", "operators.coreos.com", "operatorgroups"),
+        ("escalate", "create", "olm.operatorframework.io", "clustercatalogs"),
+        ("escalate", "create", "olm.operatorframework.io", "clusterextensions"),
+        ("tokens", "create", "", "serviceaccounts/*"),
+        ("tokens", "create", "storage.k8s.io", "csidrivers"),
+        ("exec", "get", "", "services/proxy"),
+        ("network", "update", "discovery.k8s.io", "endpointslices"),
+        ("escalate", "*", "authorization.openshift.io", "roles"),
+    ],
+)
+def test_dangers_of_kubernetes_openshift_and_olm(kind: str, verb: str, group: str, resource: str) -> None:
+    for names in ([], ["x"]):
+        assert kind in {each.partition(":")[0] for each in dangers(rule(verb, resource, group, resourceNames=names))}
+
+
+def test_permissions_of_others() -> None:
+    rules = (
+        PolicyRule(("get",), ("",), ("pods",)),
+        PolicyRule(("get",), ("reef.io",), ("reefs",)),
+        PolicyRule(("get",), urls=("/metrics",)),
+    )
+    others = Grant("Group all", False, CLUSTER, "", rules, is_other=True)
+    assert [str(each) for each in find_dangers([others], {"reefs.reef.io"})] == [
+        "get pods in every namespace",
+        "get /metrics in every namespace",
+    ]
+    assert list(find_dangers([Grant("demo", True, CLUSTER, "", rules)], ())) == []
 
 
 def test_a_rule_with_a_wildcard_has_all_its_dangers() -> None:
@@ -119,7 +205,7 @@ def test_the_most_dangerous_kinds_and_widest_scopes_are_first() -> None:
     rules = (PolicyRule(("create",), ("",), ("pods",)), PolicyRule(("get",), ("",), ("secrets",)))
     grants = [Grant("a", True, OWN, "", rules), Grant("a", True, CLUSTER, "", (*rules, *rules))]
     grants.append(Grant("b", False, OWN, "", (), "ClusterRole x"))
-    assert [(each.kind.value, each.scope) for each in find_dangers(grants, ())] == [
+    assert [(each.kind.value, each.scope) for each in sort_dangers(find_dangers(grants, ()))] == [
         ("secrets", CLUSTER),
         ("secrets", OWN),
         ("workloads", CLUSTER),
@@ -130,20 +216,31 @@ def test_the_most_dangerous_kinds_and_widest_scopes_are_first() -> None:
 
 def test_webhooks_that_see_resources_of_others() -> None:
     seen = [
-        Interception("own", True, ("reef.io",), ("*",), ("CREATE",)),
+        Interception("own", True, ("reef.io",), ("reefs", "reefs/status"), ("CREATE",)),
+        Interception("group", True, ("reef.io",), ("*",), ("CREATE",)),
         Interception("pods", True, ("", "reef.io"), ("pods",), ("CREATE", "UPDATE"), "app=x"),
         Interception("all", False, ("*",), ("*/*",), ("*",)),
     ]
-    assert [(each.subject, each.may) for each in find_interceptions(seen, {"reef.io"})] == [
+    assert [(each.subject, each.may) for each in find_interceptions(seen, {"reefs.reef.io"})] == [
+        ("group", "change all resources of reef.io of others (webhook, on create)"),
         ("pods", "change pods of the core group, reef.io of others with app=x (webhook, on create, update)"),
         ("all", "reject all resources of all API groups of others (webhook, on *)"),
     ]
 
 
-def test_the_documentation_lists_all_kinds() -> None:
+def test_the_documentation_lists_all_kinds_and_rules() -> None:
     text = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text()
     _, _, section = text.partition("## Dangerous permissions")
-    assert re.findall(r"^\| `(.*?)`", section.partition("## Limits")[0], re.MULTILINE) == list(DangerKind)
+    kinds, _, rules = section.partition("## Limits")[0].partition("### Rules")
+    assert re.findall(r"^\| `(.*?)`", kinds, re.MULTILINE) == list(DangerKind)
+    assert [line for line in rules.splitlines() if line.startswith("| `")] == list(map(documented, DANGEROUS_RULES))
+
+
+def documented(found: DangerousRule) -> str:
+    """Return the row of the documentation for a dangerous rule."""
+    values = (found.groups, found.resources, found.verbs)
+    groups, resources, verbs = (", ".join(f"`{each}`" if each else "core" for each in column) for column in values)
+    return f"| `{found.kind}` | {groups} | {resources} | {verbs} | {found.why} |"
 
 
 def test_names_of_kinds() -> None:

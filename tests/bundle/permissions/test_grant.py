@@ -8,18 +8,26 @@ import pytest
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.permissions import grant as module
-from opmkit.bundle.permissions.grant import Grant, Interception, PermissionScope, read_file_permissions
+from opmkit.bundle.permissions.grant import Grant, Interception, read_file_permissions
+from opmkit.bundle.permissions.kinds import PermissionScope
 from opmkit.bundle.permissions.rule import PolicyRule
-from tests.kit.permissions import EVERYTHING, PODS, SECRETS, binding, crd, csv, read, role
+from tests.kit.permissions import EVERYTHING, PODS, SECRETS, binding, crd, csv, manifest, read, role
 
 READ_SECRETS = PolicyRule(("get",), ("",), ("secrets",))
 CREATE_PODS = PolicyRule(("create",), ("",), ("pods",))
+NAMESPACES = PolicyRule(("get", "list", "watch"), ("",), ("namespaces",))
+RBAC, OPENSHIFT = "rbac.authorization.k8s.io/v1", "authorization.openshift.io/v1"
 CLUSTER, WATCHED, OWN = PermissionScope
 
 
 def bound(*objects: dict[str, Any]) -> list[Grant]:
-    """Return the grants of roles and bindings next to an operator without permissions."""
-    return [each for each in read(csv(), *objects).grants if "ermissions" not in each.source]
+    """Return the grants of bindings next to an operator without permissions."""
+    return [each for each in read(csv(), *objects).grants if "Binding" in each.source]
+
+
+def added(*objects: dict[str, Any]) -> list[Grant]:
+    """Return what roles add to the permissions of those who are bound to them."""
+    return [each for each in read(csv(), *objects).grants if each.source.partition(" ")[0] in ("Role", "ClusterRole")]
 
 
 def test_permissions_of_the_csv() -> None:
@@ -28,7 +36,9 @@ def test_permissions_of_the_csv() -> None:
     assert permissions.grants == (
         Grant("demo", True, CLUSTER, "clusterPermissions", (READ_SECRETS,)),
         Grant("demo", True, WATCHED, "permissions", (CREATE_PODS,)),
+        Grant("demo", True, CLUSTER, "OLM", (NAMESPACES,)),
     )
+    assert [each.source for each in read(csv(modes=["OwnNamespace"])).grants] == ["clusterPermissions", "permissions"]
     assert permissions.watches_all
     assert not read(csv(modes=["OwnNamespace"])).watches_all
 
@@ -42,6 +52,7 @@ def test_absent_fields(spec: Any) -> None:
 def test_null_rules_and_the_default_account() -> None:
     value = csv(account=None)
     value["spec"]["install"]["spec"]["permissions"] = [{"rules": None}, None]
+    value["spec"]["installModes"] = []
     subjects = [(each.subject, each.source, each.rules) for each in read(value).grants]
     assert subjects == [("default", source, ()) for source in ("clusterPermissions", "permissions", "permissions")]
 
@@ -51,7 +62,10 @@ def test_accounts_of_deployments_belong_to_the_operator(field: str) -> None:
     value = csv()
     value["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"] = {field: "pod"}
     permissions = read(value, binding("RoleBinding", "Role/r", "ServiceAccount/pod"), role("Role", "r", SECRETS))
-    assert permissions.grants[-1] == Grant("pod", True, OWN, "RoleBinding bind-r", (READ_SECRETS,))
+    assert permissions.grants[-2:] == (
+        Grant("pod", True, OWN, "RoleBinding bind-r", (READ_SECRETS,)),
+        Grant("Users with Role r", False, OWN, "Role r", (READ_SECRETS,)),
+    )
 
 
 def test_bindings() -> None:
@@ -60,14 +74,21 @@ def test_bindings() -> None:
         "ServiceAccount/demo",
         "ServiceAccount/other/demo",
         "ServiceAccount/agent",
+        "ServiceAccount/kube-system/demo",
+        "ServiceAccount/helper",
         "Group/system:authenticated",
+        "User/system:serviceaccount:other:demo",
     )
-    grants = bound(*roles, binding("ClusterRoleBinding", "ClusterRole/r", *subjects))
-    assert [(each.subject, each.is_operator) for each in grants] == [
-        ("demo", True),
-        ("other/demo", True),
-        ("agent", False),
-        ("Group system:authenticated", False),
+    helper = manifest("ServiceAccount", "v1", "helper")
+    grants = bound(*roles, helper, binding("ClusterRoleBinding", "ClusterRole/r", *subjects))
+    assert [(each.subject, each.is_operator, each.is_other) for each in grants] == [
+        ("demo", True, False),
+        ("other/demo", True, False),
+        ("agent", False, True),
+        ("kube-system/demo", True, True),
+        ("helper", False, False),
+        ("Group system:authenticated", False, True),
+        ("other/demo", True, False),
     ]
     assert {(each.scope, each.rules) for each in grants} == {(CLUSTER, (CREATE_PODS,))}
     (granted,) = bound(*roles, binding("RoleBinding", "ClusterRole/r", "User/me"))
@@ -121,12 +142,64 @@ def test_aggregated_roles() -> None:
     assert granted.unknown_role == "ClusterRole every, which aggregates ClusterRoles with any labels,"
 
 
-def test_rules_that_are_added_to_roles_of_users() -> None:
-    prefix = "rbac.authorization.k8s.io/aggregate-to-"
-    labels = {f"{prefix}edit": "true", f"{prefix}view": "false", "team": "true"}
-    assert bound(role("ClusterRole", "r", SECRETS, labels=labels)) == [
-        Grant("Users with ClusterRole edit", False, CLUSTER, "ClusterRole r", (READ_SECRETS,))
+def test_aggregated_roles_that_aggregate_others() -> None:
+    def aggregate(**labels: str) -> dict[str, Any]:
+        return {"clusterRoleSelectors": [{"matchLabels": labels}]}
+
+    roles = (
+        role("ClusterRole", "first", aggregationRule=aggregate(a="x")),
+        role("ClusterRole", "second", aggregationRule=aggregate(b="x"), labels={"a": "x"}),
+        role("ClusterRole", "third", SECRETS, aggregationRule=aggregate(a="x"), labels={"b": "x"}),
+    )
+    (granted,) = bound(*roles, binding("ClusterRoleBinding", "ClusterRole/first", "ServiceAccount/demo"))
+    assert granted.rules == (READ_SECRETS,)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["rbac.authorization.k8s.io/aggregate-to-", "authorization.openshift.io/aggregate-to-", "aggregate-to-"],
+)
+def test_rules_that_are_added_to_roles_of_users(prefix: str) -> None:
+    labels = {f"{prefix}edit": "true", f"{prefix}view": "false", "app.kubernetes.io/name": "true"}
+    assert added(role("ClusterRole", "r", SECRETS, labels=labels)) == [
+        Grant("Users with ClusterRole r", False, CLUSTER, "ClusterRole r", (READ_SECRETS,)),
+        Grant("Users with ClusterRole edit", False, CLUSTER, "ClusterRole r", (READ_SECRETS,), is_other=True),
     ]
+
+
+def test_any_label_can_be_selected() -> None:
+    found = added(role("ClusterRole", "r", SECRETS, labels={"serving.knative.dev/controller": "true"}))
+    subject = "Users with ClusterRoles that aggregate serving.knative.dev/controller=true"
+    assert found[1] == Grant(subject, False, CLUSTER, "ClusterRole r", (READ_SECRETS,))
+    assert len(added(role("Role", "r", SECRETS, labels={"a": "b"}))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["system:basic-user", "system:discovery", "view", "cluster-reader", "basic-user", "system:a\nb"]
+)
+def test_roles_of_every_cluster_are_replaced(name: str) -> None:
+    subject = f"Users with ClusterRole {name}"
+    assert added(role("ClusterRole", name, SECRETS)) == [
+        Grant(subject, False, CLUSTER, f"ClusterRole {name}", (READ_SECRETS,), is_other=True)
+    ]
+
+
+def test_roles_and_bindings_of_openshift() -> None:
+    roles = (
+        role("ClusterRole", "r", {"verbs": ["get"], "resources": ["secrets"]}, apiVersion=OPENSHIFT),
+        role("Role", "r", SECRETS, apiVersion=RBAC),
+    )
+    bind = manifest("RoleBinding", OPENSHIFT, roleRef={"name": "r"}, userNames=["me"], groupNames=["all"])
+    found = bound(*roles, {**bind, "subjects": [{"kind": "SystemGroup", "name": "system:authenticated"}]})
+    assert [(each.subject, each.is_other) for each in found] == [
+        ("SystemGroup system:authenticated", True),
+        ("User me", True),
+        ("Group all", True),
+    ]
+    assert {each.rules for each in found} == {(PolicyRule(("get",), ("*",), ("secrets",)),)}
+    (granted,) = bound(*roles, {**bind, "roleRef": {"name": "r", "namespace": "x"}, "groupNames": None})
+    assert granted.rules == (READ_SECRETS,)
+    assert bound(*roles, {**bind, "apiVersion": RBAC}) == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +216,10 @@ def test_rules_that_are_added_to_roles_of_users() -> None:
     ],
 )
 def test_own_groups(group: str, is_own: bool) -> None:
-    assert read(csv(), crd(group)).own_groups == (frozenset({group}) if is_own else frozenset())
+    permissions = read(csv(owned=[f"reefs.{group}"]), crd(group))
+    assert permissions.own_groups == (frozenset({group}) if is_own else frozenset())
+    assert permissions.own_definitions == (frozenset({f"reefs.{group}"}) if is_own else frozenset())
+    assert read(csv(), crd(group)).own_definitions == frozenset()
 
 
 def test_webhooks() -> None:
@@ -151,7 +227,10 @@ def test_webhooks() -> None:
     kinds = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ConversionWebhook")
     selector = {"matchLabels": {"app": "reef"}}
     webhooks = [{"type": kind, "generateName": kind[0], "rules": rules, "objectSelector": selector} for kind in kinds]
-    seen = read(csv(webhookdefinitions=webhooks)).interceptions
+    permissions = read(csv(webhookdefinitions=webhooks))
+    seen = permissions.interceptions
+    added_by_olm = permissions.grants[-1]
+    assert (added_by_olm.source, len(added_by_olm.rules)) == ("OLM", 3)
     pods = ((("",), ("pods",), ("CREATE", "UPDATE"), "app=reef"), ((), (), (), "app=reef"))
     assert seen == tuple(Interception(name, name == "M", *each) for name in "MV" for each in pods)
 
@@ -268,7 +347,7 @@ items:
 """
     bind = "kind: RoleBinding\nroleRef: {kind: Role, name: r}\nsubjects: [{kind: User, name: me}]\n"
     files = {"manifests/csv.yaml": text.encode(), "manifests/.hidden.yaml": bind.encode(), "metadata/x.yaml": b"?"}
-    (granted,) = read_file_permissions(files).grants
+    granted, _ = read_file_permissions(files).grants
     assert (granted.subject, granted.rules) == ("User me", (READ_SECRETS,))
     with pytest.raises(InvalidBundle, match=r"^manifests/README.md:1: not a Kubernetes object"):
         read_file_permissions({**files, "manifests/README.md": b"text"})

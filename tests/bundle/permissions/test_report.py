@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.bundle.permissions.grant import Permissions, PermissionScope
+from opmkit.bundle.permissions.kinds import PermissionScope
 from opmkit.bundle.permissions.report import PermissionReport, compare_permissions
 from opmkit.bundle.permissions.rule import PolicyRule
-from tests.kit.permissions import EVERYTHING, PODS, SECRETS, binding, crd, csv, read, role, rule
+from tests.kit.permissions import EVERYTHING, PODS, SECRETS, binding, crd, csv, manifest, read, role, rule
+
+if TYPE_CHECKING:
+    from opmkit.bundle.permissions.grant import Permissions
 
 CLUSTER, WATCHED, OWN = PermissionScope
 READ_SECRETS = PolicyRule(("get",), ("",), ("secrets",))
@@ -29,7 +31,10 @@ def test_reports() -> None:
     limited = PermissionReport.of(read(csv(watched=[SECRETS, NODES], modes=["OwnNamespace"])))
     assert [(each.kind.value, each.scope) for each in limited.dangers] == [("secrets", WATCHED)]
     result = report.to_dict()
-    assert list(result) == ["bundle", "install_modes", "own_groups", "grants", "interceptions", "dangers"]
+    assert list(result) == [
+        *("bundle", "install_modes", "own_groups", "grants", "interceptions"),
+        *("own_definitions", "objects", "dangers"),
+    ]
     assert result["grants"][1] == {
         "subject": "demo",
         "is_operator": True,
@@ -40,7 +45,12 @@ def test_reports() -> None:
             {"verbs": ["*"], "groups": ["*"], "resources": ["*"], "names": [], "urls": []},
         ],
         "unknown_role": "",
+        "is_other": False,
     }
+    assert [(each["kind"], each["name"]) for each in result["objects"]] == [
+        ("ClusterServiceVersion", "demo.v1.0.0"),
+        ("Deployment", "demo"),
+    ]
 
 
 def test_equal_permissions() -> None:
@@ -91,7 +101,10 @@ def test_the_same_rule_in_a_wider_scope_is_not_hidden_by_a_narrow_one() -> None:
     new = csv(watched=[NODES], modes=["OwnNamespace"])
     bound = (role("ClusterRole", "r", NODES), binding("ClusterRoleBinding", "ClusterRole/r", DEMO))
     assert gained(read(old), read(new)) == []
-    assert gained(read(old), read(new, *bound)) == ["demo: change all nodes (nodes)"]
+    assert gained(read(old), read(new, *bound)) == [
+        "demo: change all nodes (nodes)",
+        "Users with ClusterRole r: change all nodes (nodes)",
+    ]
 
 
 @pytest.mark.parametrize("subject", ["ServiceAccount/kube-system/demo", "Group/all", "ServiceAccount/agent"])
@@ -102,7 +115,8 @@ def test_permissions_of_others_are_gained_by_the_operator(subject: str) -> None:
     ]
     name = subject.partition("/")[2] if subject.startswith("Service") else subject.replace("/", " ")
     assert gained(read(csv(cluster=[EVERYTHING])), read(csv(), others)) == [
-        f"{name}: do everything in every namespace (everything)"
+        f"{name}: do everything in every namespace (everything)",
+        f"{name}: do everything with all resources of all API groups in every namespace (others)",
     ]
     assert gained(read(csv(), others), read(csv(), others)) == []
 
@@ -129,8 +143,10 @@ def test_aggregated_roles_with_other_labels() -> None:
 
     assert gained(read(*aggregate(team="a")), read(*aggregate(team="a"))) == []
     assert gained(read(*aggregate(team="a")), read(*aggregate())) == [
+        "Users with ClusterRole r: do what ClusterRole r, which aggregates ClusterRoles with any labels, permits in "
+        "every namespace (unknown-role)",
         "demo: do what ClusterRole r, which aggregates ClusterRoles with any labels, permits in its own namespace "
-        "(unknown-role)"
+        "(unknown-role)",
     ]
 
 
@@ -153,8 +169,25 @@ def test_webhooks() -> None:
     assert compare_permissions(selected, read(csv())).lost_dangers
 
 
-def test_own_groups_of_the_new_version_count() -> None:
-    reefs = rule("*", "*", "reef.io")
-    assert gained(read(csv()), read(csv(cluster=[reefs]), crd("reef.io"))) == []
-    assert len(gained(read(csv()), read(csv(cluster=[reefs])))) == 1
-    assert replace(read(csv()), own_groups=frozenset({"reef.io"})) == read(csv(), crd("reef.io"))
+def test_definitions_of_the_new_version_count() -> None:
+    reefs = rule("*", "reefs", "reef.io")
+    owned = csv(cluster=[reefs], owned=["reefs.reef.io"])
+    before = read(csv(owned=["crabs.reef.io"]), crd("reef.io", "crabs"))
+    assert gained(before, read(owned, crd("reef.io"))) == []
+    assert gained(read(csv()), read(owned, crd("reef.io"))) == [
+        "the bundle: define resources of API group reef.io (apis)"
+    ]
+    assert len(gained(before, read(csv(cluster=[reefs])))) == 1
+    everything = csv(cluster=[rule("*", "*", "reef.io")], owned=["reefs.reef.io"])
+    assert gained(read(owned, crd("reef.io")), read(everything, crd("reef.io"))) == [
+        "demo: do everything with all resources of reef.io in every namespace (wildcard)"
+    ]
+
+
+def test_dangers_of_objects_are_gained_and_lost() -> None:
+    pod = manifest("Pod", "v1", "miner")
+    text = "the bundle: install Pod miner, whose effect is not known (unknown-object)"
+    assert gained(read(csv()), read(csv(), pod)) == [text]
+    assert gained(read(csv(), pod), read(csv(), pod)) == gained(read(csv(), pod), read(csv())) == []
+    assert len(compare_permissions(read(csv(), pod), read(csv())).lost_dangers) == 1
+    assert compare_permissions(read(csv()), read(csv(), pod))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from opmkit.bundle.permissions.danger import Danger
-from opmkit.bundle.permissions.grant import PermissionScope
-from opmkit.bundle.permissions.kinds import DangerKind
+from opmkit.bundle.permissions.kinds import Danger, DangerKind, PermissionScope
 from opmkit.index.diff.differences import Difference, DifferenceKind, list_differences
 from opmkit.index.diff.model import ChangeKind, IndexDiff, PackageChange
 from opmkit.index.diff.report import MAX_FAILURES, diff_as_markdown, diff_as_text, gate_as_markdown

@@ -2,7 +2,8 @@
 
 The permissions of the ClusterServiceVersion belong to its service accounts. OLM binds ``clusterPermissions`` in the
 whole cluster, and ``permissions`` in the watched namespaces, which is the whole cluster for an operator that watches
-all namespaces. Bundles can also contain roles and bindings, which OLM applies to the namespace of the operator.
+all namespaces. Bundles can also contain roles and bindings, which OLM applies to the namespace of the operator. A role
+gives its rules to everyone who is bound to its name, because OLM v0 replaces existing roles.
 
 Whatever OLM v0 or OLM v1 might read counts: OLM v1 reads all documents and lists, OLM v0 ignores the case of fields and
 the API groups of roles. What the two read differently is an error.
@@ -13,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,29 +21,44 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from opmkit.bundle.api_types.decode import CSV, DecodeMode, decode_struct
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
+from opmkit.bundle.permissions.kinds import PermissionScope
+from opmkit.bundle.permissions.objects import (
+    DEFAULT_ROLES,
+    OPENSHIFT_RBAC,
+    RBAC_KINDS,
+    InstalledObject,
+    definition_group,
+    installed_objects,
+    is_foreign_group,
+    own_definitions,
+    pod_account,
+)
 from opmkit.bundle.permissions.rule import ANY, PolicyRule
-from opmkit.bundle.rendering.registry_v1 import ALL_NAMESPACES, read_objects
+from opmkit.bundle.rendering.objects import account_of
+from opmkit.bundle.rendering.registry_v1 import ALL_NAMESPACES, object_name, read_objects
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.fields import format_path
-from opmkit.documents.lenient import mapping, text
+from opmkit.documents.lenient import items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.api_types.decode import UnknownField
     from opmkit.documents.fields import FieldPath
 
-RBAC_KINDS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
-_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+_AGGREGATE = re.compile(r"(.*/)?aggregate-to-(?P<role>.+)", re.DOTALL)
+"""Labels of ClusterRoles whose rules are added to another one: those of Kubernetes, OpenShift and others."""
+_DESCRIPTIVE = re.compile(r"app|control-plane|(app\.kubernetes\.io|helm\.sh|olm|operators\.coreos\.com)/.*", re.DOTALL)
+"""Labels that describe ClusterRoles; no role of Kubernetes, OpenShift or a known operator selects rules by them."""
 _CLUSTER_ADMIN = PolicyRule((ANY,), (ANY,), (ANY,))
-_FOREIGN_GROUPS = re.compile(
-    r"[^.]*|(.*\.)?(k8s\.io|kubernetes\.io)|operators\.coreos\.com|olm\.operatorframework\.io|"
-    r"(apps|authorization|build|config|image|machine|machineconfiguration|oauth|operator|project|quota|route|security|"
-    r"template|user)\.openshift\.io"
-)
-"""API groups of Kubernetes, OLM and OpenShift; an operator that ships a definition for one does not own them."""
-_DEFAULT_ROLES = re.compile(r"cluster-admin|admin|edit|view|system:.*", re.DOTALL)
-"""ClusterRoles of every cluster; the bundle's rules of such a role are not all that it permits."""
+_READ_NAMESPACES = PolicyRule(("get", "list", "watch"), ("",), ("namespaces",))
+_OLM = "OLM"
+"""Source of the permissions that OLM adds."""
+_ACCOUNT = "ServiceAccount"
+_ACCOUNT_PREFIX = "system:serviceaccount:"
+"""Beginning of the names by which service accounts are users."""
+_SYSTEM_NAMESPACE = "kube-"
+"""Beginning of the names of namespaces whose service accounts belong to Kubernetes, whatever their names."""
 MAX_COMBINATIONS = 100_000
 """Maximum number of combinations of subjects, verbs, groups, resources and names in the permissions of a bundle."""
 MAX_WEBHOOK_RULES = 1000
@@ -58,26 +73,6 @@ _KNOWN_ROLES: Mapping[str, tuple[PolicyRule, ...]] = {
 """The rules of roles of every cluster that operators bind."""
 
 
-class PermissionScope(StrEnum):
-    """Where a permission applies."""
-
-    CLUSTER = "cluster"
-    """In every namespace, and on objects of the cluster."""
-    WATCHED = "watched-namespaces"
-    """In the namespaces that the operator watches; everywhere if it watches all namespaces."""
-    OWN = "own-namespace"
-    """In the namespace of the operator."""
-
-    @property
-    def phrase(self) -> str:
-        """The scope in words."""
-        return {
-            PermissionScope.CLUSTER: "in every namespace",
-            PermissionScope.WATCHED: "in the watched namespaces",
-            PermissionScope.OWN: "in its own namespace",
-        }[self]
-
-
 @dataclass(frozen=True, slots=True)
 class Grant(JsonResult):
     """The rules that a subject gets from one place in a bundle.
@@ -87,9 +82,10 @@ class Grant(JsonResult):
             ``Group system:authenticated``.
         is_operator: Whether the subject is a service account of the operator.
         scope: Where the rules apply.
-        source: ``clusterPermissions``, ``permissions``, or kind and name of a binding or role.
+        source: ``clusterPermissions``, ``permissions``, ``OLM``, or kind and name of a binding or role.
         rules: The rules.
         unknown_role: The role whose rules are granted but not known, or not all of them.
+        is_other: Whether the bundle does not define the subject, such as a user, a group or an account of others.
     """
 
     subject: str
@@ -98,6 +94,7 @@ class Grant(JsonResult):
     source: str
     rules: tuple[PolicyRule, ...] = ()
     unknown_role: str = ""
+    is_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +144,8 @@ class Permissions(JsonResult):
         own_groups: API groups of the CustomResourceDefinitions that the bundle contains, without those of Kubernetes.
         grants: The permissions, those of the ClusterServiceVersion first.
         interceptions: The requests that its webhooks see.
+        own_definitions: Names of the CustomResourceDefinitions that the bundle contains, and its operator owns.
+        objects: All objects of the bundle, and the deployments of the ClusterServiceVersion.
     """
 
     bundle: str
@@ -154,6 +153,8 @@ class Permissions(JsonResult):
     own_groups: frozenset[str]
     grants: tuple[Grant, ...]
     interceptions: tuple[Interception, ...] = ()
+    own_definitions: frozenset[str] = frozenset()
+    objects: tuple[InstalledObject, ...] = ()
 
     @property
     def watches_all(self) -> bool:
@@ -184,21 +185,28 @@ def read_permissions(objects: Iterable[PlacedObject]) -> Permissions:
         InvalidBundle: There is not exactly one ClusterServiceVersion, a field of it or of a role or binding has the
             wrong type or a misspelt name, or the permissions are too many.
     """
+    found = list(objects)
     by_kind: dict[str, list[PlacedObject]] = defaultdict(list)
-    for each in objects:
+    for each in found:
         by_kind[text(each.value.get("kind"))].append(each)
     csv = _decode(_only_csv(by_kind[CSV_KIND]), CSV)
     spec = csv.get("spec", {})
-    strategy = spec.get("install", {}).get("spec", {})
-    modes = (mode for mode in spec.get("installModes") or () if mode.get("supported"))
-    granted = list(_csv_grants(strategy))
-    accounts = {grant.subject for grant in granted} | set(_accounts_of_deployments(strategy))
+    modes = {str(mode.get("type", "")) for mode in spec.get("installModes") or () if mode.get("supported")}
+    granted = list(_csv_grants(spec, watches_all=ALL_NAMESPACES in modes))
+    defined = {grant.subject for grant in granted if grant.source != _OLM}
+    defined.update(object_name(each.value) for each in by_kind[_ACCOUNT])
+    operator = {grant.subject for grant in granted} | set(_accounts_of_deployments(spec))
+    definitions = [each.value for each in by_kind[CRD_KIND]]
+    groups = frozenset(group for group in map(definition_group, definitions) if not is_foreign_group(group))
+    own = own_definitions(definitions, csv)
     return Permissions(
         str(csv.get("metadata", {}).get("name", "")),
-        tuple(sorted({str(mode.get("type", "")) for mode in modes})),
-        frozenset(_own_groups(each.value for each in by_kind[CRD_KIND])),
-        tuple(_limit(chain(granted, _Roles(by_kind, accounts).grants()))),
+        tuple(sorted(modes)),
+        groups,
+        tuple(_limit(chain(granted, _Roles(by_kind, operator, defined).grants()))),
         _interceptions(spec),
+        own,
+        tuple(installed_objects((each.value for each in found), csv, own, defined)),
     )
 
 
@@ -224,23 +232,30 @@ def _limit(grants: Iterable[Grant]) -> Iterator[Grant]:
         yield grant
 
 
-def _csv_grants(strategy: Mapping[str, Any]) -> Iterator[Grant]:
+def _csv_grants(spec: Mapping[str, Any], *, watches_all: bool) -> Iterator[Grant]:
+    """Yield the permissions of the ClusterServiceVersion, and those that OLM adds to them."""
+    strategy = _strategy(spec)
     for key, scope in (("clusterPermissions", PermissionScope.CLUSTER), ("permissions", PermissionScope.WATCHED)):
         for granted in strategy.get(key) or ():
-            yield Grant(granted.get("serviceAccountName") or "default", True, scope, key, _rules(granted))
+            yield Grant(account_of(granted), True, scope, key, _rules(granted))
+    added: dict[str, list[PolicyRule]] = defaultdict(list)
+    for granted in strategy.get("permissions") or () if watches_all else ():
+        added[account_of(granted)].append(_READ_NAMESPACES)
+    if spec.get("webhookdefinitions") or spec.get("apiservicedefinitions", {}).get("owned"):
+        for account in _accounts_of_deployments(spec):
+            added[account] += _KNOWN_ROLES["system:auth-delegator"]
+    for account, rules in added.items():
+        yield Grant(account, True, PermissionScope.CLUSTER, _OLM, tuple(dict.fromkeys(rules)))
 
 
-def _accounts_of_deployments(strategy: Mapping[str, Any]) -> Iterator[str]:
-    for deployment in strategy.get("deployments") or ():
-        pod = deployment.get("spec", {}).get("template", {}).get("spec", {})
-        yield pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
+def _strategy(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = spec.get("install", {}).get("spec", {})
+    return found
 
 
-def _own_groups(definitions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for definition in definitions:
-        group = text(mapping(definition.get("spec")).get("group"))
-        if not _FOREIGN_GROUPS.fullmatch(group):
-            yield group
+def _accounts_of_deployments(spec: Mapping[str, Any]) -> Iterator[str]:
+    for deployment in _strategy(spec).get("deployments") or ():
+        yield pod_account(deployment.get("spec", {}).get("template", {}).get("spec", {}))
 
 
 def _interceptions(spec: Mapping[str, Any]) -> tuple[Interception, ...]:
@@ -307,11 +322,19 @@ def _rules(decoded: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
 
 
 class _Roles:
-    """The roles and bindings among the objects of a bundle."""
+    """The roles and bindings among the objects of a bundle.
 
-    def __init__(self, by_kind: Mapping[str, Sequence[PlacedObject]], accounts: set[str]) -> None:
-        self._objects = {kind: [_decode(each, kind) for each in by_kind.get(kind, ())] for kind in RBAC_KINDS}
-        self._accounts = accounts
+    Args:
+        by_kind: The objects.
+        operator: Names of the operator's service accounts.
+        defined: Names of the service accounts that the bundle defines.
+    """
+
+    def __init__(
+        self, by_kind: Mapping[str, Sequence[PlacedObject]], operator: Collection[str], defined: Collection[str]
+    ) -> None:
+        self._objects = {kind: [_decode_rbac(each, kind) for each in by_kind.get(kind, ())] for kind in RBAC_KINDS}
+        self._operator, self._defined = operator, defined
         self._content = cache(self._read_content)
         self._roles: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
         for kind in ("Role", "ClusterRole"):
@@ -319,32 +342,45 @@ class _Roles:
                 self._roles[kind, _name(role)].append(role)
 
     def grants(self) -> Iterator[Grant]:
-        """Yield what bindings grant, and what is added to the roles of users."""
+        """Yield what bindings grant, and what roles add to the permissions of those who are bound to them."""
         for kind, scope in (("ClusterRoleBinding", PermissionScope.CLUSTER), ("RoleBinding", PermissionScope.OWN)):
             for binding in self._objects[kind]:
                 yield from self._grants_of(binding, kind, scope)
-        for role in self._objects["ClusterRole"]:
-            for label, value in sorted(_labels(role).items()):
-                if label.startswith(_AGGREGATE) and value == "true":
-                    subject = f"Users with ClusterRole {label.removeprefix(_AGGREGATE)}"
-                    content = self._content("ClusterRole", _name(role))
-                    yield Grant(subject, False, PermissionScope.CLUSTER, f"ClusterRole {_name(role)}", *content)
+        for name in dict.fromkeys(map(_name, self._objects["ClusterRole"])):
+            yield from self._grants_to_users("ClusterRole", name, PermissionScope.CLUSTER)
+        for name in dict.fromkeys(map(_name, self._objects["Role"])):
+            yield from self._grants_to_users("Role", name, PermissionScope.OWN)
+
+    def _grants_to_users(self, kind: str, name: str, scope: PermissionScope) -> Iterator[Grant]:
+        """Yield what those get who are bound to a role, or to a ClusterRole that selects its rules by labels."""
+        source, roles = f"{kind} {name}", self._roles[kind, name]
+        is_default = bool(DEFAULT_ROLES.fullmatch(name))
+        # users of a role that exists in every cluster have its rules already; the bundle adds its own
+        rules, unknown = (_rules_of(roles), "") if is_default else self._content(kind, name)
+        yield Grant(f"Users with {source}", False, scope, source, rules, unknown, is_default)
+        labels = [item for role in roles for item in sorted(_labels(role).items())] if kind == "ClusterRole" else []
+        for label, value in dict.fromkeys(labels):
+            if match := _AGGREGATE.fullmatch(label):
+                if value == "true":
+                    yield Grant(f"Users with {kind} {match['role']}", False, scope, source, rules, unknown, True)
+            elif not _DESCRIPTIVE.fullmatch(label):
+                subject = f"Users with ClusterRoles that aggregate {label}={value}"
+                yield Grant(subject, False, scope, source, rules, unknown)
 
     def _grants_of(self, binding: Mapping[str, Any], kind: str, scope: PermissionScope) -> Iterator[Grant]:
         reference = binding.get("roleRef", {})
         rules, unknown = self._content(str(reference.get("kind", "")), str(reference.get("name", "")))
         for subject in binding.get("subjects") or ():
-            name, is_operator = self._subject(subject)
-            yield Grant(name, is_operator, scope, f"{kind} {_name(binding)}", rules, unknown)
+            name, is_operator, is_other = self._subject(subject)
+            yield Grant(name, is_operator, scope, f"{kind} {_name(binding)}", rules, unknown, is_other)
 
     def _read_content(self, kind: str, name: str) -> tuple[tuple[PolicyRule, ...], str]:
         """Return the rules of a role, and its name if these are not known, or not all of them."""
         roles = self._roles.get((kind, name), [])
         known = _KNOWN_ROLES.get(name) if kind == "ClusterRole" else None
-        is_default = kind == "ClusterRole" and bool(_DEFAULT_ROLES.fullmatch(name))
+        is_default = kind == "ClusterRole" and bool(DEFAULT_ROLES.fullmatch(name))
         selectors = [each for role in roles for each in _selectors(role)]
-        aggregated = [each for each in self._objects["ClusterRole"] if _matches_any(each, selectors)]
-        rules = (*(known or ()), *(rule for role in (*roles, *aggregated) for rule in _rules(role)))
+        rules = (*(known or ()), *_rules_of(self._with_aggregated(roles)))
         unknown = ""
         if selectors:
             labels = " or ".join(_selector_text(each) or "any labels" for each in selectors)
@@ -353,16 +389,60 @@ class _Roles:
             unknown = f"{kind} {name}"
         return tuple(dict.fromkeys(rules)), unknown
 
-    def _subject(self, subject: Mapping[str, Any]) -> tuple[str, bool]:
-        """Return the name of a subject, and whether it is a service account of the operator.
+    def _with_aggregated(self, roles: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return roles, the ClusterRoles that they aggregate, and those that these aggregate."""
+        found, added = list(roles), list(roles)
+        while added:
+            selectors = [each for role in added for each in _selectors(role)]
+            left = [each for each in self._objects["ClusterRole"] if not any(each is known for known in found)]
+            added = [each for each in left if _matches_any(each, selectors)]
+            found += added
+        return found
 
-        A bundle does not determine the namespace of the operator, so an account of the same name counts in each.
+    def _subject(self, subject: Mapping[str, Any]) -> tuple[str, bool, bool]:
+        """Return the name of a subject, whether it is the operator's, and whether the bundle does not define it.
+
+        A bundle does not determine the namespace of the operator, so an account of the same name counts in each, except
+        in those of Kubernetes.
         """
-        kind, name = str(subject.get("kind", "")), str(subject.get("name", ""))
-        if kind != "ServiceAccount":
-            return f"{kind} {name}", False
-        namespace = subject.get("namespace")
-        return (f"{namespace}/{name}" if namespace else name), name in self._accounts
+        kind, namespace, name = (str(subject.get(key) or "") for key in ("kind", "namespace", "name"))
+        if kind != _ACCOUNT and name.startswith(_ACCOUNT_PREFIX):  # the user that a service account is
+            namespace, _, name = name.removeprefix(_ACCOUNT_PREFIX).partition(":")
+        elif kind != _ACCOUNT:
+            return f"{kind} {name}", False, True
+        is_operator = name in self._operator
+        is_defined = (is_operator or name in self._defined) and not namespace.startswith(_SYSTEM_NAMESPACE)
+        return (f"{namespace}/{name}" if namespace else name), is_operator, not is_defined
+
+
+def _decode_rbac(owner: PlacedObject, kind: str) -> Mapping[str, Any]:
+    """Decode a role or binding; OLM v1 lets OpenShift read those of its own API group, with its fields and defaults.
+
+    Raises:
+        InvalidBundle: See `_decode`.
+    """
+    decoded = _decode(owner, kind)
+    if not text(owner.value.get("apiVersion")).startswith(f"{OPENSHIFT_RBAC}/"):
+        return decoded
+    if kind in ("Role", "ClusterRole"):
+        rules = decoded.get("rules") or ()
+        return {**decoded, "rules": [{**rule, "apiGroups": rule.get("apiGroups") or [ANY]} for rule in rules]}
+    reference = decoded.get("roleRef", {})
+    default = "Role" if mapping(owner.value.get("roleRef")).get("namespace") else "ClusterRole"
+    subjects = [
+        {"kind": subject, "name": text(name)}
+        for key, subject in (("userNames", "User"), ("groupNames", "Group"))
+        for name in items(owner.value.get(key))
+    ]
+    return {
+        **decoded,
+        "roleRef": {**reference, "kind": reference.get("kind") or default},
+        "subjects": [*(decoded.get("subjects") or ()), *subjects],
+    }
+
+
+def _rules_of(roles: Iterable[Mapping[str, Any]]) -> tuple[PolicyRule, ...]:
+    return tuple(dict.fromkeys(rule for role in roles for rule in _rules(role)))
 
 
 def _labels(value: Mapping[str, Any]) -> Mapping[str, str]:

@@ -1,12 +1,18 @@
-"""Kinds of dangerous permissions, and lists of allowed ones."""
+"""Dangerous permissions: their kinds, where they apply, and lists of allowed ones."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.core.json_types import JsonResult
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+BUNDLE_SUBJECT = "the bundle"
+"""Subject of what objects of a bundle do themselves; no account has this name."""
 
 
 class DangerKind(StrEnum):
@@ -17,7 +23,7 @@ class DangerKind(StrEnum):
     SECRETS = "secrets"
     """Secrets are read or changed."""
     WILDCARD = "wildcard"
-    """A wildcard for verbs, resources or API groups, except for all verbs on resources of the operator."""
+    """A wildcard for verbs, resources, API groups or URLs, except for all verbs on resources of the operator."""
     ESCALATE = "escalate"
     """Permissions that the operator does not have are added to roles, or come with operators that it installs."""
     BIND = "bind"
@@ -31,19 +37,75 @@ class DangerKind(StrEnum):
     EXEC = "exec"
     """Commands run in the containers of others."""
     TOKENS = "tokens"
-    """Tokens of service accounts are issued."""
+    """Tokens of service accounts are issued or used."""
     ROLES = "roles"
-    """Roles and bindings are changed, within the permissions of the operator."""
+    """Roles and bindings are changed, within the permissions of the operator, or those of the cluster are replaced."""
+    OTHERS = "others"
+    """Users, groups or service accounts that are not the operator's get permissions."""
     SECURITY_CONTEXT = "security-context"
-    """Pods get privileges by security context constraints, pod security policies or labels of namespaces."""
+    """Pods get privileges, by their own settings, security context constraints, pod security policies or namespaces."""
     CERTIFICATES = "certificates"
     """Certificates, such as those of users, are approved or signed."""
     APIS = "apis"
-    """CustomResourceDefinitions or API services are changed."""
+    """CustomResourceDefinitions or API services are changed, or those of others are replaced."""
+    PLATFORM = "platform"
+    """The configuration of the cluster or its web console is changed."""
+    NETWORK = "network"
+    """Traffic to services of others is redirected."""
     WORKLOADS = "workloads"
-    """Pods run with any service account of their namespace."""
+    """Pods run with any service account of their namespace, or those of others are changed."""
     UNKNOWN_ROLE = "unknown-role"
     """A role is bound whose rules the bundle does not contain, or not all of them."""
+    UNKNOWN_OBJECT = "unknown-object"
+    """An object is installed whose effect is not known."""
+
+
+CLUSTER_ONLY = frozenset(
+    {DangerKind.WEBHOOKS, DangerKind.NODES, DangerKind.CERTIFICATES, DangerKind.APIS, DangerKind.PLATFORM}
+)
+"""Kinds that are about objects of the cluster, which a role in a namespace does not reach."""
+
+
+class PermissionScope(StrEnum):
+    """Where a permission applies."""
+
+    CLUSTER = "cluster"
+    """In every namespace, and on objects of the cluster."""
+    WATCHED = "watched-namespaces"
+    """In the namespaces that the operator watches; everywhere if it watches all namespaces."""
+    OWN = "own-namespace"
+    """In the namespace of the operator."""
+
+    @property
+    def phrase(self) -> str:
+        """The scope in words."""
+        return {
+            PermissionScope.CLUSTER: "in every namespace",
+            PermissionScope.WATCHED: "in the watched namespaces",
+            PermissionScope.OWN: "in its own namespace",
+        }[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Danger(JsonResult):
+    """A dangerous permission.
+
+    Attributes:
+        kind: Its kind.
+        may: What the subject may do, such as ``read all secrets``.
+        scope: Where.
+        subject: The service account, ``the bundle`` for what its objects do, or who else may do it.
+    """
+
+    kind: DangerKind
+    may: str
+    scope: PermissionScope
+    subject: str
+
+    def __str__(self) -> str:
+        """Return the permission as the end of a sentence: ``read all secrets in every namespace``."""
+        without_scope = self.kind in CLUSTER_ONLY or self.kind is DangerKind.UNKNOWN_OBJECT
+        return self.may if without_scope else f"{self.may} {self.scope.phrase}"
 
 
 def find_unknown_kind(names: Iterable[str]) -> str | None:

@@ -8,14 +8,16 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.permissions.danger import Danger, find_dangers, find_interceptions
-from opmkit.bundle.permissions.grant import Grant, Permissions, PermissionScope
+from opmkit.bundle.permissions.danger import find_dangers, find_interceptions, sort_dangers
+from opmkit.bundle.permissions.kinds import BUNDLE_SUBJECT, Danger, DangerKind, PermissionScope
 from opmkit.bundle.permissions.rule import OwnedRules, PolicyRule
 from opmkit.bundle.rendering.registry_v1 import ALL_NAMESPACES
 from opmkit.core.json_types import JsonResult, to_json_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from opmkit.bundle.permissions.grant import Grant, Permissions
 
 _OPERATOR = "/"
 """Owner of the permissions of all service accounts of the operator; no subject has this name."""
@@ -84,16 +86,28 @@ def compare_permissions(old: Permissions, new: Permissions) -> PermissionDiff:
 
 
 def _dangers(permissions: Permissions) -> tuple[Danger, ...]:
-    grants = _widest(permissions) if permissions.watches_all else permissions.grants
-    return (
-        *find_dangers(grants, permissions.own_groups),
-        *find_interceptions(permissions.interceptions, permissions.own_groups),
-    )
+    grants, own = _widest(permissions) if permissions.watches_all else permissions.grants, permissions.own_definitions
+    interceptions = find_interceptions(permissions.interceptions, own)
+    return sort_dangers((*find_dangers(grants, own), *interceptions, *_object_dangers(permissions)))
 
 
 def _gained_dangers(gained: Sequence[Grant], old: Permissions, new: Permissions) -> tuple[Danger, ...]:
+    own = new.own_definitions
     seen = [each for each in new.interceptions if not any(before.covers(each) for before in old.interceptions)]
-    return (*find_dangers(gained, new.own_groups), *find_interceptions(seen, new.own_groups))
+    before = set(_object_dangers(old))
+    installed = (danger for danger in _object_dangers(new) if danger not in before)
+    groups = _new_groups(old, new)
+    return sort_dangers((*find_dangers(gained, own), *find_interceptions(seen, own), *installed, *groups))
+
+
+def _new_groups(old: Permissions, new: Permissions) -> Iterator[Danger]:
+    """Yield API groups that count as the operator's from now on, because others may own them."""
+    for group in sorted({name.partition(".")[2] for name in new.own_definitions} - old.own_groups):
+        yield Danger(DangerKind.APIS, f"define resources of API group {group}", PermissionScope.CLUSTER, BUNDLE_SUBJECT)
+
+
+def _object_dangers(permissions: Permissions) -> Iterator[Danger]:
+    return (danger for each in permissions.objects for danger in each.dangers)
 
 
 def _widest(permissions: Permissions) -> tuple[Grant, ...]:

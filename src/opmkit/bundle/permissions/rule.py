@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.core.json_types import JsonResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     Place: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     """API groups, names and URLs of a rule, each of one value or empty."""
@@ -50,6 +50,40 @@ class PolicyRule(JsonResult):
         """The number of combinations of one verb, group, resource and name, or of one verb and URL."""
         resources = len(self.groups) * len(self.resources) * max(len(self.names), 1)
         return len(self.verbs) * (resources + len(self.urls))
+
+    def reaches(self, verbs: Collection[str], groups: Collection[str], resources: Collection[str]) -> bool:
+        """Return whether the rule permits one of some verbs on one of some resources, at least for some names.
+
+        Unlike in Kubernetes, ``*/*`` and ``pods/*`` in the rule match subresources, as their authors expect.
+        ``resources`` can contain ``*`` for any resource, and ``NAME/*`` for any subresource.
+        """
+        return (
+            not {ANY, *verbs}.isdisjoint(self.verbs)
+            and not {ANY, *groups}.isdisjoint(self.groups)
+            and any(_matches(pattern, resource) for pattern in self.resources for resource in resources)
+        )
+
+    def foreign_resources(self, own: Collection[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Yield API groups with the same resources that are not own ones, and these resources.
+
+        Args:
+            own: Names of CustomResourceDefinitions, ``RESOURCE.GROUP``.
+        """
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for group in self.groups:
+            foreign = tuple(each for each in self.resources if f"{each.partition('/')[0]}.{group}" not in own)
+            if foreign:
+                groups.setdefault(foreign, []).append(group)
+        for resources, found in groups.items():
+            yield tuple(found), resources
+
+
+def _matches(pattern: str, resource: str) -> bool:
+    """Return whether a resource of a rule matches another one, see `PolicyRule.reaches`."""
+    name, slash, subresource = resource.partition("/")
+    if resource == ANY or (subresource == ANY and pattern.startswith(f"{name}/")):
+        return True
+    return pattern in ({ANY, resource, f"*/{subresource}", f"{name}/*", "*/*"} if slash else {ANY, resource})
 
 
 class OwnedRules:

@@ -47,10 +47,10 @@ def permissions(
 ) -> None:
     """Show what the operator of a bundle may do, the dangerous permissions first
 
-    Permissions are those of the ClusterServiceVersion, of roles and bindings in the bundle, and what its webhooks see.
-    Dangerous are those by which who takes over the operator takes over more: everything, secrets, wildcard, escalate,
-    bind, impersonate, webhooks, nodes, exec, tokens, roles, security-context, certificates, apis, workloads and
-    unknown-role, in this order.
+    Permissions are those of the ClusterServiceVersion, of roles and bindings in the bundle, what its webhooks see, and
+    what its other objects do. Dangerous are those by which who takes over the operator takes over more: everything,
+    secrets, wildcard, escalate, bind, impersonate, webhooks, nodes, exec, tokens, roles, others, security-context,
+    certificates, apis, platform, network, workloads, unknown-role and unknown-object, in this order.
 
     [bold]Examples:[/]
       opm bundle permissions quay.io/me/lagoon:0.2.0

@@ -10,13 +10,14 @@ from opmkit.core.escape import code, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit import Danger, Grant, PermissionDiff, PermissionReport
+    from opmkit import Danger, Grant, InstalledObject, PermissionDiff, PermissionReport
 
     Section = tuple[str, Sequence[str], list[tuple[str, ...]]]
     """A heading, a header, and rows."""
 
 _DANGERS = ("KIND", "SUBJECT", "MAY")
 _GRANTS = ("SCOPE", "SUBJECT", "GROUPS", "RESOURCES", "VERBS", "NAMES")
+_OBJECTS = ("KIND", "NAMES")
 _CORE = '""'
 
 
@@ -47,6 +48,7 @@ def report_sections(report: PermissionReport) -> Iterator[Section]:
     dangers = "dangerous permissions" if report.dangers else "no dangerous permissions"
     yield f"{permissions.bundle}: {dangers}", _DANGERS, list(map(_danger, report.dangers))
     yield f"All permissions (install modes: {modes})", _GRANTS, list(_grants(permissions.grants))
+    yield "All objects", _OBJECTS, list(_objects(permissions.objects))
 
 
 def diff_sections(diff: PermissionDiff) -> Iterator[Section]:
@@ -65,6 +67,15 @@ def diff_sections(diff: PermissionDiff) -> Iterator[Section]:
 
 def _danger(danger: Danger) -> tuple[str, ...]:
     return danger.kind.value, danger.subject, str(danger)
+
+
+def _objects(objects: Iterable[InstalledObject]) -> Iterator[tuple[str, ...]]:
+    """Yield each kind with the names of its objects."""
+    names: dict[str, dict[str, None]] = {}
+    for each in objects:
+        names.setdefault(each.kind, {})[each.name] = None
+    for kind, found in sorted(names.items()):
+        yield kind, ", ".join(found)
 
 
 def _grants(grants: Iterable[Grant]) -> Iterator[tuple[str, ...]]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from semver import Version
 
-    from opmkit.bundle.permissions.danger import Danger
     from opmkit.bundle.permissions.grant import Permissions
+    from opmkit.bundle.permissions.kinds import Danger
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
 
 ImagePermissions: TypeAlias = "Mapping[str, Permissions | str]"

@@ -1,0 +1,145 @@
+"""Ways to gain permissions by an update: ``opm bundle permissions`` and the gate of a catalog report each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kit.permissions import SECRETS, binding, crd, csv, manifest, role, rule
+from tests.kit.plans import chain, embeds, encode, package
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kit.installed import InstalledOpm
+
+OLD, NEW = "demo.v1.0.0", "demo.v2.0.0"
+RBAC = "rbac.authorization.k8s.io/v1"
+CERTIFICATES = "certificates.cert-manager.io"
+TOKEN = {
+    **manifest("Secret", "v1", type="kubernetes.io/service-account-token"),
+    "metadata": {"name": "x", "annotations": {"kubernetes.io/service-account.name": "prometheus"}},
+}
+AGGREGATED = {"authorization.openshift.io/aggregate-to-basic-user": "true"}
+OPENSHIFT = manifest(
+    "RoleBinding", "authorization.openshift.io/v1", roleRef={"name": "r"}, userNames=["system:anonymous"]
+)
+WAYS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "an existing role": (
+        [role("ClusterRole", "system:basic-user", SECRETS, apiVersion=RBAC)],
+        "Users with ClusterRole system:basic-user may now get secrets in every namespace (others)",
+    ),
+    "an aggregated role": (
+        [role("ClusterRole", "r", rule("get", "pods"), labels=AGGREGATED, apiVersion=RBAC)],
+        "Users with ClusterRole basic-user may now get pods in every namespace (others)",
+    ),
+    "a token": (
+        [TOKEN],
+        "the bundle may now obtain a lasting token of service account prometheus (Secret x) in its own "
+        "namespace (tokens)",
+    ),
+    "an API service": (
+        [manifest("APIService", "apiregistration.k8s.io/v1", "v1.x")],
+        "the bundle may now install APIService v1.x, whose effect is not known (unknown-object)",
+    ),
+    "a pod": (
+        [manifest("Pod", "v1")],
+        "the bundle may now install Pod x, whose effect is not known (unknown-object)",
+    ),
+    "a binding for all": (
+        [{**binding("ClusterRoleBinding", "ClusterRole/x", "Group/system:authenticated"), "apiVersion": RBAC}],
+        "Group system:authenticated may now do what ClusterRole x permits in every namespace (others)",
+    ),
+    "a binding of OpenShift": (
+        [OPENSHIFT, role("ClusterRole", "r", rule("get", "pods"), apiVersion=RBAC)],
+        "User system:anonymous may now get pods in its own namespace (others)",
+    ),
+    "a definition of others": (
+        [crd("operators.coreos.com", "subscriptions")],
+        "the bundle may now change CustomResourceDefinition subscriptions.operators.coreos.com, whose API group "
+        "belongs to others (apis)",
+    ),
+    "a privileged pod": (
+        [csv(name=NEW, pod={"hostNetwork": True})],
+        "demo may now run pods with the network of nodes (Deployment demo) in its own namespace (security-context)",
+    ),
+    "an account of others": (
+        [csv(name=NEW, pod={"serviceAccountName": "prometheus"})],
+        "the bundle may now run pods as service account prometheus, which it does not define, (Deployment demo) in its "
+        "own namespace (tokens)",
+    ),
+    "a conversion webhook": (
+        [csv(name=NEW, webhookdefinitions=[{"type": "ConversionWebhook", "conversionCRDs": [CERTIFICATES]}])],
+        f"the bundle may now convert all objects of CustomResourceDefinition {CERTIFICATES}, which its operator does "
+        "not own (webhooks)",
+    ),
+    "all resources of an API group": (
+        [csv(name=NEW, cluster=[rule("*", "*", "reef.io")], owned=["reefs.reef.io"])],
+        "demo may now do everything with all resources of reef.io in every namespace (wildcard)",
+    ),
+    "a dangerous rule": (
+        [csv(name=NEW, cluster=[rule("create", "volumeattachments", "storage.k8s.io")])],
+        "demo may now attach volumes to nodes by all attachments (nodes)",
+    ),
+    "all URLs": (
+        [csv(name=NEW, cluster=[{"verbs": ["get"], "nonResourceURLs": ["*"]}])],
+        "demo may now get all URLs of the API server in every namespace (wildcard)",
+    ),
+}  # fmt: skip
+
+
+def objects_of(way: str) -> list[dict[str, Any]]:
+    """Return the objects of the new version, which owns ``reefs.reef.io`` as well as the old one."""
+    found = WAYS[way][0]
+    has_csv = any(each["kind"] == "ClusterServiceVersion" for each in found)
+    return [*(() if has_csv else [csv(name=NEW, owned=["reefs.reef.io"])]), *found, crd("reef.io")]
+
+
+def write_bundle(directory: Path, objects: list[dict[str, Any]]) -> None:
+    (directory / "manifests").mkdir(parents=True)
+    for number, value in enumerate(objects):
+        (directory / "manifests" / f"{number}.yaml").write_text(json.dumps(value))
+
+
+def write_catalog(directory: Path, **versions: list[dict[str, Any]]) -> None:
+    """Write a catalog that contains the objects of its bundles, each of which replaces the one before."""
+    names = {key: f"demo.{key}.0.0" for key in versions}
+    properties = {names[key]: list(map(embeds, objects)) for key, objects in versions.items()}
+    documents = package("demo", {"stable": chain(*names.values())}, properties)
+    without_images = [{key: value for key, value in each.items() if key != "image"} for each in documents]
+    directory.mkdir()
+    (directory / "catalog.json").write_bytes(encode(without_images))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gained_permissions(newcomer: InstalledOpm, way: str) -> None:
+    old, new, line = [csv(name=OLD, owned=["reefs.reef.io"]), crd("reef.io")], objects_of(way), WAYS[way][1]
+    for name, objects in (("old", old), ("new", new)):
+        write_bundle(newcomer.directory / name, objects)
+    done = newcomer.attempt("bundle", "permissions", "./new", "--from", "./old", "--fail-on", "any")
+    assert done.returncode == 1
+    assert line in done.stderr.splitlines()
+
+    write_catalog(newcomer.directory / "published", v1=old)
+    write_catalog(newcomer.directory / "catalog", v1=old, v2=new)
+    gate = ("validate", "catalog", "--against", "published", "-o", "json", "--allowed-permissions")
+    done = newcomer.attempt(*gate, "none")
+    assert done.returncode == 1
+    findings = [each["message"] for each in json.loads(done.stdout)["findings"] if each["rule"] == "GATE-PERMISSIONS"]
+    assert f"{OLD} to {NEW}: {line}" in findings
+    kinds = ",".join(each.rpartition("(")[2].removesuffix(")") for each in findings)
+    assert newcomer.attempt(*gate, kinds).returncode == 0
+
+
+def test_a_bundle_without_complete_objects_fails_the_gate(newcomer: InstalledOpm) -> None:
+    old = [csv(name=OLD, owned=["reefs.reef.io"]), crd("reef.io")]
+    write_catalog(newcomer.directory / "published", v1=old)
+    kinds = "everything,unknown-role,unknown-object"
+    for number, objects in enumerate(([crd("reef.io")], [*old, {"kind": "Role", "rules": {}}])):
+        write_catalog(newcomer.directory / f"catalog{number}", v1=old, v2=objects)
+        gate = ("validate", f"catalog{number}", "--against", "published", "--allowed-permissions", kinds)
+        done = newcomer.attempt(*gate)
+        assert done.returncode == 1
+        assert f"the permissions of {NEW} cannot be read" in done.stdout + done.stderr
