@@ -135,6 +135,9 @@ def test_harmless(value: dict[str, Any]) -> None:
         ("nodes", "patch", "machineconfiguration.openshift.io", "machineconfigs"),
         ("nodes", "create", "machine.openshift.io", "machinesets"),
         ("nodes", "create", "", "nodes/*"),
+        ("nodes", "update", "tuned.openshift.io", "profiles"),
+        ("network", "patch", "", "services/status"),
+        ("network", "create", "route.openshift.io", "routes/custom-host"),
         ("impersonate", "create", "oauth.openshift.io", "oauthclients"),
         ("secrets", "get", "oauth.openshift.io", "oauthclients"),
         ("impersonate", "create", "user.openshift.io", "useridentitymappings"),
@@ -192,6 +195,10 @@ def test_a_rule_with_a_wildcard_has_all_its_dangers() -> None:
 def test_scopes() -> None:
     found = [dangers(rule("patch", "nodes"), scope) for scope in PermissionScope]
     assert found == [["nodes: change all nodes"], [], []]
+    machines = rule("create", "machinesets", "machine.openshift.io")
+    assert all(
+        dangers(machines, scope) == ["nodes: change all machines and their settings"] for scope in PermissionScope
+    )
     texts = [str(Danger(DangerKind.SECRETS, "read all secrets", scope, "demo")) for scope in PermissionScope]
     assert texts == [
         "read all secrets in every namespace",

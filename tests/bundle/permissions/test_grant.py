@@ -184,6 +184,18 @@ def test_roles_of_every_cluster_are_replaced(name: str) -> None:
     ]
 
 
+def test_roles_of_every_cluster_can_aggregate_others() -> None:
+    selectors = {"clusterRoleSelectors": [{}, {"matchLabels": {"a": "x"}}]}
+    (found,) = added(role("ClusterRole", "edit", SECRETS, aggregationRule=selectors))
+    assert (found.rules, found.is_other) == ((READ_SECRETS,), True)
+    assert found.unknown_role == "ClusterRole edit, which aggregates ClusterRoles with any labels or a=x,"
+
+
+def test_labels_of_roles_of_every_cluster() -> None:
+    found = added(role("ClusterRole", "edit", SECRETS, labels={"team": "a"}))
+    assert [each.unknown_role for each in found] == ["", "ClusterRole edit"]
+
+
 def test_roles_and_bindings_of_openshift() -> None:
     roles = (
         role("ClusterRole", "r", {"verbs": ["get"], "resources": ["secrets"]}, apiVersion=OPENSHIFT),
@@ -231,7 +243,7 @@ def test_webhooks() -> None:
     seen = permissions.interceptions
     added_by_olm = permissions.grants[-1]
     assert (added_by_olm.source, len(added_by_olm.rules)) == ("OLM", 3)
-    pods = ((("",), ("pods",), ("CREATE", "UPDATE"), "app=reef"), ((), (), (), "app=reef"))
+    pods = ((("",), ("pods",), ("CREATE", "UPDATE"), "app=reef", ()), ((), (), (), "app=reef", ()))
     assert seen == tuple(Interception(name, name == "M", *each) for name in "MV" for each in pods)
 
 

@@ -169,6 +169,10 @@ def test_definitions() -> None:
     assert dangers(own, crd("reef.io"), crd("reef.io", "crabs")) == [
         f"{prefix} crabs.reef.io, which its operator does not own"
     ]
+    assert dangers(csv(), crd("reef.io", conversion={"strategy": "Webhook"})) == [
+        f"{prefix} reefs.reef.io, which its operator does not own",
+        "webhooks: the bundle: convert all objects of CustomResourceDefinition reefs.reef.io",
+    ]
     foreign = "subscriptions.operators.coreos.com"
     assert dangers(csv(owned=[foreign]), crd("operators.coreos.com", "subscriptions")) == [
         f"{prefix} {foreign}, whose API group belongs to others"

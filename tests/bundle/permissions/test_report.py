@@ -80,7 +80,10 @@ def test_the_difference_has_both_directions() -> None:
 def test_all_service_accounts_of_the_operator_count() -> None:
     old = read(csv(cluster=[SECRETS]))
     new = read(csv(cluster=[SECRETS], account="renamed"))
-    assert not gained(old, new)
+    text = "the bundle: run pods as service account renamed (Deployment demo) in its own namespace (tokens)"
+    assert gained(old, new) == [text]
+    assert gained(read(csv(cluster=[SECRETS]), manifest("ServiceAccount", "v1", "renamed")), new) == []
+    assert gained(new, read(csv(account=None))) == []
 
 
 def test_a_wider_scope() -> None:
@@ -169,6 +172,17 @@ def test_webhooks() -> None:
     assert compare_permissions(selected, read(csv())).lost_dangers
 
 
+@pytest.mark.parametrize(("field", "narrow", "wide"), [("apiVersions", ["v1"], ["*"]), ("scope", "Cluster", None)])
+def test_webhooks_that_see_more_objects(field: str, narrow: Any, wide: Any) -> None:
+    def webhook(value: Any) -> Permissions:
+        rules = [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"], field: value}]
+        found = {"type": "ValidatingAdmissionWebhook", "generateName": "w", "rules": rules}
+        return read(csv(webhookdefinitions=[found]))
+
+    assert len(gained(webhook(narrow), webhook(wide))) == 1
+    assert gained(webhook(wide), webhook(narrow)) == []
+
+
 def test_definitions_of_the_new_version_count() -> None:
     reefs = rule("*", "reefs", "reef.io")
     owned = csv(cluster=[reefs], owned=["reefs.reef.io"])
@@ -191,3 +205,4 @@ def test_dangers_of_objects_are_gained_and_lost() -> None:
     assert gained(read(csv(), pod), read(csv(), pod)) == gained(read(csv(), pod), read(csv())) == []
     assert len(compare_permissions(read(csv(), pod), read(csv())).lost_dangers) == 1
     assert compare_permissions(read(csv()), read(csv(), pod))
+    assert gained(read(csv(), pod), read(csv(), {**pod, "spec": {}})) == [text]

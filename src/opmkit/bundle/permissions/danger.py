@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.permissions.dangerous_rules import DANGEROUS_RULES
-from opmkit.bundle.permissions.kinds import CLUSTER_ONLY, Danger, DangerKind, PermissionScope
+from opmkit.bundle.permissions.kinds import Danger, DangerKind, PermissionScope
 from opmkit.bundle.permissions.rule import ANY
 
 if TYPE_CHECKING:
@@ -61,37 +61,44 @@ def _dangers_of(grant: Grant, own: Collection[str]) -> Iterator[Danger]:
     without_urls = not everywhere or any(map(_is_everything, grant.rules))
     for rule in grant.rules:
         effective = replace(rule, urls=()) if without_urls else rule
-        for kind, may in _statements(effective, own, is_other=grant.is_other):
-            if everywhere or kind not in CLUSTER_ONLY:
-                yield Danger(kind, may, grant.scope, grant.subject)
+        for kind, may in _statements(effective, own, everywhere=everywhere):
+            yield Danger(kind, may, grant.scope, grant.subject)
+        for may in _for_others(effective, own) if grant.is_other else ():
+            yield Danger(DangerKind.OTHERS, may, grant.scope, grant.subject)
 
 
 def _is_everything(rule: PolicyRule) -> bool:
     return ANY in rule.verbs and ANY in rule.groups and ANY in rule.resources and not rule.names
 
 
-def _statements(rule: PolicyRule, own: Collection[str], *, is_other: bool) -> Iterator[tuple[DangerKind, str]]:
-    names = f" named {', '.join(rule.names)}" if rule.names else ""
+def _statements(rule: PolicyRule, own: Collection[str], *, everywhere: bool) -> Iterator[tuple[DangerKind, str]]:
     if _is_everything(rule):
         yield DangerKind.EVERYTHING, "do everything"
-    else:
-        for dangerous in DANGEROUS_RULES:
-            if dangerous.matches(rule):
-                yield dangerous.kind, dangerous.phrase.format("" if names else "all ") + names
-        yield from _wildcards(rule, own, names)
-    if is_other:
-        verbs = _verbs(rule)
-        for groups, resources in rule.foreign_resources(own):
-            yield DangerKind.OTHERS, f"{verbs} {_listed(resources, groups)}{names}"
-        if rule.urls:
-            yield DangerKind.OTHERS, f"{verbs} {', '.join(rule.urls)}"
+        return
+    names = _names(rule)
+    for dangerous in DANGEROUS_RULES:
+        if dangerous.matches(rule) and (everywhere or not dangerous.is_cluster_only):
+            yield dangerous.kind, dangerous.phrase.format("" if names else "all ") + names
+    yield from _wildcards(rule, own)
 
 
-def _wildcards(rule: PolicyRule, own: Collection[str], names: str) -> Iterator[tuple[DangerKind, str]]:
+def _for_others(rule: PolicyRule, own: Collection[str]) -> Iterator[str]:
+    """Yield what a rule permits beyond own resources, dangerous or not."""
+    for groups, resources in rule.foreign_resources(own):
+        yield f"{_verbs(rule)} {_listed(resources, groups)}{_names(rule)}"
+    if rule.urls:
+        yield f"{_verbs(rule)} {', '.join(rule.urls)}"
+
+
+def _names(rule: PolicyRule) -> str:
+    return f" named {', '.join(rule.names)}" if rule.names else ""
+
+
+def _wildcards(rule: PolicyRule, own: Collection[str]) -> Iterator[tuple[DangerKind, str]]:
     """Yield wildcards for other resources than own ones, and for URLs of the API server."""
     for groups, resources in rule.foreign_resources(own):
         if ANY in rule.verbs or ANY in groups or not {ANY, "*/*"}.isdisjoint(resources):
-            yield DangerKind.WILDCARD, f"{_verbs(rule)} {_listed(resources, groups)}{names}"
+            yield DangerKind.WILDCARD, f"{_verbs(rule)} {_listed(resources, groups)}{_names(rule)}"
     if not {ANY, "/*"}.isdisjoint(rule.urls):
         yield DangerKind.WILDCARD, f"{_verbs(rule)} all URLs of the API server"
     if any(_covers(url, path) for url in rule.urls for path in _SERVER_FILES):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from opmkit.bundle.permissions.kinds import DangerKind
+from opmkit.bundle.permissions.kinds import CLUSTER_ONLY, DangerKind
 from opmkit.bundle.permissions.rule import ANY
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class DangerousRule(NamedTuple):
         resources: Resources; ``*`` for all of the groups.
         verbs: Verbs, one of which is enough.
         why: The reason, for the documentation.
+        is_namespaced: Whether the resources are in namespaces, although those of others of this kind are not.
     """
 
     kind: DangerKind
@@ -33,6 +34,12 @@ class DangerousRule(NamedTuple):
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     why: str
+    is_namespaced: bool = False
+
+    @property
+    def is_cluster_only(self) -> bool:
+        """Whether a role in a namespace does not permit it."""
+        return self.kind in CLUSTER_ONLY and not self.is_namespaced
 
     def matches(self, rule: PolicyRule) -> bool:
         """Whether a rule permits it, at least in part."""
@@ -147,9 +154,13 @@ DANGEROUS_RULES = (
         "Volumes of others can be attached to a node of the operator",
     ),
     DangerousRule(
-        DangerKind.NODES, "change {}machines and their configuration",
-        ("machineconfiguration.openshift.io", "machine.openshift.io", "cluster.x-k8s.io"), (ANY,), _WRITE,
+        DangerKind.NODES, "change {}machine configuration", ("machineconfiguration.openshift.io",), (ANY,), _WRITE,
         "The configuration of a machine is files and services that root runs on nodes",
+    ),
+    DangerousRule(
+        DangerKind.NODES, "change {}machines and their settings",
+        ("machine.openshift.io", "cluster.x-k8s.io", "tuned.openshift.io", "performance.openshift.io"), (ANY,), _WRITE,
+        "A new machine starts with any program, and settings of machines are applied by root", is_namespaced=True,
     ),
     DangerousRule(
         DangerKind.EXEC, "run commands in the containers of {}pods", _CORE,
@@ -236,6 +247,14 @@ DANGEROUS_RULES = (
         DangerKind.NETWORK, "redirect traffic by {}endpoints", ("", "discovery.k8s.io"),
         ("endpoints", "endpointslices"), _SET,
         "A service sends its traffic to the addresses in its endpoints, across namespaces (CVE-2021-25740)",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "redirect traffic by the status of {}services", _CORE, ("services/status",),
+        ("update", "patch"), "A service receives the traffic to the addresses in its status (CVE-2020-8554)",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "claim any hostname by {}routes", ("route.openshift.io",), ("routes/custom-host",), _SET,
+        "A route receives the traffic to its hostname",
     ),
     DangerousRule(
         DangerKind.WORKLOADS, "run pods", _CORE, ("pods", "replicationcontrollers", "podtemplates"), _SET,

@@ -108,6 +108,8 @@ class Interception(JsonResult):
         resources: Resources.
         operations: Operations, such as ``CREATE``.
         selector: The labels of the objects, such as ``app=lagoon``; "" for all objects.
+        versions: Versions of the APIs.
+        scope: ``Cluster`` for objects without a namespace, ``Namespaced`` for others, or ``*``.
     """
 
     webhook: str
@@ -116,6 +118,8 @@ class Interception(JsonResult):
     resources: tuple[str, ...]
     operations: tuple[str, ...]
     selector: str = ""
+    versions: tuple[str, ...] = (ANY,)
+    scope: str = ANY
 
     def covers(self, other: Interception) -> bool:
         """Whether the webhook sees all requests of another one, and can do the same to them."""
@@ -124,6 +128,8 @@ class Interception(JsonResult):
             and self.selector in ("", other.selector)
             and (ANY in self.groups or set(other.groups) <= set(self.groups))
             and (ANY in self.operations or set(other.operations) <= set(self.operations))
+            and (ANY in self.versions or set(other.versions) <= set(self.versions))
+            and self.scope in (ANY, other.scope)
             and all(map(self._sees, other.resources))
         )
 
@@ -223,12 +229,10 @@ def _limit(grants: Iterable[Grant]) -> Iterator[Grant]:
     """Yield the grants; raise InvalidBundle for too many."""
     left = MAX_COMBINATIONS
     for grant in grants:
-        left -= 1
-        for rule in grant.rules:
-            left -= max(rule.size, 1)
-            if left < 0:
-                message = f"the permissions have more than {MAX_COMBINATIONS:,} combinations of verbs and resources"
-                raise InvalidBundle(message, hint="use fewer rules, subjects or names")
+        left -= 1 + sum(max(rule.size, 1) for rule in grant.rules)
+        if left < 0:
+            message = f"the permissions have more than {MAX_COMBINATIONS:,} combinations of verbs and resources"
+            raise InvalidBundle(message, hint="use fewer rules, subjects or names")
         yield grant
 
 
@@ -272,6 +276,8 @@ def _interceptions(spec: Mapping[str, Any]) -> tuple[Interception, ...]:
             _sorted(rule.get("resources")),
             _sorted(rule.get("operations")),
             _selector_text(webhook.get("objectSelector") or {}),
+            _sorted(rule.get("apiVersions")),
+            rule.get("scope") or ANY,
         )
         for webhook in found
         for rule in webhook.get("rules") or ()
@@ -356,8 +362,9 @@ class _Roles:
         source, roles = f"{kind} {name}", self._roles[kind, name]
         is_default = bool(DEFAULT_ROLES.fullmatch(name))
         # users of a role that exists in every cluster have its rules already; the bundle adds its own
-        rules, unknown = (_rules_of(roles), "") if is_default else self._content(kind, name)
-        yield Grant(f"Users with {source}", False, scope, source, rules, unknown, is_default)
+        content = self._content_of_bundle(kind, name) if is_default else self._content(kind, name)
+        yield Grant(f"Users with {source}", False, scope, source, *content, is_other=is_default)
+        rules, unknown = self._content(kind, name)
         labels = [item for role in roles for item in sorted(_labels(role).items())] if kind == "ClusterRole" else []
         for label, value in dict.fromkeys(labels):
             if match := _AGGREGATE.fullmatch(label):
@@ -376,28 +383,29 @@ class _Roles:
 
     def _read_content(self, kind: str, name: str) -> tuple[tuple[PolicyRule, ...], str]:
         """Return the rules of a role, and its name if these are not known, or not all of them."""
-        roles = self._roles.get((kind, name), [])
         known = _KNOWN_ROLES.get(name) if kind == "ClusterRole" else None
         is_default = kind == "ClusterRole" and bool(DEFAULT_ROLES.fullmatch(name))
-        selectors = [each for role in roles for each in _selectors(role)]
-        rules = (*(known or ()), *_rules_of(self._with_aggregated(roles)))
-        unknown = ""
-        if selectors:
-            labels = " or ".join(_selector_text(each) or "any labels" for each in selectors)
-            unknown = f"{kind} {name}, which aggregates ClusterRoles with {labels},"
-        elif known is None and (is_default or not roles):
+        rules, unknown = self._content_of_bundle(kind, name)
+        if not unknown and known is None and (is_default or (kind, name) not in self._roles):
             unknown = f"{kind} {name}"
-        return tuple(dict.fromkeys(rules)), unknown
+        return tuple(dict.fromkeys((*(known or ()), *rules))), unknown
+
+    def _content_of_bundle(self, kind: str, name: str) -> tuple[tuple[PolicyRule, ...], str]:
+        """Return the rules that the bundle gives a role, and its name and labels if it aggregates others."""
+        roles = self._roles.get((kind, name), [])
+        labels = " or ".join(_selector_text(each) or "any labels" for role in roles for each in _selectors(role))
+        unknown = f"{kind} {name}, which aggregates ClusterRoles with {labels}," if labels else ""
+        return _rules_of(self._with_aggregated(roles)), unknown
 
     def _with_aggregated(self, roles: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return roles, the ClusterRoles that they aggregate, and those that these aggregate."""
-        found, added = list(roles), list(roles)
-        while added:
-            selectors = [each for role in added for each in _selectors(role)]
-            left = [each for each in self._objects["ClusterRole"] if not any(each is known for known in found)]
+        found = {id(role): role for role in roles}
+        added = list(roles)
+        while selectors := [each for role in added for each in _selectors(role)]:
+            left = (each for each in self._objects["ClusterRole"] if id(each) not in found)
             added = [each for each in left if _matches_any(each, selectors)]
-            found += added
-        return found
+            found.update((id(role), role) for role in added)
+        return list(found.values())
 
     def _subject(self, subject: Mapping[str, Any]) -> tuple[str, bool, bool]:
         """Return the name of a subject, whether it is the operator's, and whether the bundle does not define it.

@@ -6,9 +6,12 @@ OLM v1 refuse most of these kinds today, but not necessarily those of tomorrow.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.permissions.kinds import BUNDLE_SUBJECT, Danger, DangerKind, PermissionScope
@@ -78,12 +81,16 @@ class InstalledObject(JsonResult):
         group: Its API group, "" for that of pods.
         name: Its name.
         dangers: What is dangerous about it; permissions that roles and bindings grant are `Grant`.
+        account: The service account of the pods of a deployment.
+        digest: SHA-256 of an object whose effect is not known, which another version can change.
     """
 
     kind: str
     group: str
     name: str
     dangers: tuple[Danger, ...] = ()
+    account: str = ""
+    digest: str = ""
 
 
 def own_definitions(definitions: Iterable[Mapping[str, Any]], csv: Mapping[str, Any]) -> frozenset[str]:
@@ -120,9 +127,11 @@ def installed_objects(
     for value in objects:
         kind, group, name = text(value.get("kind")), _group(value), object_name(value)
         dangers: list[Danger] = []
+        digest = ""
         if kind not in KNOWN_KINDS or (value.get("apiVersion") and group not in KNOWN_KINDS[kind]):
             title = f"{kind} {name}" if kind not in KNOWN_KINDS else f"{kind} {name} of {group or 'the core group'}"
             dangers.append(_danger(DangerKind.UNKNOWN_OBJECT, f"install {title}, whose effect is not known"))
+            digest = hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
         if kind == CRD_KIND:
             shipped.add(_definition_name(value))
             dangers += _definition(value, own)
@@ -130,7 +139,7 @@ def installed_objects(
             dangers += _apis(csv, own)
         elif kind in _CHECKS:
             dangers += _CHECKS[kind](value)
-        yield InstalledObject(kind, group, name, tuple(dangers))
+        yield InstalledObject(kind, group, name, tuple(dangers), digest=digest)
     for name in sorted({*_owned_names(csv)} - shipped):
         may = f"provide CustomResourceDefinition {name}, which it does not contain"
         yield InstalledObject(CRD_KIND, KNOWN_KINDS[CRD_KIND][0], name, (_danger(DangerKind.APIS, may),))
@@ -167,6 +176,8 @@ def _definition(definition: Mapping[str, Any], own: Collection[str]) -> Iterator
         reason = "whose API group belongs to others" if is_foreign_group(definition_group(definition)) else ""
         may = f"change CustomResourceDefinition {name}, {reason or 'which its operator does not own'}"
         yield _danger(DangerKind.APIS, may)
+        if mapping(mapping(definition.get("spec")).get("conversion")).get("strategy") == "Webhook":
+            yield _danger(DangerKind.WEBHOOKS, f"convert all objects of CustomResourceDefinition {name}")
 
 
 def _apis(csv: Mapping[str, Any], own: Collection[str]) -> Iterator[Danger]:
@@ -194,7 +205,7 @@ def _deployment(deployment: Mapping[str, Any], accounts: Collection[str]) -> Ins
     if account not in {*accounts, "default"}:
         may = f"run pods as service account {account}, which it does not define, {place}"
         dangers.append(_danger(DangerKind.TOKENS, may))
-    return InstalledObject("Deployment", "apps", name, tuple(dangers))
+    return InstalledObject("Deployment", "apps", name, tuple(dangers), account)
 
 
 def _pod_privileges(pod: Mapping[str, Any]) -> Iterator[tuple[DangerKind, str]]:

@@ -94,16 +94,35 @@ def _dangers(permissions: Permissions) -> tuple[Danger, ...]:
 def _gained_dangers(gained: Sequence[Grant], old: Permissions, new: Permissions) -> tuple[Danger, ...]:
     own = new.own_definitions
     seen = [each for each in new.interceptions if not any(before.covers(each) for before in old.interceptions)]
-    before = set(_object_dangers(old))
-    installed = (danger for danger in _object_dangers(new) if danger not in before)
-    groups = _new_groups(old, new)
-    return sort_dangers((*find_dangers(gained, own), *find_interceptions(seen, own), *installed, *groups))
+    return sort_dangers(
+        (*find_dangers(gained, own), *find_interceptions(seen, own), *_new_objects(old, new), *_new_owners(old, new))
+    )
 
 
-def _new_groups(old: Permissions, new: Permissions) -> Iterator[Danger]:
-    """Yield API groups that count as the operator's from now on, because others may own them."""
+def _new_objects(old: Permissions, new: Permissions) -> Iterator[Danger]:
+    """Yield what is dangerous about objects; a changed object whose effect is not known counts as a new one."""
+    before = {(danger, each.digest) for each in old.objects for danger in each.dangers}
+    for each in new.objects:
+        yield from (danger for danger in each.dangers if (danger, each.digest) not in before)
+
+
+def _new_owners(old: Permissions, new: Permissions) -> Iterator[Danger]:
+    """Yield API groups and service accounts that count as the operator's from now on, but may be those of others."""
     for group in sorted({name.partition(".")[2] for name in new.own_definitions} - old.own_groups):
         yield Danger(DangerKind.APIS, f"define resources of API group {group}", PermissionScope.CLUSTER, BUNDLE_SUBJECT)
+    known, defined = _accounts(old) | {"default"}, _accounts(new, of_pods=False)
+    for each in new.objects:
+        # an account that the bundle does not define is a danger of the object
+        if each.account in defined - known:
+            may = f"run pods as service account {each.account} ({each.kind} {each.name})"
+            yield Danger(DangerKind.TOKENS, may, PermissionScope.OWN, BUNDLE_SUBJECT)
+
+
+def _accounts(permissions: Permissions, *, of_pods: bool = True) -> set[str]:
+    """Return the service accounts that a bundle defines, and those of its pods."""
+    defined = {each.subject for each in permissions.grants if each.source in ("permissions", "clusterPermissions")}
+    defined |= {each.name for each in permissions.objects if each.kind == "ServiceAccount"}
+    return defined | ({each.account for each in permissions.objects if each.account} if of_pods else set())
 
 
 def _object_dangers(permissions: Permissions) -> Iterator[Danger]:
