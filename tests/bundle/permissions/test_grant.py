@@ -157,13 +157,20 @@ def test_aggregated_roles_that_aggregate_others() -> None:
 
 @pytest.mark.parametrize(
     "prefix",
-    ["rbac.authorization.k8s.io/aggregate-to-", "authorization.openshift.io/aggregate-to-", "aggregate-to-"],
+    [
+        "rbac.authorization.k8s.io/aggregate-to-",
+        "authorization.openshift.io/aggregate-to-",
+        "olm.opgroup.permissions/aggregate-to-",
+        "aggregate-to-",
+    ],
 )
 def test_rules_that_are_added_to_roles_of_users(prefix: str) -> None:
     labels = {f"{prefix}edit": "true", f"{prefix}view": "false", "app.kubernetes.io/name": "true"}
+    any_role = "Users with ClusterRoles that aggregate"
     assert added(role("ClusterRole", "r", SECRETS, labels=labels)) == [
         Grant("Users with ClusterRole r", False, CLUSTER, "ClusterRole r", (READ_SECRETS,)),
         Grant("Users with ClusterRole edit", False, CLUSTER, "ClusterRole r", (READ_SECRETS,), is_other=True),
+        Grant(f"{any_role} {prefix}view=false", False, CLUSTER, "ClusterRole r", (READ_SECRETS,)),
     ]
 
 
@@ -341,6 +348,12 @@ def test_too_many_permissions(monkeypatch: pytest.MonkeyPatch) -> None:
     subjects = [f"User/{number}" for number in range(20)]
     with pytest.raises(InvalidBundle, match="more than 10 combinations"):
         bound(binding("RoleBinding", "ClusterRole/system:auth-delegator", *subjects))
+    with pytest.raises(InvalidBundle, match="more than 10 combinations"):
+        bound(*(role("Role", str(number)) for number in range(20)))
+    aggregate = role("ClusterRole", "r", aggregationRule={"clusterRoleSelectors": [{}]})
+    monkeypatch.setattr(module, "MAX_AGGREGATIONS", 1)
+    with pytest.raises(InvalidBundle, match="more than 1 ClusterRoles aggregate others"):
+        bound(aggregate, aggregate)
     monkeypatch.setattr(module, "MAX_WEBHOOK_RULES", 1)
     with pytest.raises(InvalidBundle, match="webhooks have more than 1 rules"):
         read(csv(webhookdefinitions=[{"rules": [{}, {}]}]))

@@ -108,8 +108,9 @@ DANGEROUS_RULES = (
         "Kubernetes does not check that the permissions of a bound role are the operator's own",
     ),
     DangerousRule(
-        DangerKind.IMPERSONATE, "act as {}users, groups or service accounts", _CORE,
-        ("users", "groups", "serviceaccounts"), ("impersonate",), "The operator has the permissions of the other",
+        DangerKind.IMPERSONATE, "act as {}users, groups or service accounts", ("", "user.openshift.io"),
+        ("users", "groups", "serviceaccounts", "systemusers", "systemgroups"), ("impersonate",),
+        "The operator has the permissions of the other",
     ),
     DangerousRule(
         DangerKind.IMPERSONATE, "act with {}user IDs or extra fields of users", _AUTHENTICATION,
@@ -138,7 +139,8 @@ DANGEROUS_RULES = (
         "A webhook reads, changes and rejects any object, such as secrets and pods",
     ),
     DangerousRule(
-        DangerKind.NODES, "call the kubelets of {}nodes", _CORE, ("nodes/proxy", "nodes/checkpoint"), (*_READ, *_SET),
+        DangerKind.NODES, "call the kubelets of {}nodes", _CORE, ("nodes/proxy", "nodes/checkpoint", "nodes/log"),
+        (*_READ, *_SET),
         "A kubelet runs commands in all containers of its node; neither admission nor audit sees it",
     ),
     DangerousRule(

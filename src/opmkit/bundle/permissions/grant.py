@@ -63,6 +63,8 @@ MAX_COMBINATIONS = 100_000
 """Maximum number of combinations of subjects, verbs, groups, resources and names in the permissions of a bundle."""
 MAX_WEBHOOK_RULES = 1000
 """Maximum number of rules of a bundle's webhooks."""
+MAX_AGGREGATIONS = 100
+"""Maximum number of ClusterRoles of a bundle that aggregate others."""
 _KNOWN_ROLES: Mapping[str, tuple[PolicyRule, ...]] = {
     "cluster-admin": (_CLUSTER_ADMIN, PolicyRule((ANY,), urls=(ANY,))),
     "system:auth-delegator": (
@@ -346,6 +348,10 @@ class _Roles:
         for kind in ("Role", "ClusterRole"):
             for role in self._objects[kind]:
                 self._roles[kind, _name(role)].append(role)
+        self._rules = {id(role): _rules(role) for roles in self._roles.values() for role in roles}
+        if sum(bool(_selectors(role)) for role in self._objects["ClusterRole"]) > MAX_AGGREGATIONS:
+            message = f"more than {MAX_AGGREGATIONS} ClusterRoles aggregate others"
+            raise InvalidBundle(message, hint="use fewer aggregationRules")
 
     def grants(self) -> Iterator[Grant]:
         """Yield what bindings grant, and what roles add to the permissions of those who are bound to them."""
@@ -367,10 +373,10 @@ class _Roles:
         rules, unknown = self._content(kind, name)
         labels = [item for role in roles for item in sorted(_labels(role).items())] if kind == "ClusterRole" else []
         for label, value in dict.fromkeys(labels):
-            if match := _AGGREGATE.fullmatch(label):
-                if value == "true":
-                    yield Grant(f"Users with {kind} {match['role']}", False, scope, source, rules, unknown, True)
-            elif not _DESCRIPTIVE.fullmatch(label):
+            match = _AGGREGATE.fullmatch(label)
+            if match and value == "true":
+                yield Grant(f"Users with {kind} {match['role']}", False, scope, source, rules, unknown, True)
+            elif match or not _DESCRIPTIVE.fullmatch(label):
                 subject = f"Users with ClusterRoles that aggregate {label}={value}"
                 yield Grant(subject, False, scope, source, rules, unknown)
 
@@ -395,7 +401,8 @@ class _Roles:
         roles = self._roles.get((kind, name), [])
         labels = " or ".join(_selector_text(each) or "any labels" for role in roles for each in _selectors(role))
         unknown = f"{kind} {name}, which aggregates ClusterRoles with {labels}," if labels else ""
-        return _rules_of(self._with_aggregated(roles)), unknown
+        rules = (rule for role in self._with_aggregated(roles) for rule in self._rules[id(role)])
+        return tuple(dict.fromkeys(rules)), unknown
 
     def _with_aggregated(self, roles: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return roles, the ClusterRoles that they aggregate, and those that these aggregate."""
@@ -447,10 +454,6 @@ def _decode_rbac(owner: PlacedObject, kind: str) -> Mapping[str, Any]:
         "roleRef": {**reference, "kind": reference.get("kind") or default},
         "subjects": [*(decoded.get("subjects") or ()), *subjects],
     }
-
-
-def _rules_of(roles: Iterable[Mapping[str, Any]]) -> tuple[PolicyRule, ...]:
-    return tuple(dict.fromkeys(rule for role in roles for rule in _rules(role)))
 
 
 def _labels(value: Mapping[str, Any]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from opmkit.bundle.api_types.decode import DecodeMode, decode_struct
 from opmkit.bundle.kinds import CRD_KIND
 from opmkit.bundle.rendering.certificates import CertificateProvider, WebhookService
+from opmkit.bundle.rendering.objects import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -134,7 +135,7 @@ def _deployments(install: Mapping[str, Any]) -> Iterator[ManagedObject]:
 def _service_accounts(permissions: list[Mapping[str, Any]]) -> Iterator[ManagedObject]:
     """Yield the service accounts of permissions, except the one that every namespace has."""
     for permission in permissions:
-        name = permission.get("serviceAccountName") or "default"
+        name = account_of(permission)
         if name != "default":
             yield ManagedObject("", "serviceaccounts", name, True)
 
