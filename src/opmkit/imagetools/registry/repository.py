@@ -212,6 +212,11 @@ class RegistryRepository:
                 hint="enable deletes in the registry's configuration, such as REGISTRY_STORAGE_DELETE_ENABLED=true",
             )
 
+    def delete_tag(self, tag: str) -> None:
+        """Delete a tag, unless it does not exist, in a registry that keeps the tags of deleted manifests."""
+        url, subject = self._endpoint.manifest(tag), self._endpoint.reference(tag)
+        self._transport.send(Request("DELETE", url, subject, Access(self.location, DELETE), ok=_DELETED))
+
     def registry_repositories(self) -> Iterator[str]:
         """List the repositories of the registry that the user of these credentials may see, in its order.
 
@@ -224,9 +229,9 @@ class RegistryRepository:
         request = Request("GET", url, registry.registry, Access(registry), limit=_MAX_TAGS_BODY)
         for response in self._transport.pages(request):
             page = response.json(registry.registry).get("repositories")
-            if not isinstance(page, list):
+            if not isinstance(page, list) or not all(isinstance(name, str) for name in page):
                 raise RegistryUnavailable(f"{registry.registry}: invalid response: expected a list of repositories")
-            names.extend(name for name in page if isinstance(name, str))
+            names.extend(page)
             if len(names) > MAX_TAGS:
                 raise LimitExceeded(f"{registry.registry}: more than {MAX_TAGS} repositories")
         return iter(names)
@@ -269,7 +274,7 @@ class RegistryRepository:
         url = self._endpoint.tags(_TAGS_PAGE_SIZE)
         for response in self._transport.pages(Request("GET", url, self.name, self._pull, limit=_MAX_TAGS_BODY)):
             page = response.json(self.name).get("tags")
-            if not isinstance(page, list) or not page:
+            if not isinstance(page, list):
                 break
             tags.extend(tag for tag in page if isinstance(tag, str))
             if len(tags) > MAX_TAGS:

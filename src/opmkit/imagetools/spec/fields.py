@@ -107,6 +107,14 @@ class Fields(Struct, frozen=True):
                 raise invalid_field(path, "a string", item)
         return cast("tuple[str, ...]", tuple(item for _, item in items))
 
+    def positions(self, key: str, count: int) -> tuple[int, ...]:
+        """Return a list of positions in another list of ``count`` elements, by default empty."""
+        items = tuple(self.items(key, limit=count))
+        for path, item in items:
+            if not isinstance(item, int) or isinstance(item, bool) or not 0 <= item < count:
+                raise invalid_field(path, f"an integer below {count}", item)
+        return cast("tuple[int, ...]", tuple(item for _, item in items))
+
     def string_map(self, key: str) -> dict[str, str]:
         """Return an object with string values, by default empty."""
         fields = self.nested(key)
