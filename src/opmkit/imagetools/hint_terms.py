@@ -17,6 +17,7 @@ class ImageSetting(Setting):
     IDENTITY_TOKEN = "identity_token"  # noqa: S105 - the name of a setting
     IMAGE_FORMAT = "image_format"
     KEEP = "keep"
+    OVERWRITE_TAGS = "overwrite_tags"
     PLAIN_HTTP = "plain_http"
     PLATFORM = "platform"
     SEARCH = "search"

@@ -149,9 +149,9 @@ class _RepositorySearch:
         for digest in self._digests(image):
             for tag in self._artifact_tags(digest):
                 artifact = Reference(reference.registry, reference.repository, tag)
-                yield MirrorRequest(artifact, needed_by, name, tag, is_admitted=True)
+                yield MirrorRequest(artifact, needed_by, name, tag, attached_to=image.digest)
             for referrer in self._referrers(digest):
-                yield MirrorRequest(reference.with_digest(referrer), needed_by, name, is_admitted=True)
+                yield MirrorRequest(reference.with_digest(referrer), needed_by, name, attached_to=image.digest)
 
     def _digests(self, image: PlannedImage) -> Iterable[str]:
         """Return the digests of an image and of the images in it."""

@@ -12,10 +12,10 @@ from msgspec import Struct
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.errors import MirrorFailed, TargetFailed, partial_copy_error
-from opmkit.supply.mirror.model import MirrorFailure, MirrorReport
+from opmkit.supply.mirror.model import MirrorFailure, MirrorReport, is_digest_tag
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS
 
 if TYPE_CHECKING:
@@ -194,11 +194,7 @@ class MirrorCopy:
 
     def _start(self, copy: _ImageCopy) -> None:
         """Request the blobs of the manifests that the target lacks."""
-        try:
-            blobs = self._absent_blobs(copy)
-        except OpmkitError as error:
-            self._fail(copy, error, is_target_error=True)
-            blobs = {}
+        blobs = self._absent_blobs(copy)
         copy.pending += len(blobs)
         for blob in blobs.values():
             self._request(copy, blob)
@@ -206,9 +202,8 @@ class MirrorCopy:
 
     def _absent_blobs(self, copy: _ImageCopy) -> dict[str, Descriptor]:
         *children, root = copy.image.manifests
-        # Blobs of a directory may be damaged if a power failure interrupted an earlier copy; they are verified.
-        is_checked = not self._target.shares_blobs
-        copy.absent = [child for child in children if not (is_checked and _exists(copy.repository, child.digest))]
+        # A directory lists none as existing: blobs may be damaged if a power failure interrupted an earlier copy.
+        copy.absent = [child for child in children if child.digest not in copy.image.existing]
         copy.absent.append(root)
         return {blob.digest: blob for manifest in copy.absent for blob in manifest.blobs}
 
@@ -276,7 +271,9 @@ class MirrorCopy:
         *children, root = copy.absent
         for child in children:
             copy.repository.put_manifest(self._manifest(child))
-        copy.repository.put_manifest(self._manifest(root), copy.image.tag)
+        tag, replaces = copy.image.tag, copy.image.replaces
+        is_shared = not (self._target.shares_blobs or is_digest_tag(tag))  # others may move it in the meantime
+        copy.repository.put_manifest(self._manifest(root), tag, replacing=replaces if is_shared else None)
 
     def _manifest(self, planned: PlannedManifest) -> Manifest | IndexManifest:
         manifest = self._spool.get(planned.digest)
@@ -291,13 +288,6 @@ class MirrorCopy:
                 copy.error, copy.is_target_error = error, is_target_error
         if not self._options.continue_on_errors:
             self._meter.stop()
-
-
-def _exists(repository: Repository, digest: str) -> bool:
-    try:
-        return repository.resolve(digest).digest == digest
-    except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
-        return False
 
 
 _MAX_MANIFESTS = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +11,24 @@ from msgspec import Struct, structs
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
-from opmkit.imagetools.errors import AuthenticationFailed, DeletesUnsupported, ImageToolsError, InvalidReference
+from opmkit.imagetools.errors import AuthenticationFailed, DeletesUnsupported, ImageToolsError
+from opmkit.imagetools.repository import DIGEST_TAG
 from opmkit.imagetools.repository import digest_tag as artifact_tag
 from opmkit.imagetools.spec import is_digest
-from opmkit.supply.mirror.model import MirrorFailure, digest_tag, is_digest_tag
+from opmkit.supply.mirror.model import MirrorFailure, is_digest_tag
+from opmkit.supply.mirror.plan import resolve_in_target
+from opmkit.supply.mirror.record import mark_repository
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.imagetools.reference import Reference
-    from opmkit.supply.mirror.inventory import RepositoryInventory
-    from opmkit.supply.mirror.model import MirrorRequest
-    from opmkit.supply.mirror.target import MirrorTarget
+    from opmkit.supply.mirror.inventory import InventoryImage, RepositoryInventory
+    from opmkit.supply.mirror.record import ManifestName, RecordedImage
 
-DELETE, DELETED, KEPT, ABSENT = "delete", "deleted", "kept", "absent"
-"""The states of an image: to be deleted, deleted, kept because something needs it, or not in the registry."""
+DELETE, DELETED, KEPT, UNRECORDED, ABSENT = "delete", "deleted", "kept", "unrecorded", "absent"
+"""The states of an image: to be deleted, deleted, kept because something needs it, kept because no record of the
+deleted catalog says that a mirror put it there, or not in the registry."""
+NO_RECORD = "no record says that this was mirrored"
 
 
 class NeededImages(Struct, frozen=True):
@@ -34,22 +36,99 @@ class NeededImages(Struct, frozen=True):
 
     Attributes:
         digests: Images by digest, whatever their repositories are.
-        names: Images by repository, and in it by tag or digest.
+        manifests: Images by repository and digest.
+        names: Images by the end of the name of their repository, in which slashes are dashes, and tag or digest; by the
+            part of that end after the last dash.
     """
 
     digests: dict[str, str] = {}
-    names: dict[str, dict[str, str]] = {}
+    manifests: dict[ManifestName, str] = {}
+    names: dict[str, dict[tuple[str, str], str]] = {}
 
-    def add(self, image: Reference, reason: str, target: MirrorTarget) -> None:
-        """Add an image as something refers to it: in the target under its name there, or directly."""
-        if image.digest:
-            self.digests.setdefault(image.digest, reason)
-        names = {image.name}
-        with suppress(InvalidReference):
-            names.add(target.name(image))
-        for name in names:
-            identifiers = filter(None, (image.tag, image.digest))
-            self.names.setdefault(name, {}).update(dict.fromkeys(identifiers, reason))
+    def add(self, repository: str, tag: str | None, digest: str | None, reason: str) -> None:
+        """Add an image by tag or digest, as something refers to it.
+
+        It is needed in all repositories whose names end with that of ``repository``: the prefix of a mirror is unknown,
+        and so is whether it has joined components of the name by dashes.
+        """
+        if digest:
+            self.digests.setdefault(digest, reason)
+        end = repository.replace("/", "-")
+        for identifier in filter(None, (tag, digest)):
+            self.names.setdefault(end.rpartition("-")[2], {}).setdefault((end, identifier), reason)
+
+    def add_recorded(self, image: RecordedImage, reason: str) -> None:
+        """Add an image as a record lists it."""
+        self.manifests.setdefault((image.repository, image.digest), reason)
+        if not is_digest_tag(image.tag):
+            self.add(image.repository, image.tag, None, reason)
+
+    def update(self, other: NeededImages) -> None:
+        """Add what ``other`` has; the descriptions that exist remain."""
+        self.digests.update(other.digests | self.digests)
+        self.manifests.update(other.manifests | self.manifests)
+        for part, names in other.names.items():
+            known = self.names.setdefault(part, {})
+            known.update({name: reason for name, reason in names.items() if name not in known})
+
+    def find(self, repository: str) -> dict[str, str]:
+        """Return what needs the tags and digests in a repository that are needed by name."""
+        name = f"-{repository.replace('/', '-')}"
+        found: dict[str, str] = {}
+        for (end, identifier), reason in self.names.get(name.rpartition("-")[2], {}).items():
+            if name.endswith(f"-{end}"):
+                found.setdefault(identifier, reason)
+        return found
+
+    def find_digest(self, repository: str, digest: str) -> str:
+        """Return what needs a manifest, whatever its repository is, or in this one; "" for nothing."""
+        return self.digests.get(digest) or self.manifests.get((repository, digest), "")
+
+
+class Ownership(Struct, frozen=True):
+    """What the records of a registry say that mirrors have put there.
+
+    Attributes:
+        manifests: The manifests that the registry lacked before.
+        tags: Repository, tag and digest of the tags that did not name that digest before.
+    """
+
+    manifests: frozenset[ManifestName] = frozenset()
+    tags: frozenset[tuple[str, str, str]] = frozenset()
+
+    @classmethod
+    def from_records(cls, inventories: Iterable[RepositoryInventory]) -> Ownership:
+        """Collect what all records say."""
+        images = [
+            image
+            for inventory in inventories
+            for record in (inventory.records or {}).values()
+            for image in record.images
+        ]
+        return cls(
+            frozenset((image.repository, digest) for image in images for digest in image.put),
+            frozenset((image.repository, image.tag, image.digest) for image in images if image.is_tag_set),
+        )
+
+
+class WantedDeletion(Struct, frozen=True):
+    """An image that is to be deleted unless something needs it.
+
+    Attributes:
+        source: The reference that it was mirrored from.
+        name: Its repository in the registry.
+        tag: Its tag there.
+        digest: Its digest, "" for what the tag names.
+        is_catalog: Whether it is a catalog.
+        is_recorded: Whether the record of what is deleted lists it.
+    """
+
+    source: str
+    name: str
+    tag: str
+    digest: str = ""
+    is_catalog: bool = False
+    is_recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +139,11 @@ class ImageDeletion:
         source: The reference that it was mirrored from.
         target: Its name and tag in the registry.
         digest: Its digest, "" if the registry lacks it.
-        state: ``delete``, ``deleted``, ``kept`` or ``absent``.
+        state: ``delete``, ``deleted``, ``kept``, ``unrecorded`` or ``absent``.
         kept_for: What needs it, if it is kept.
         artifacts: The digests of its signatures, attestations and other artifacts, which are deleted before it.
         children: The digests of the images in it, which are deleted after it.
+        tags: The tags that are deleted with these.
         is_catalog: Whether it is a catalog, which is deleted after all other images.
     """
 
@@ -74,6 +154,7 @@ class ImageDeletion:
     kept_for: str = ""
     artifacts: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     is_catalog: bool = False
 
     @property
@@ -135,6 +216,10 @@ class _Part(Struct, frozen=True):
     artifacts: tuple[str, ...]
     tags: frozenset[str]
 
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        return (self.digest, *self.artifacts)
+
 
 class _Candidate(Struct, frozen=True):
     """An image that is to be deleted; its parts are itself and the images in it."""
@@ -151,50 +236,70 @@ class _Candidate(Struct, frozen=True):
 
 
 def plan_deletion(
-    requests: Iterable[MirrorRequest],
-    target: MirrorTarget,
+    wanted: Iterable[WantedDeletion],
     inventories: Mapping[str, RepositoryInventory],
     needed: NeededImages,
+    ownership: Ownership | None,
 ) -> list[ImageDeletion]:
     """Plan to delete images with their signatures and other artifacts, and with the images in indexes.
 
     An image is kept if it is needed, or if the registry has a tag for it, or for an index with it, that is not deleted
-    as well. Tags that mirrors create for digests do not count.
+    as well, or if it belongs to an image that is kept.
 
     Args:
-        requests: The images, as they were mirrored.
-        target: The registry.
-        inventories: The images of all repositories of the requests, by name.
+        wanted: The images.
+        inventories: The repositories of all of them, by name.
         needed: Images to keep.
+        ownership: What the records say: only manifests and tags that a mirror has put are deleted. Without it, all are,
+            and the tags that mirrors create for digests do not count.
     """
-    groups: dict[str, list[MirrorRequest]] = defaultdict(list)
-    for request in requests:
-        groups[target.name(request.target_name)].append(request)
+    groups: dict[str, list[WantedDeletion]] = defaultdict(list)
+    for each in wanted:
+        groups[each.name].append(each)
     return [
         planned
         for name, group in groups.items()
-        for planned in _RepositoryPlanner(inventories[name], needed).plan(group)
+        for planned in _RepositoryPlanner(inventories[name], needed, ownership).plan(group)
     ]
 
 
 class _RepositoryPlanner:
-    def __init__(self, inventory: RepositoryInventory, needed: NeededImages) -> None:
+    def __init__(self, inventory: RepositoryInventory, needed: NeededImages, ownership: Ownership | None) -> None:
         self._inventory = inventory
         self._needed = needed
+        self._ownership = ownership
+        self._needed_here = needed.find(inventory.path)
+        self._recorded: set[str] = set()
         self._has_api: bool | None = None
+        self._attached: dict[str, dict[str, None]] = defaultdict(dict)
+        """The artifacts of images by the digests of these."""
+        self._lists: dict[str, InventoryImage] = {}
+        """The lists of referrers by the digests of the images that they belong to."""
+        for tag, image in inventory.tags.items():
+            owner = f"sha256:{tag[7:71]}" if DIGEST_TAG.fullmatch(tag) else ""
+            if owner and tag == artifact_tag(owner) and image.children and image.digest != owner:
+                self._lists[owner] = image
+            elif owner and image.digest != owner:
+                self._attached[owner][image.digest] = None
+            if image.subject:
+                self._attached[image.subject][image.digest] = None
 
-    def plan(self, requests: Sequence[MirrorRequest]) -> Iterator[ImageDeletion]:
-        """Yield the plan for each requested image."""
-        wanted: dict[str, list[MirrorRequest]] = defaultdict(list)
-        for request in requests:
-            tag = request.tag or ("" if request.reference.digest else request.reference.identifier)
-            named = self._inventory.tags.get(tag)
-            digest = request.reference.digest or (named.digest if named else "")
+    def plan(self, wanted: Sequence[WantedDeletion]) -> Iterator[ImageDeletion]:
+        """Yield the plan for each wanted image; artifacts of others are planned with these."""
+        groups: dict[str, list[WantedDeletion]] = defaultdict(list)
+        for each in wanted:
+            named = self._inventory.tags.get(each.tag)
+            digest = each.digest or (named.digest if named else "")
             if digest and self._inventory.find(digest):
-                wanted[digest].append(request)
+                groups[digest].append(each)
             else:
-                yield replace(self._name(request, digest), digest="", state=ABSENT)
-        candidates = {digest: self._candidate(digest, group) for digest, group in wanted.items()}
+                yield replace(self._name(each, digest), digest="", state=ABSENT)
+        recorded = [digest for digest, group in groups.items() if any(each.is_recorded for each in group)]
+        self._recorded = {each for digest in recorded for each in self._inventory.tree(digest)}
+        self._recorded.update([artifact for each in self._recorded for artifact in self._attached.get(each, ())])
+        candidates = {digest: self._candidate(digest, group) for digest, group in groups.items()}
+        attached = {each for candidate in candidates.values() for part in candidate.parts for each in part.artifacts}
+        candidates = {digest: each for digest, each in candidates.items() if digest not in attached}
         parts: dict[str, _Part] = {}
         for part in (part for candidate in candidates.values() for part in candidate.parts):
             others = parts[part.digest].tags if part.digest in parts else frozenset()
@@ -208,23 +313,30 @@ class _RepositoryPlanner:
             if digest in reasons:
                 yield replace(candidate.planned, state=KEPT, kept_for=reasons[digest])
             else:
-                yield candidate.without(reasons)
+                planned = candidate.without(reasons)
+                tags = tuple(tag for each in planned.manifests for tag in self._tags(each))
+                yield replace(planned, tags=tags)
 
-    def _name(self, request: MirrorRequest, digest: str) -> ImageDeletion:
-        tag = request.tag or (digest_tag(digest) if request.reference.digest else request.reference.identifier)
+    def _name(self, wanted: WantedDeletion, digest: str) -> ImageDeletion:
+        tag = wanted.tag
         if tag not in self._inventory.tags:
             tag = next(iter(self._tags(digest)), tag)
-        return ImageDeletion(str(request.reference), f"{self._inventory.name}:{tag}", digest, is_catalog=request.last)
+        return ImageDeletion(wanted.source, f"{self._inventory.name}:{tag}", digest, is_catalog=wanted.is_catalog)
 
-    def _candidate(self, digest: str, requests: Sequence[MirrorRequest]) -> _Candidate:
-        requested = {request.tag or request.reference.identifier for request in requests}
-        first, *children = [self._part(each) for each in self._inventory.tree(digest)]
-        first = structs.replace(first, tags=first.tags | requested.intersection(self._tags(digest)))
-        planned = replace(self._name(requests[0], digest), is_catalog=any(request.last for request in requests))
+    def _candidate(self, digest: str, wanted: Sequence[WantedDeletion]) -> _Candidate:
+        found = [each for each in self._inventory.tree(digest) if self._inventory.find(each)]
+        first, *children = map(self._part, found)
+        if self._ownership is None:
+            requested = {each.tag for each in wanted}
+            first = structs.replace(first, tags=first.tags | requested.intersection(self._tags(digest)))
+        planned = replace(self._name(wanted[0], digest), is_catalog=any(each.is_catalog for each in wanted))
         return _Candidate(planned, (first, *children))
 
     def _part(self, digest: str) -> _Part:
         artifacts = tuple(dict.fromkeys(self._artifacts(digest)))
+        if self._ownership is not None:
+            tags = {tag for each in (digest, *artifacts) for tag in self._tags(each) if self._is_own_tag(tag, each)}
+            return _Part(digest, artifacts, frozenset(tags))
         start = artifact_tag(digest)
         tags = {tag for each in (digest, *artifacts) for tag in self._tags(each) if _stands_for(tag, each)}
         tags |= {tag for each in artifacts for tag in self._tags(each) if tag.partition(".")[0] == start}
@@ -235,53 +347,78 @@ class _RepositoryPlanner:
 
     def _artifacts(self, digest: str) -> Iterator[str]:
         """Yield the artifacts of an image: what cosign's tags and the list of its referrers name, and the list."""
-        start = artifact_tag(digest)
-        for tag, image in self._inventory.tags.items():
-            if tag.partition(".")[0] == start and image.digest != digest:
-                yield image.digest
-                yield from image.children if tag == start else ()
+        yield from self._attached.get(digest, ())
+        if listed := self._lists.get(digest):
+            yield listed.digest
+            yield from listed.children
+        if self._ownership is not None:  # what mirrors have put has a tag
+            return
         if self._has_api is None:
             self._has_api = self._inventory.repository.has_referrers_api(digest)
         if self._has_api:
             for referrer in self._inventory.repository.referrers(digest):
                 yield referrer.digest
 
+    def _is_own(self, digest: str) -> bool:
+        """Return whether the record of what is deleted lists a manifest, and a record says that a mirror put it."""
+        if self._ownership is None:
+            return True
+        own = (self._inventory.path, digest) in self._ownership.manifests
+        return (own and digest in self._recorded) or self._is_own_list(digest)
+
+    def _is_own_tag(self, tag: str, digest: str) -> bool:
+        own = self._ownership is not None and (self._inventory.path, tag, digest) in self._ownership.tags
+        return own or (DIGEST_TAG.fullmatch(tag) is not None and self._is_own_list(digest))
+
+    def _is_own_list(self, digest: str) -> bool:
+        """Return whether this is a list of referrers, all of which mirrors have put: these add them to the list."""
+        return any(
+            each.digest == digest and all(self._is_own(child) for child in each.children)
+            for each in self._lists.values()
+        )
+
     def _reasons(self, parts: Iterable[_Part]) -> dict[str, str]:
         """Return what needs each image of the repository if these parts of images are deleted."""
-        inventory, removed = self._inventory, frozenset(tag for part in parts for tag in part.tags)
-        reasons = {
-            digest: self._needed.digests[digest] for digest in inventory.images if digest in self._needed.digests
-        }
-        for identifier, reason in self._needed.names.get(inventory.name, {}).items():
+        inventory = self._inventory
+        parts = tuple(parts)
+        removed = frozenset(tag for part in parts for tag in part.tags)
+        known = dict.fromkeys((*inventory.images, *(digest for part in parts for digest in part.manifests)))
+        reasons: dict[str, str] = {}
+        for identifier, reason in self._needed_here.items():
             image = inventory.find(identifier) if is_digest(identifier) else inventory.tags.get(identifier)
             if image:
                 reasons.setdefault(image.digest, reason)
+        for digest in known:
+            if reason := self._needed.find_digest(inventory.path, digest):
+                reasons.setdefault(digest, reason)
         for tag, image in inventory.tags.items():
             if tag not in removed:
                 reasons.setdefault(image.digest, f"its tag {tag}")
-        for digest, reason in list(reasons.items()):
-            for child in inventory.tree(digest):
-                reasons.setdefault(child, f"{digest}, which contains it: {reason}")
+        for digest in known:
+            if not self._is_own(digest):
+                reasons.setdefault(digest, NO_RECORD)
+        return self._with_dependents(reasons)
+
+    def _with_dependents(self, reasons: dict[str, str]) -> dict[str, str]:
+        """Return the reasons with the images in kept indexes, and the artifacts of kept images."""
+        pending = list(reasons)
+        while pending:
+            digest = pending.pop()
+            reason = reasons[digest]
+            dependents = dict.fromkeys(self._inventory.tree(digest), "which contains it")
+            for artifact in self._attached.get(digest, ()):
+                dependents.setdefault(artifact, "which it belongs to")
+            for dependent, relation in dependents.items():
+                if dependent not in reasons:
+                    reasons[dependent] = f"{digest}, {relation}: {reason}"
+                    pending.append(dependent)
         return reasons
 
 
 def _stands_for(tag: str, digest: str) -> bool:
     """Return whether a tag is one that a mirror created for a digest: ours, or that of oc-mirror."""
     name = digest.replace(":", "-")
-    return tag in (name, replaced_tag(digest)) or (is_digest_tag(tag) and tag.endswith(name))
-
-
-_REPLACED = "replaced-"
-
-
-def replaced_tag(digest: str) -> str:
-    """Return the tag by which a catalog that was replaced is found until what only it needs is deleted."""
-    return f"{_REPLACED}{digest.replace(':', '-')}"
-
-
-def is_replaced_tag(tag: str) -> bool:
-    """Return whether a tag is one that `replaced_tag` returns."""
-    return tag.startswith(f"{_REPLACED}sha256-")
+    return tag in (name, f"replaced-{name}") or (is_digest_tag(tag) and tag.endswith(name))
 
 
 def delete_images(
@@ -300,21 +437,18 @@ def delete_images(
         AuthenticationFailed: The registry denies it.
     """
     planned = plan.in_state(DELETE)
+    _mark_emptied(planned, inventories)
     progress.begin("Deleting", len(planned), "images")
+    deleter = _Deleter(inventories)
     done: dict[str, ImageDeletion] = {}
     failures: list[MirrorFailure] = []
-
-    def delete(image: ImageDeletion) -> None:
-        for digest in image.manifests:
-            inventories[image.repository].repository.delete_manifest(digest)
-
     try:
         for is_catalog in (False, True):
             if failures:
                 break
             with WorkerPool(workers, "delete") as pool:
                 images = [image for image in planned if image.is_catalog is is_catalog]
-                for image, future in [(image, pool.submit(delete, image)) for image in images]:
+                for image, future in [(image, pool.submit(deleter.delete, image)) for image in images]:
                     try:
                         future.result()
                     except (DeletesUnsupported, AuthenticationFailed):
@@ -327,3 +461,33 @@ def delete_images(
     finally:
         progress.end()
     return replace(plan, images=tuple(done.get(image.target, image) for image in plan.images), failures=tuple(failures))
+
+
+class _Deleter:
+    """Deletes images. Some registries keep the tags of a deleted manifest, and the content under them."""
+
+    def __init__(self, inventories: Mapping[str, RepositoryInventory]) -> None:
+        self._inventories = inventories
+        self._keeps_tags: bool | None = None
+
+    def delete(self, image: ImageDeletion) -> None:
+        """Delete the manifests of an image with their tags."""
+        repository = self._inventories[image.repository].repository
+        for digest in image.manifests:
+            repository.delete_manifest(digest)
+        if image.tags and self._keeps_tags is None:
+            self._keeps_tags = resolve_in_target(repository, image.tags[0]) in image.manifests
+        for tag in image.tags if self._keeps_tags else ():
+            if resolve_in_target(repository, tag) in image.manifests:  # it may name another image since
+                repository.delete_tag(tag)
+
+
+def _mark_emptied(planned: Iterable[ImageDeletion], inventories: Mapping[str, RepositoryInventory]) -> None:
+    """Mark the repositories in which no tag remains, so that the next search knows that this is right."""
+    removed: dict[str, set[str]] = defaultdict(set)
+    for image in planned:
+        removed[image.repository].update(image.tags)
+    for name, tags in removed.items():
+        inventory = inventories[name]
+        if inventory.records is None and tags.issuperset(inventory.tags):
+            mark_repository(inventory.repository)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.core.files import disk_errors, write_files
 from opmkit.core.locks import locked_directory
@@ -13,9 +15,10 @@ from opmkit.imagetools.errors import InvalidImage, InvalidReference, Unsupported
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Platform, check_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json, invalid_field
+from opmkit.supply.mirror.record import RecordSubject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -37,6 +40,7 @@ class MirroredImage(Struct, frozen=True):
         platforms: The platforms that were selected of an index; none if it is complete.
         is_catalog: Whether it is a catalog, which is copied after the images that it refers to.
         needed_by: Descriptions of what needs the image.
+        subjects: The subjects of the records that list the image in a registry.
     """
 
     name: str
@@ -44,6 +48,7 @@ class MirroredImage(Struct, frozen=True):
     platforms: tuple[Platform, ...] = ()
     is_catalog: bool = False
     needed_by: tuple[str, ...] = ()
+    subjects: tuple[RecordSubject, ...] = ()
 
     @property
     def reference(self) -> Reference:
@@ -51,17 +56,18 @@ class MirroredImage(Struct, frozen=True):
         parsed = Reference.parse(self.name)
         return Reference(parsed.registry, parsed.repository, parsed.tag, self.digest)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the JSON object, without the fields that are empty."""
+    def to_json(self, subjects: Mapping[RecordSubject, int]) -> dict[str, object]:
+        """Return the JSON object, without the fields that are empty; subjects are positions in a list."""
         optional = {
             "platforms": list(map(str, self.platforms)),
             "catalog": self.is_catalog,
             "neededBy": list(self.needed_by[:_MAX_USERS]),
+            "records": [subjects[each] for each in self.subjects],
         }
         return {"name": self.name, "digest": self.digest} | {key: value for key, value in optional.items() if value}
 
     @classmethod
-    def from_json(cls, value: object, path: str) -> MirroredImage:
+    def from_json(cls, value: object, path: str, subjects: Sequence[RecordSubject] = ()) -> MirroredImage:
         """Parse and validate a JSON object; raises InvalidImage, and InvalidReference for a name or platform."""
         fields = Fields.from_value(value, path)
         with _located_errors(path):
@@ -71,6 +77,7 @@ class MirroredImage(Struct, frozen=True):
                 tuple(map(Platform.parse, fields.strings("platforms"))),
                 fields.boolean("catalog"),
                 fields.strings("neededBy"),
+                tuple(subjects[at] for at in fields.positions("records", len(subjects))),
             )
             if image.reference.tag is None:
                 raise invalid_field(f"{path}.name", "a name with a tag", image.name)
@@ -91,13 +98,22 @@ class MirrorDescription(Struct, frozen=True):
 
     def merge(self, other: MirrorDescription) -> MirrorDescription:
         """Return the images of both; those of ``other`` replace others of the same name."""
-        return MirrorDescription({**self.images, **other.images}, {**self.omitted, **other.omitted})
+        images = dict(self.images)
+        for name, image in other.images.items():
+            known = images.get(name)
+            before = known.subjects if known and known.digest == image.digest else ()
+            images[name] = replace(image, subjects=tuple(dict.fromkeys((*before, *image.subjects))))
+        return MirrorDescription(images, {**self.omitted, **other.omitted})
 
     def dump(self) -> bytes:
         """Return the content of the file; equal descriptions give equal bytes."""
-        images = [image.to_json() for _, image in sorted(self.images.items())]
-        omitted = {"omitted": dict(self.omitted)} if self.omitted else {}
-        return dump_json({"version": VERSION, "images": images, **omitted})
+        listed = [image for _, image in sorted(self.images.items())]
+        positions = {
+            each: at for at, each in enumerate(dict.fromkeys(each for image in listed for each in image.subjects))
+        }
+        optional = {"omitted": dict(self.omitted), "records": list(map(msgspec.to_builtins, positions))}
+        content = {"version": VERSION, "images": [image.to_json(positions) for image in listed]}
+        return dump_json(content | {key: value for key, value in optional.items() if value})
 
     @classmethod
     def parse(cls, raw: bytes, location: str) -> MirrorDescription:
@@ -111,7 +127,10 @@ class MirrorDescription(Struct, frozen=True):
         fields = Fields.from_json(raw, location, limit=MAX_DESCRIPTION_SIZE)
         if fields.integer("version") != VERSION:
             raise UnsupportedImage(f"{location}: unsupported version {fields.integer('version')}", hint="update opmkit")
-        parsed = (MirroredImage.from_json(value, path) for path, value in fields.items("images", limit=MAX_IMAGES))
+        subjects = [RecordSubject.from_json(value, path) for path, value in fields.items("records", limit=MAX_IMAGES)]
+        parsed = (
+            MirroredImage.from_json(value, path, subjects) for path, value in fields.items("images", limit=MAX_IMAGES)
+        )
         images = {image.name: image for image in parsed}
         omitted = fields.string_map("omitted")
         with _located_errors(location):

@@ -35,6 +35,21 @@ class MirrorFailed(ImageToolsError):
         self.failures = tuple(failures)
 
 
+class TagConflict(ImageToolsError):
+    """A tag in the target names another image, and no record shows that this mirror has set it."""
+
+    def __init__(self, name: str, digest: str) -> None:
+        """Create the error for a tag and the digest that it names."""
+        hint = Hint.any_of(
+            "mirror to another prefix",
+            Hint("check what the tag is used for, and move it with {}", ImageSetting.OVERWRITE_TAGS),
+        )
+        super().__init__(
+            f"{name}: refusing to move the tag: it names {digest}, and no record shows that this mirror has set it",
+            hint=hint,
+        )
+
+
 class TargetFailed(ImageToolsError):
     """A target that keeps failing, so that no further images are copied."""
 

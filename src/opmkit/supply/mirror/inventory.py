@@ -1,16 +1,15 @@
-"""The images that a registry has below a prefix: their tags, the images in indexes, and which of them are catalogs."""
+"""The images and records that a registry has below a prefix."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.bundle import labels
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
@@ -26,20 +25,19 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.repository import DIGEST_TAG
-from opmkit.imagetools.spec import ImageConfig, IndexManifest, media_types
+from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS
+from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, parse_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.registry import RegistryClient, RegistryRepository
-    from opmkit.imagetools.spec import Manifest
+    from opmkit.imagetools.spec import Descriptor, Manifest
     from opmkit.supply.mirror.target import RegistryLocation
 
-_CATALOG_LABELS = frozenset({labels.INDEX_CONFIGS, labels.INDEX_DATABASE})
-_MAX_DEPTH = 4
-"""Levels of nested indexes."""
+_FILE_SYSTEMS = ("application/vnd.oci.image.layer.", "application/vnd.docker.image.rootfs.")
+"""Beginnings of the media types of layers that are parts of a file system."""
 
 
 class InventoryImage(Struct, frozen=True):
@@ -48,27 +46,50 @@ class InventoryImage(Struct, frozen=True):
     Attributes:
         digest: Its digest.
         children: The digests of the manifests in an index; none for a manifest.
-        is_catalog: Whether its labels are those of a catalog.
+        images: The children that are images; not attestations and other artifacts.
+        subject: The digest of the image that it belongs to as a signature or another artifact, "" for none.
+        config: The configuration of a manifest.
+        layers: The layers of a manifest that are parts of a file system.
     """
 
     digest: str
     children: tuple[str, ...] = ()
-    is_catalog: bool = False
+    images: tuple[str, ...] = ()
+    subject: str = ""
+    config: Descriptor | None = None
+    layers: tuple[Descriptor, ...] = ()
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest | IndexManifest) -> InventoryImage:
+        """Return what is known of a manifest or index."""
+        subject = manifest.subject.digest if manifest.subject else ""
+        if isinstance(manifest, IndexManifest):
+            children = tuple(each.digest for each in manifest.manifests)
+            return cls(manifest.digest, children, tuple(each.digest for each in manifest.images), subject)
+        layers = tuple(each for each in manifest.layers if each.media_type.startswith(_FILE_SYSTEMS))
+        return cls(manifest.digest, (), (), subject, manifest.config, layers)
 
 
 @dataclass(frozen=True)
 class RepositoryInventory:
-    """The tagged images of a repository.
+    """The tagged images of a repository, and its records.
 
     Attributes:
         name: Registry and repository.
-        tags: The images by tag.
+        tags: The images by tag, without the records.
         repository: The repository, to read images without a tag.
+        records: The records by their subjects; None if there is no artifact for them.
     """
 
     name: str
     tags: Mapping[str, InventoryImage]
     repository: RegistryRepository = field(repr=False)
+    records: Mapping[str, MirrorRecord] | None = None
+
+    @cached_property
+    def path(self) -> str:
+        """The repository without its registry."""
+        return self.name.partition("/")[2]
 
     @cached_property
     def tags_of(self) -> Mapping[str, Sequence[str]]:
@@ -83,55 +104,75 @@ class RepositoryInventory:
         """The images by digest, including those without a tag that `find` has read; None for missing ones."""
         return {image.digest: image for image in self.tags.values()}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the registry lists no tag, not even that of records."""
+        return not self.tags and self.records is None
+
     def find(self, digest: str) -> InventoryImage | None:
-        """Return the image with a digest, which need not have a tag; None if the repository lacks it."""
+        """Return the image with a digest, which need not have a tag; None if the repository lacks it.
+
+        Raises:
+            IncompleteSearch: The registry has it, but lists no tag of the repository.
+        """
         if digest not in self.images:
             try:
                 manifest = self.repository.get_manifest(digest)
             except NotFound:
                 self.images[digest] = None
             else:
-                self.images[digest] = InventoryImage(digest, _children(manifest))
-        return self.images[digest]
+                self.images[digest] = InventoryImage.from_manifest(manifest)
+        found = self.images[digest]
+        if found and self.is_empty:
+            raise IncompleteSearch(f"the registry lists no tag of {self.name}, but has {digest} in it")
+        return found
 
     def tree(self, digest: str) -> dict[str, None]:
-        """Return the digests of an image and of all images in it that the repository has, the image first."""
+        """Return the digests of an image and of all images in it, the image first."""
         found: dict[str, None] = {}
         pending = [digest]
         while pending:
-            image = self.find(pending.pop())
-            if image and image.digest not in found:
-                found[image.digest] = None
-                pending += reversed(image.children)
+            current = pending.pop()
+            if current not in found:
+                found[current] = None
+                image = self.find(current)
+                pending += reversed(image.children) if image else ()
         return found
-
-    @property
-    def catalogs(self) -> Mapping[str, Sequence[str]]:
-        """The tags of each catalog, by digest."""
-        return {image.digest: self.tags_of[image.digest] for image in self.tags.values() if image.is_catalog}
 
 
 def read_repository(name: str, repository: RegistryRepository) -> RepositoryInventory:
-    """Read the images of a repository that have a tag; there are none if it does not exist.
+    """Read the images of a repository that have a tag, and its records; there are none if it does not exist.
 
     Raises:
-        ImageToolsError: The repository cannot be read, or has an image that cannot be.
+        InvalidImage, UnsupportedImage: An image that might be a catalog, or a record, cannot be read, or does not exist
+            although its tag is listed.
+        ImageToolsError: The repository cannot be read.
     """
     try:
         tags = list(repository.tags())
     except NotFound:
         tags = []
     found: dict[str, InventoryImage] = {}
+    records = None
     for tag in tags:
-        try:
-            image = _read_image(repository, _checked_tag(name, tag))
-        except NotFound:  # deleted since
-            continue
-        except (DigestMismatch, InvalidImage, LimitExceeded, UnsupportedImage) as error:
-            hint = "it may be a catalog that needs the images to delete: delete its tag, or push it again"
-            raise type(error)(f"{name}:{tag}: the image cannot be read: {error.message}", hint=hint) from error
-        found[tag] = image
-    return RepositoryInventory(name, found, repository)
+        with readable(f"{name}:{tag}"):
+            manifest = repository.get_manifest(_checked_tag(name, tag))
+            if tag == RECORD_TAG:
+                records = parse_records(repository, manifest)
+            else:
+                found[tag] = InventoryImage.from_manifest(manifest)
+    return RepositoryInventory(name, found, repository, records)
+
+
+@contextmanager
+def readable(subject: str) -> Iterator[None]:
+    """Raise InvalidImage or UnsupportedImage if an image or record cannot be read, or does not exist."""
+    try:
+        yield
+    except (DigestMismatch, InvalidImage, LimitExceeded, NotFound, UnsupportedImage) as error:
+        hint = "it may need the images to delete: run the command again, or delete its tag or push it again"
+        kind = UnsupportedImage if isinstance(error, UnsupportedImage) else InvalidImage
+        raise kind(f"{subject}: the image cannot be read: {error.message}", hint=hint) from error
 
 
 def read_repositories(
@@ -152,19 +193,14 @@ def read_repositories(
     return found
 
 
-def repositories_below(client: RegistryClient, location: RegistryLocation, known: Iterable[str]) -> list[str]:
+def repositories_below(client: RegistryClient, location: RegistryLocation) -> list[str]:
     """Return the names of the repositories of a registry below a prefix.
 
-    Args:
-        client: Reads the registry.
-        location: Registry and prefix.
-        known: Names of repositories that exist. A list without them is incomplete, and refused.
-
     Raises:
-        IncompleteSearch: The registry does not list its repositories, or not all of them.
+        IncompleteSearch: The registry does not list its repositories.
         RegistryUnavailable: The registry fails.
     """
-    start = "/".join(filter(None, (location.registry, location.prefix, "")))
+    start = location.start
     repository = client.target(Reference.parse(f"{start}name"))
     if repository.location.name != f"{start}name":
         raise IncompleteSearch(f"{start}: the settings of this machine map it to {repository.location.name}")
@@ -175,14 +211,33 @@ def repositories_below(client: RegistryClient, location: RegistryLocation, known
     except (ImageToolsError, LimitExceeded) as error:
         raise IncompleteSearch(f"{location.registry} does not list its repositories: {error.message}") from error
     below = [name for name in listed if name.startswith(start)]
-    if missing := sorted(set(known).difference(below)):
-        raise IncompleteSearch(f"{location.registry} does not list all of its repositories: it omits {missing[0]}")
     for name in below:
         try:
             Reference.parse(name)
         except InvalidReference as error:
             raise IncompleteSearch(f"{location.registry} lists an invalid repository: {error.message}") from error
     return below
+
+
+def check_listing(
+    location: RegistryLocation, listed: Iterable[str], inventories: Mapping[str, RepositoryInventory]
+) -> None:
+    """Raise IncompleteSearch if repositories are known that the registry does not list, or whose tags it does not.
+
+    Args:
+        location: Registry and prefix.
+        listed: The names of the repositories that the registry lists.
+        inventories: Repositories that were read, by name: those that are listed, and others.
+    """
+    for name in listed:
+        if inventories[name].is_empty:
+            raise IncompleteSearch(
+                f"{name}: the registry lists the repository, but no tag in it; if that is right, because an upload was "
+                "interrupted, complete it or remove the repository"
+            )
+    known = {name for name, inventory in inventories.items() if not inventory.is_empty}
+    if missing := sorted(known.difference(listed)):
+        raise IncompleteSearch(f"{location.registry} does not list all of its repositories: it omits {missing[0]}")
 
 
 class IncompleteSearch(ImageToolsError):
@@ -198,37 +253,5 @@ class IncompleteSearch(ImageToolsError):
         super().__init__(f"cannot find the catalogs that need these images: {message}", hint=hint)
 
 
-def _read_image(repository: RegistryRepository, tag: str) -> InventoryImage:
-    manifest = repository.get_manifest(tag)
-    is_catalog = not DIGEST_TAG.fullmatch(tag) and _is_catalog(repository, manifest)
-    return InventoryImage(manifest.digest, _children(manifest), is_catalog)
-
-
 def _checked_tag(name: str, tag: str) -> str:
     return str(Reference.parse(f"{name}:{tag}").tag)
-
-
-def _children(manifest: Manifest | IndexManifest) -> tuple[str, ...]:
-    return tuple(child.digest for child in manifest.manifests) if isinstance(manifest, IndexManifest) else ()
-
-
-def _is_catalog(repository: RegistryRepository, manifest: Manifest | IndexManifest) -> bool:
-    """Return whether an image is a catalog by the labels of its first platform that the repository has."""
-    for _ in range(_MAX_DEPTH):
-        if not isinstance(manifest, IndexManifest):
-            if manifest.config.media_type not in media_types.CONFIGS:
-                return False
-            return not _CATALOG_LABELS.isdisjoint(ImageConfig.parse(repository.get_config(manifest.config)).labels)
-        child = _first_child(repository, manifest)
-        if child is None:
-            return False
-        manifest = child
-    raise InvalidImage(f"image index {manifest.digest}: exceeds the limit of {_MAX_DEPTH} levels")
-
-
-def _first_child(repository: RegistryRepository, index: IndexManifest) -> Manifest | IndexManifest | None:
-    """Return the first image of an index that the repository has: a mirror may have some platforms only."""
-    for child in index.images:
-        with suppress(NotFound):
-            return repository.get_manifest(child.digest)
-    return None

@@ -13,6 +13,7 @@ from opmkit.supply.mirror.copy import CopyOptions, MirrorCopy
 from opmkit.supply.mirror.mirror import MirroredCatalog
 from opmkit.supply.mirror.model import MirrorPlan, MirrorReport, MirrorRequest
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS, ManifestSpool, MirrorPlanOptions, plan_mirror
+from opmkit.supply.mirror.recording import MirrorRecording, SubjectImages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform
     from opmkit.supply.mirror.description import MirroredImage
     from opmkit.supply.mirror.locations import LayoutSource
+    from opmkit.supply.mirror.model import PlannedImage
+    from opmkit.supply.mirror.record import RecordSubject
     from opmkit.supply.mirror.target import MirrorTarget
 
 
@@ -31,9 +34,17 @@ class MirrorLoad:
         plan: What is to be copied.
     """
 
-    def __init__(self, plan: MirrorPlan, source: LayoutSource, target: MirrorTarget, spool: ManifestSpool) -> None:
+    def __init__(
+        self,
+        plan: MirrorPlan,
+        source: LayoutSource,
+        target: MirrorTarget,
+        spool: ManifestSpool,
+        recording: MirrorRecording,
+    ) -> None:
         """Use the plan for the images of ``source``."""
         self.plan = plan
+        self._recording = recording
         self._source = source
         self._target = target
         self._spool = spool
@@ -62,6 +73,7 @@ class MirrorLoad:
             MirrorFailed: An image cannot be copied, and `CopyOptions.continue_on_errors` is not set; or the target
                 keeps failing.
         """
+        self._recording.write()
         omitted = self._source.description.omitted
         holders = {digest: self._target.repository(Reference.parse(name)) for digest, name in omitted.items()}
         self._copy = MirrorCopy(
@@ -76,6 +88,7 @@ def open_mirror_load(
     target: MirrorTarget,
     *,
     measure: bool = False,
+    overwrite_tags: bool = False,
     workers: int = DEFAULT_WORKERS,
     shard: Shard | None = None,
     progress: Progress = NO_PROGRESS,
@@ -88,6 +101,7 @@ def open_mirror_load(
         source: The directory or archive.
         target: The registry.
         measure: Whether to determine how many bytes of each image the target lacks.
+        overwrite_tags: Whether to move tags of the target that name other images, which this mirror has not set.
         workers: The number of images that are read at the same time.
         shard: The part of the images to copy, without catalogs, since the target may lack the images of other parts.
         progress: A receiver of progress reports.
@@ -104,7 +118,19 @@ def open_mirror_load(
             )
             for platforms, requests in groups.items()
         ]
-        yield MirrorLoad(reduce(MirrorPlan.merge, plans, MirrorPlan(())), source, target, spool)
+        plan = reduce(MirrorPlan.merge, plans, MirrorPlan(()))
+        recording = MirrorRecording(target, _groups(plan, source), overwrite_tags=overwrite_tags)
+        yield MirrorLoad(recording.without_conflicts(plan), source, target, spool, recording)
+
+
+def _groups(plan: MirrorPlan, source: LayoutSource) -> list[SubjectImages]:
+    """Return the images of each subject, none if an earlier release wrote the directory or archive."""
+    groups: dict[RecordSubject, list[PlannedImage]] = defaultdict(list)
+    for image in plan.images:
+        described = source.description.images[f"{image.request.reference.name}:{image.tag}"]
+        for subject in described.subjects:
+            groups[subject].append(image)
+    return [SubjectImages(subject, tuple(images)) for subject, images in groups.items()]
 
 
 def _request(image: MirroredImage) -> MirrorRequest:

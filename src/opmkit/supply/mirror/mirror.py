@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from opmkit.core.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.errors import InvalidReference, NotFound
+from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.operations.related_images import group_by_image
 from opmkit.supply.mirror.catalog import open_catalog
 from opmkit.supply.mirror.description import MirroredImage
 from opmkit.supply.mirror.errors import MirrorFailed
-from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, MirrorReport, MirrorRequest, digest_tag, is_digest_tag
-from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions
+from opmkit.supply.mirror.model import (
+    MirrorFailure,
+    MirrorPlan,
+    MirrorReport,
+    MirrorRequest,
+    PlannedImage,
+    PlannedManifest,
+    digest_tag,
+    is_digest_tag,
+)
+from opmkit.supply.mirror.plan import ManifestSpool, MirrorPlanOptions, check_target_tag, resolve_in_target
+from opmkit.supply.mirror.recording import MirrorRecording, group_by_subject
 from opmkit.supply.mirror.worker_engine import LocalEngine
 
 if TYPE_CHECKING:
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
     from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog
     from opmkit.supply.mirror.copy import CopyOptions
     from opmkit.supply.mirror.image_set import BlockedImages
+    from opmkit.supply.mirror.record import RecordSubject
     from opmkit.supply.mirror.target import MirrorSource, MirrorTarget
     from opmkit.supply.mirror.worker_engine import MirrorEngine, MirrorWorkers, PlannedCopy
 
@@ -103,6 +115,7 @@ class IndexMirror:
         plan: MirrorPlan,
         engine: MirrorEngine,
         target: MirrorTarget,
+        recording: MirrorRecording,
         platforms: tuple[Platform, ...] = (),
         *,
         is_shard: bool = False,
@@ -114,8 +127,10 @@ class IndexMirror:
         self.warnings = (*(text for each in contents if each.change for text in each.change.warnings), *warnings)
         self._engine = engine
         self._target = target
+        self._recording = recording
         self._platforms = platforms
         self._copy: PlannedCopy | None = None
+        self._built: dict[tuple[str, str], PlannedImage] = {}
         self.catalogs = [] if is_shard else [self._find_catalog(catalog) for catalog in contents]
 
     @property
@@ -126,6 +141,10 @@ class IndexMirror:
     def described_images(self) -> list[MirroredImage]:
         """Return the images that the target has, including the catalogs, for its description."""
         report, platforms = self.report, self._platforms
+        subjects: dict[int, list[RecordSubject]] = defaultdict(list)
+        for group in self._recording.groups:
+            for image in group.images:
+                subjects[id(image)].append(group.subject)
         images = [
             MirroredImage(
                 f"{image.target}:{image.tag}",
@@ -133,11 +152,21 @@ class IndexMirror:
                 platforms if image.is_partial else (),
                 image.request.last,
                 image.request.needed_by,
+                tuple(subjects[id(image)]),
             )
             for image in (*report.copied, *report.present)
         ]
         images += [
-            MirroredImage(f"{found.name}:{found.tag}", found.digest, is_catalog=True)
+            MirroredImage(
+                f"{found.name}:{found.tag}",
+                found.digest,
+                is_catalog=True,
+                subjects=tuple(
+                    each.subject
+                    for each in self._recording.groups
+                    if (each.subject.name, each.subject.version) == (catalog.name.name, found.digest)
+                ),
+            )
             for found, catalog in zip(self.catalogs, self.contents, strict=False)
             if catalog.image is not None
         ]
@@ -152,6 +181,7 @@ class IndexMirror:
         """
         if self.plan.failures and not options.continue_on_errors:
             raise MirrorFailed(self.plan.failures, len(self.plan.images) + len(self.plan.failures))
+        self._recording.write(self._built.values())
         self._copy = self._engine.prepare_copy(self.plan, options, progress)
         report = self._copy.run()
         for found, catalog in zip(self.catalogs, self.contents, strict=False):
@@ -159,8 +189,16 @@ class IndexMirror:
                 from opmkit.imagetools.copy import copy_image  # slow to import: compression
 
                 repository = self._target.repository(catalog.name)
+                replaces = None if self._target.shares_blobs else self._built[found.name, found.tag].replaces
                 try:
-                    copy_image(catalog.image, repository, catalog.tag, workers=options.workers, progress=progress)
+                    copy_image(
+                        catalog.image,
+                        repository,
+                        catalog.tag,
+                        replacing=replaces,
+                        workers=options.workers,
+                        progress=progress,
+                    )
                 finally:
                     self._target.finish()
         return report
@@ -170,15 +208,27 @@ class IndexMirror:
             self._target.name(catalog.name), catalog.tag, catalog.digest, str(catalog.name), is_present=False
         )
         if catalog.image is not None:
-            return replace(found, is_present=self._has_catalog(catalog), size=_size(catalog.image))
+            built = self._plan_built(catalog, catalog.image)
+            self._recording.check(built)
+            self._built[found.name, found.tag] = built
+            return replace(found, is_present=built.is_present, size=_size(catalog.image))
         planned = [image for image in self.plan.images if image.request is catalog.request]
         return replace(found, is_present=any(image.is_present for image in planned))
 
-    def _has_catalog(self, catalog: MirrorCatalog) -> bool:
-        try:
-            return self._target.repository(catalog.name).resolve(catalog.tag).digest == catalog.digest
-        except NotFound:
-            return False
+    def _plan_built(self, catalog: MirrorCatalog, image: Image | ImageIndex) -> PlannedImage:
+        """Return the plan for a catalog image that is not read from a registry, and thus not in that of the engine."""
+        from opmkit.imagetools.copy import all_manifests
+
+        name, repository = self._target.name(catalog.name), self._target.repository(catalog.name)
+        check_target_tag(f"{name}:{catalog.tag}", catalog.tag)
+        request = MirrorRequest(catalog.name, ("the mirrored catalog",), tag=catalog.tag, last=True)
+        current = resolve_in_target(repository, catalog.tag)
+        planned = PlannedImage(request, catalog.digest, catalog.tag, name, replaces=current)
+        if current == catalog.digest:
+            return planned
+        manifests = tuple(PlannedManifest(each.digest, len(each.raw)) for each in all_manifests(image))
+        existing = tuple(each.digest for each in manifests if resolve_in_target(repository, each.digest))
+        return replace(planned, manifests=manifests, existing=existing)
 
 
 class MirrorDistribution(Struct, frozen=True):
@@ -208,6 +258,7 @@ def open_mirror(
     options: MirrorPlanOptions | None = None,
     *,
     signatures: bool = True,
+    overwrite_tags: bool = False,
     distribution: MirrorDistribution | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[IndexMirror]:
@@ -220,12 +271,14 @@ def open_mirror(
         content: The indexes and other images.
         options: Platforms and concurrency.
         signatures: Whether to mirror the signatures, attestations and other artifacts of the images as well.
+        overwrite_tags: Whether to move tags of the target that name other images, which this mirror has not set.
         distribution: The workers that plan and copy the images, and the part of them to mirror.
         progress: A receiver of progress reports.
 
     Raises:
         CatalogError: An index is invalid, or the filters are.
-        ImageToolsError: An index cannot be read.
+        TagConflict: The tag of a catalog in the target names another image, which this mirror has not set.
+        ImageToolsError: An index or a record of the target cannot be read.
     """
     options, distribution = options or MirrorPlanOptions(), distribution or MirrorDistribution()
     with ExitStack() as stack:
@@ -245,16 +298,24 @@ def open_mirror(
             attached, unreadable = engine.attached(plan.images, progress)
             failures += unreadable
             plan = plan.merge(engine.plan(attached, progress))
-        plan = MirrorPlan(plan.images, (*failures, *plan.failures))
+        groups = group_by_subject(map(_with_requests, catalogs), content.images, plan.images)
+        recording = MirrorRecording(target, groups, overwrite_tags=overwrite_tags)
+        plan = recording.without_conflicts(MirrorPlan(plan.images, (*failures, *plan.failures)))
         yield IndexMirror(
             catalogs,
             plan,
             engine,
             target,
+            recording,
             options.platforms,
             is_shard=shard is not None,
             warnings=content.warnings,
         )
+
+
+def _with_requests(catalog: MirrorCatalog) -> tuple[MirrorCatalog, list[MirrorRequest]]:
+    requests, _ = bundle_image_requests(catalog.uses)
+    return catalog, [*requests, catalog.request] if catalog.request else requests
 
 
 def find_images(
@@ -262,11 +323,11 @@ def find_images(
 ) -> tuple[list[MirrorRequest], list[MirrorFailure]]:
     """Return the requests for the images that are not blocked, without catalogs, and the failures."""
     requests, failures = bundle_image_requests(use for catalog in catalogs for use in catalog.uses)
-    unique = {_identity(request): request for request in requests}
+    unique = {request.identity: request for request in requests}
     for request in content.images:
-        known = unique.setdefault(_identity(request), request)
+        known = unique.setdefault(request.identity, request)
         needed_by = tuple(dict.fromkeys((*known.needed_by, *request.needed_by)))
-        unique[_identity(request)] = replace(known, needed_by=needed_by)
+        unique[request.identity] = replace(known, needed_by=needed_by)
     requests = list(unique.values())
     if blocked := content.blocked:
         requests = [
@@ -276,10 +337,6 @@ def find_images(
         ]
         failures = [failure for failure in failures if not blocked.matches(failure.image, "")]
     return requests, failures
-
-
-def _identity(request: MirrorRequest) -> tuple[object, ...]:
-    return request.reference, request.target_name.name, request.tag
 
 
 def _is_blocked(blocked: BlockedImages, source: Reference, name: Reference, tag: str, target: MirrorTarget) -> bool:

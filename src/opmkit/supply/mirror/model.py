@@ -28,7 +28,8 @@ class MirrorRequest(Struct, frozen=True):
         tag: Its tag in the target. By default that of a source without a digest, else one derived from the digest, see
             `opmkit.supply.mirror.model.digest_tag`.
         last: Whether it is only copied after all others, because it refers to them.
-        is_admitted: Whether it satisfies the policy for signatures, or belongs to an image that does.
+        is_admitted: Whether it was found to satisfy the policy for signatures; what is attached to an image need not.
+        attached_to: The digest of the image that it is a signature or another artifact of, "" for none.
     """
 
     reference: Reference
@@ -37,6 +38,12 @@ class MirrorRequest(Struct, frozen=True):
     tag: str = ""
     last: bool = False
     is_admitted: bool = False
+    attached_to: str = ""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What makes two requests one: the source, and the name in the target."""
+        return self.reference, self.target_name.name, self.tag
 
     @property
     def target_name(self) -> Reference:
@@ -73,6 +80,8 @@ class PlannedImage(Struct, frozen=True):
         manifests: Its manifests, children before their index. Empty if the target has the image.
         missing: Bytes that the target lacks; None if that was not determined.
         is_partial: Whether platforms were selected, so that the target gets an index without some of its images.
+        existing: The digests of its manifests that its repository in a registry has.
+        replaces: The digest that its tag names in the target, "" if it does not exist.
     """
 
     request: MirrorRequest
@@ -82,6 +91,8 @@ class PlannedImage(Struct, frozen=True):
     manifests: tuple[PlannedManifest, ...] = ()
     missing: int | None = None
     is_partial: bool = False
+    existing: tuple[str, ...] = ()
+    replaces: str = ""
 
     @property
     def is_present(self) -> bool:

@@ -86,6 +86,7 @@ class MirrorAction(Struct, frozen=True):
             source,
             target,
             measure=dry_run,
+            overwrite_tags=options.overwrite_tags,
             workers=options.workers,
             shard=options.shard,
             progress=self.progress,
@@ -107,6 +108,7 @@ class MirrorAction(Struct, frozen=True):
                 content,
                 MirrorPlanOptions(self._platforms(), dry_run, options.workers),
                 signatures=options.signatures,
+                overwrite_tags=options.overwrite_tags,
                 distribution=distribution,
                 progress=self.progress,
             ) as opened,
@@ -170,12 +172,6 @@ class MirrorAction(Struct, frozen=True):
         filters = [PackageFilter.parse(text) for text in options.filters]
         return FilterPackages(filters, options.default_channels, options.with_dependencies)
 
-    def mark_replaced(self, opened: IndexMirror | MirrorLoad) -> None:
-        """Mark the catalogs in the target that are about to be replaced, for `prune`."""
-        deletion = self._deletion()
-        for catalog in opened.catalogs:
-            deletion.mark_replaced(Reference.parse(catalog.name).with_tag(catalog.tag), catalog.digest)
-
     def prune(self, opened: IndexMirror | MirrorLoad, *, dry_run: bool) -> MirrorDeletion:
         """Delete what only replaced catalogs need, or plan to, if they are not replaced yet.
 
@@ -183,13 +179,13 @@ class MirrorAction(Struct, frozen=True):
         """
         from opmkit.supply.mirror.deletion import NeededImages
 
-        deletion, needed = self._deletion(), NeededImages()
+        needed = NeededImages()
         names = {Reference.parse(each.name).with_tag(each.tag): each.digest for each in opened.catalogs}
         for image in opened.plan.images:
             needed.digests[image.digest] = next(iter(image.request.needed_by), "this mirror")
-        plan = deletion.plan(deletion.replaced(names), needed)
-        plan = replace(plan, kept_catalogs=tuple(dict.fromkeys((*map(str, names), *plan.kept_catalogs))))
-        return plan if dry_run else deletion.run(plan)
+        planned = self._deletion().open_replaced(names, needed)
+        result = planned.result if dry_run else planned.run()
+        return replace(result, kept_catalogs=tuple(dict.fromkeys((*map(str, names), *result.kept_catalogs))))
 
     def _deletion(self) -> CatalogDeletion:
         from opmkit.supply.mirror.catalog_deletion import CatalogDeletion, DeletionOptions
@@ -246,8 +242,6 @@ class PlannedMirror:
             DiskError: An archive, a directory or a manifest cannot be written.
         """
         options, opened = self._action.options, self._opened
-        if options.prune:
-            self._action.mark_replaced(opened)
         opened.run(CopyOptions(options.continue_on_errors, options.workers), progress=self._action.progress)
         images = opened.described_images() if isinstance(opened, IndexMirror) else ()
         has_changed = commit_target(self._target, images, options.have)

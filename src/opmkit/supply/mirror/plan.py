@@ -19,6 +19,7 @@ from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     ImageToolsError,
+    InvalidReference,
     NotFound,
     RegistryUnavailable,
     UnsupportedImage,
@@ -32,6 +33,7 @@ from opmkit.supply.mirror.model import (
     digest_tag,
     is_digest_tag,
 )
+from opmkit.supply.mirror.record import RECORD_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -167,26 +169,39 @@ class _Planner:
         name, repository = self._target.name(request.target_name), self._target.repository(request.target_name)
         source = self._source.repository(reference)
         identifier = reference.identifier
-        if not request.is_admitted:
+        if not (request.is_admitted or request.attached_to):
             identifier = self._source.admit(reference, source, identifier)
         digest = identifier if is_digest(identifier) else source.resolve(identifier).digest
         if not digest.startswith("sha256:"):
             raise UnsupportedImage(f"{reference}: unsupported digest algorithm: only sha256 is supported")
         default_tag = digest_tag(digest, self.options.platforms) if reference.digest else reference.identifier
         tag = request.tag or default_tag
-        planned = PlannedImage(request, digest, tag, name, is_partial=bool(self.options.platforms))
-        if self._is_present(repository, tag, digest):
+        check_target_tag(f"{name}:{tag}", tag)
+        current = self._resolve(repository, tag)
+        is_partial = bool(self.options.platforms)
+        planned = PlannedImage(request, digest, tag, name, is_partial=is_partial, replaces=current)
+        if current == digest and (is_digest_tag(tag) or self._is_present(repository, digest)):
             return planned
         manifests = tuple(self._read_manifests(source, digest))
-        missing = self._missing(repository, manifests) if self.options.measure else None
-        return replace(planned, manifests=manifests, missing=missing)
+        if self.options.measure:
+            return replace(planned, manifests=manifests, missing=self._missing(repository, manifests))
+        return replace(planned, manifests=manifests, existing=self._existing(repository, manifests))
 
-    def _is_present(self, repository: Repository, tag: str, digest: str) -> bool:
+    def _existing(self, repository: Repository, manifests: Iterable[PlannedManifest]) -> tuple[str, ...]:
+        if self._target.shares_blobs:
+            return ()
+        return tuple(each.digest for each in manifests if self._resolve(repository, each.digest))
+
+    def _resolve(self, repository: Repository, identifier: str) -> str:
         try:
-            if repository.resolve(tag).digest != digest:
-                return False
-            return is_digest_tag(tag) or self._is_complete(repository, digest)
-        except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
+            return resolve_in_target(repository, identifier)
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
+            raise _TargetError(error) from error
+
+    def _is_present(self, repository: Repository, digest: str) -> bool:
+        try:
+            return self._is_complete(repository, digest)
+        except (NotFound, AuthenticationFailed):
             return False
         except (ImageToolsError, LimitExceeded, DiskError) as error:
             raise _TargetError(error) from error
@@ -258,6 +273,20 @@ class _Planner:
         blobs = {blob.digest: blob for manifest in manifests for blob in manifest.blobs}
         absent = sum(blob.size for blob in blobs.values() if not _has_blob(repository, blob))
         return absent + sum(manifest.size for manifest in manifests)
+
+
+def check_target_tag(name: str, tag: str) -> None:
+    """Raise InvalidReference if an image must not have a tag in the target, because records have it."""
+    if tag == RECORD_TAG:
+        raise InvalidReference(f"{name}: this tag is reserved for the records of mirrors", hint="use another tag")
+
+
+def resolve_in_target(repository: Repository, identifier: str) -> str:
+    """Return the digest that a tag or digest names in the target, "" if it does not exist."""
+    try:
+        return repository.resolve(identifier).digest
+    except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
+        return ""
 
 
 def _has_blob(repository: Repository, blob: Descriptor) -> bool:

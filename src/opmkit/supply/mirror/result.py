@@ -64,6 +64,8 @@ class MirrorOptions:
         prune: Whether to delete from a registry what only the replaced versions of the catalogs need.
         keep: Indexes whose images are not pruned, in addition to the catalogs of the registry.
         search: Whether to look for catalogs to keep in all repositories of the target, see `DeletionOptions`.
+        overwrite_tags: Whether to move tags of the target that name other images, which this mirror has not set
+            according to its records.
     """
 
     filters: tuple[str, ...] = ()
@@ -85,6 +87,7 @@ class MirrorOptions:
     prune: bool = False
     keep: tuple[str, ...] = ()
     search: bool = True
+    overwrite_tags: bool = False
 
     @property
     def needs_index(self) -> bool:

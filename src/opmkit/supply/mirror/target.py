@@ -84,6 +84,11 @@ class RegistryLocation(Struct, frozen=True):
     registry: str
     prefix: str = ""
 
+    @property
+    def start(self) -> str:
+        """The start of the names of all repositories in it: registry and prefix, with a slash at the end."""
+        return f"{self.registry}/{self.prefix}/" if self.prefix else f"{self.registry}/"
+
 
 class ArchiveLocation(Struct, frozen=True):
     """The path of an archive."""
@@ -150,8 +155,7 @@ def parse_name_in_target(text: str, location: MirrorLocation) -> Reference:
     """
     if not isinstance(location, RegistryLocation):
         return Reference.parse(text)
-    start = "/".join(filter(None, (location.registry, location.prefix)))
-    path = text.removeprefix(f"{start}/")
+    path = text.removeprefix(location.start)
     first, slash, _ = path.partition("/")
     return Reference.parse(path if slash and is_registry_host(first) else f"{location.registry}/{path}")
 

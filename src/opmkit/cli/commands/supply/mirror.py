@@ -125,6 +125,9 @@ def mirror(
         "--signatures/--no-signatures",
         panel=ADVANCED_PANEL,
     ),
+    overwrite_tags: bool = flag(
+        False, "Move tags of the target that name other images, and that this mirror has not set", panel=ADVANCED_PANEL
+    ),
     workers: int = flag(8, "Blobs to transfer at the same time", panel=ADVANCED_PANEL, metavar="NUMBER", min=1, max=64),
     have: Path | None = flag(
         None,
@@ -206,6 +209,7 @@ def mirror(
         prune=prune,
         keep=tuple(keep or ()),
         search=search,
+        overwrite_tags=overwrite_tags,
     )
     source = _source(ctx, index, config)
     _check_target(options, ctx.command_path, is_registry=is_registry, is_archive=bool(archive), is_dry_run=dry_run)

@@ -18,6 +18,8 @@ from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import progress, waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from opmkit import MirrorDeletion, MirrorResult
 
 
@@ -37,6 +39,9 @@ def delete(
         metavar="FILE",
     ),
     yes: bool = flag(False, "Delete the images; without it, the plan is shown, and nothing is deleted", "--yes", "-y"),
+    yes_unrecorded: bool = flag(
+        False, "Also delete the listed images of which no record says that they were mirrored for the catalog"
+    ),
     keep: list[str] | None = flag(
         None, "Further indexes whose images are kept: images, directories or databases", metavar="INDEX,..."
     ),
@@ -64,6 +69,9 @@ def delete(
     has another tag. Signatures and attestations are deleted with their images. The catalogs are deleted last, so a run
     that was interrupted can be repeated. The registry frees the space of layers by its own garbage collection.
 
+    Only what 'opm mirror' has put there according to its records is deleted. Other images of the catalog are listed as
+    unrecorded, such as those of releases without records; --yes-unrecorded deletes them as well.
+
     With --config, the catalogs and images of an ImageSetConfiguration are deleted. Those of a
     DeleteImageSetConfiguration are, too, but where it selects packages, only the images of the selected bundles.
 
@@ -81,16 +89,17 @@ def delete(
     content = ImageSet.read(config) if config else catalogs or []
     if isinstance(content, ImageSet):
         print_warnings(content.warnings)
-    options = DeletionOptions(tuple(keep or ()), search, max_nested_paths, workers)
+    options = DeletionOptions(tuple(keep or ()), search, max_nested_paths, workers, yes_unrecorded)
+    is_confirmed = yes or yes_unrecorded
     with progress() as bars:
         with waiting("Preparing the deletion"):
             planned = registry_flags.opm().open_mirror_deletion(content, to, options, progress=bars)
         result = planned.result
-        if yes and result.in_state("delete"):
+        if is_confirmed:
             with waiting("Deleting"):
                 result = planned.run()
-    _print_deletion(result, output, is_done=yes)
-    if result.failures:
+    _print_deletion(result, output, is_done=is_confirmed)
+    if result.failures or (is_confirmed and any(each.is_catalog for each in result.in_state("unrecorded"))):
         raise typer.Exit(1)
 
 
@@ -107,9 +116,18 @@ def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bo
     print_to_stderr(_kept_catalogs(result))
     if not is_done and result.in_state("delete"):
         print_to_stderr("Nothing was deleted. To delete the images, pass --yes")
+    if unrecorded := result.in_state("unrecorded"):
+        print_to_stderr(
+            f"No record says that {format_count(len(unrecorded), 'image')} of these {_were(unrecorded)} mirrored for "
+            "what is deleted. To delete what is listed as unrecorded, pass --yes-unrecorded"
+        )
     print_failures(result)
     if result.failures:
         print_to_stderr("The catalogs were not deleted. Run the command again to continue")
+
+
+def _were(images: Sized) -> str:
+    return "was" if len(images) == 1 else "were"
 
 
 def print_failures(result: MirrorDeletion | MirrorResult) -> None:
@@ -135,8 +153,10 @@ def _count_images(result: MirrorDeletion, *, is_done: bool) -> str:
     others = sum(len(image.artifacts) + len(image.children) for image in images)
     text = f"{format_count(len(images), 'image')} {'deleted' if is_done else 'to delete'}"
     with_others = f" with {format_count(others, 'manifest')} of signatures and platforms" if others else ""
+    unrecorded = len(result.in_state("unrecorded"))
     return (
         f"{text}{with_others}, {len(result.in_state('kept'))} kept, {len(result.in_state('absent'))} not in the target"
+        + (f", {unrecorded} unrecorded" if unrecorded else "")
     )
 
 

@@ -1,0 +1,193 @@
+"""The records that a mirror writes to its target, and the tags that it may move according to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.spec import sha256_digest
+from opmkit.imagetools.spec.fields import dump_json
+from opmkit.supply.mirror.errors import TagConflict
+from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, is_digest_tag
+from opmkit.supply.mirror.record import (
+    MirrorRecord,
+    RecordedImage,
+    RecordSubject,
+    catalog_subject,
+    list_subject,
+    read_records,
+    update_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opmkit.supply.mirror.catalog import MirrorCatalog
+    from opmkit.supply.mirror.model import MirrorRequest, PlannedImage
+    from opmkit.supply.mirror.target import MirrorTarget
+
+
+class SubjectImages(Struct, frozen=True):
+    """A subject of a record with the planned images that it needs."""
+
+    subject: RecordSubject
+    images: tuple[PlannedImage, ...]
+
+
+def group_by_subject(
+    catalogs: Iterable[tuple[MirrorCatalog, Sequence[MirrorRequest]]],
+    others: Sequence[MirrorRequest],
+    planned: Sequence[PlannedImage],
+) -> list[SubjectImages]:
+    """Return the planned images of each catalog, and those of the other requests; an image can be in several groups.
+
+    Args:
+        catalogs: The catalogs with the requests for them and for the images of their bundles.
+        others: The additional images, and those of charts.
+        planned: The images, with signatures and other artifacts, which belong to the images that they refer to.
+    """
+    pairs = tuple(catalogs)
+    key = configuration_key(((each.name, each.tag) for each, _ in pairs), others)
+    groups = [
+        SubjectImages(
+            RecordSubject(catalog.name.name, catalog_subject(catalog.tag), catalog.digest, key),
+            _select(planned, requests),
+        )
+        for catalog, requests in pairs
+    ]
+    if others:
+        home = list_home([each.name for each, _ in pairs], others)
+        groups.append(SubjectImages(RecordSubject(home.name, list_subject(key), key, key), _select(planned, others)))
+    return groups
+
+
+def configuration_key(catalogs: Iterable[tuple[Reference, str]], others: Iterable[MirrorRequest]) -> str:
+    """Return a key for what one command mirrors: catalogs, by name and tag in the target, and other images.
+
+    A tag that stands for the digest of a catalog does not count.
+    """
+    names = [f"{name.repository}:{'' if is_digest_tag(tag) else tag}" for name, tag in catalogs]
+    images = [f"{each.reference} {each.target_name.repository}:{each.tag}" for each in others]
+    return sha256_digest(dump_json([sorted(names), sorted(images)])).removeprefix("sha256:")[:16]
+
+
+def list_home(catalogs: Iterable[Reference], others: Iterable[MirrorRequest]) -> Reference:
+    """Return the name whose repository has the record of images that are not those of a catalog."""
+    names = {each.repository: each for each in catalogs} or {
+        each.target_name.repository: each.target_name for each in others
+    }
+    return names[min(names)]
+
+
+def _select(planned: Iterable[PlannedImage], requests: Iterable[MirrorRequest]) -> tuple[PlannedImage, ...]:
+    wanted = {request.identity for request in requests}
+    images = [image for image in planned if image.request.identity in wanted]
+    owners = {(image.target, image.digest) for image in images}
+    images += [image for image in planned if (image.target, image.request.attached_to) in owners]
+    return tuple(images)
+
+
+class MirrorRecording:
+    """The records of one mirror. A directory or archive has none.
+
+    Attributes:
+        groups: The images of each subject.
+    """
+
+    def __init__(self, target: MirrorTarget, groups: Sequence[SubjectImages], *, overwrite_tags: bool = False) -> None:
+        """Record the images of ``groups``; with ``overwrite_tags`` tags that others have set are moved as well."""
+        self._target = target
+        self.groups = groups
+        self._is_checked = not (overwrite_tags or target.shares_blobs)
+        self._records: dict[str, dict[str, MirrorRecord]] = {}
+
+    def without_conflicts(self, plan: MirrorPlan) -> MirrorPlan:
+        """Return the plan with a failure for each image whose tag names another image that this mirror has not put.
+
+        These are not recorded.
+
+        Raises:
+            TagConflict: The image is a catalog.
+            ImageToolsError: A record cannot be read.
+        """
+        conflicts = {id(image) for image in plan.images if self._conflicts(image)}
+        images = tuple(image for image in plan.images if id(image) not in conflicts)
+        self.groups = [
+            replace(group, images=tuple(image for image in group.images if id(image) not in conflicts))
+            for group in self.groups
+        ]
+        failures = []
+        for image in plan.images:
+            if id(image) in conflicts:
+                error = TagConflict(f"{image.target}:{image.tag}", image.replaces)
+                if image.request.last:
+                    raise error
+                failures.append(MirrorFailure(str(image.request.reference), error, image.request.needed_by))
+        return MirrorPlan(images, (*plan.failures, *failures))
+
+    def check(self, catalog: PlannedImage) -> None:
+        """Raise TagConflict if a catalog must not replace what its tag names."""
+        if self._conflicts(catalog):
+            raise TagConflict(f"{catalog.target}:{catalog.tag}", catalog.replaces)
+
+    def write(self, catalogs: Iterable[PlannedImage] = ()) -> None:
+        """Write what is about to be put, and what the target has, with ``catalogs`` that are not in the groups."""
+        if self._target.shares_blobs:
+            return
+        built: dict[tuple[str, str], list[PlannedImage]] = defaultdict(list)
+        for image in catalogs:
+            built[image.target, catalog_subject(image.tag)].append(image)
+        for group in self.groups:
+            subject = group.subject
+            name = Reference.parse(subject.name)
+            images = (*group.images, *built[self._target.name(name), subject.title])
+            record = MirrorRecord(
+                (subject.version,),
+                (subject.configuration,),
+                tuple(recorded_image(image, subject.version) for image in images),
+            )
+            update_record(self._target.repository(name), subject.title, partial(MirrorRecord.merge, other=record))
+
+    def _conflicts(self, image: PlannedImage) -> bool:
+        if not self._is_checked or image.replaces in ("", image.digest):
+            return False
+        place = (_path(image.target), image.tag, image.replaces)
+        return not any(
+            each.is_tag_set and place == (each.repository, each.tag, each.digest)
+            for group in self.groups
+            if image in group.images or self._is_subject(group.subject, image)
+            for each in self._read(group.subject).images
+        )
+
+    def _is_subject(self, subject: RecordSubject, image: PlannedImage) -> bool:
+        name = self._target.name(Reference.parse(subject.name))
+        return (name, subject.title) == (image.target, catalog_subject(image.tag))
+
+    def _read(self, subject: RecordSubject) -> MirrorRecord:
+        if subject.name not in self._records:
+            self._records[subject.name] = read_records(self._target.repository(Reference.parse(subject.name)))
+        return self._records[subject.name].get(subject.title, MirrorRecord())
+
+
+def recorded_image(image: PlannedImage, version: str) -> RecordedImage:
+    """Return what the record of a version of a subject says about a planned image."""
+    put = tuple(each.digest for each in image.manifests if each.digest not in image.existing)
+    return RecordedImage(
+        str(image.request.reference.with_digest(image.digest)),
+        _path(image.target),
+        image.tag,
+        image.digest,
+        (version,),
+        put,
+        is_tag_set=image.replaces != image.digest,
+    )
+
+
+def _path(name: str) -> str:
+    """Return the name of a repository without its registry, which may have several names."""
+    return Reference.parse(name).repository

@@ -1,0 +1,295 @@
+"""Deletions and mirrors in a registry that other tools and people use as well."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.kit.mirror_world import SOURCE, TARGET, MirrorWorld
+
+from opmkit.core.errors import OpmkitError
+from opmkit.imagetools.errors import ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.spec import IndexManifest
+from opmkit.index.errors import CatalogError
+from opmkit.supply.mirror.deletion import ABSENT, DELETE, DELETED, KEPT, UNRECORDED
+from opmkit.supply.mirror.errors import MirrorFailed, TagConflict
+from opmkit.supply.mirror.image_set import ImageSet, ImageSetCatalog
+from opmkit.supply.mirror.model import MirrorRequest
+from opmkit.supply.mirror.record import RECORD_TAG, read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from opmkit.supply.mirror.deletion import MirrorDeletion
+
+
+class Site(MirrorWorld):
+    """Catalogs ``one:1``, which needs two images, and ``two:1``, which needs the second of them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.prefix = "m"
+        self.first, self.shared, self.other = self.operands[1], self.operands[3], self.operands[4]
+        self.push_catalog("one:1", self.first, self.shared)
+        self.push_catalog("two:1", self.shared)
+
+    def push_catalog(self, name: str, *images: Reference, **options: Any) -> str:
+        """Push a catalog to the source, and return its digest."""
+        repository, _, tag = name.partition(":")
+        image = self.catalog(images, **options)
+        self.push(self.source, repository, tag, image)
+        return image.digest
+
+    def has(self, image: Reference) -> bool:
+        return bool(self.digest(image))
+
+    def digest(self, image: Reference) -> str:
+        """Return the digest of an image of the source in the target, "" if it is not there."""
+        stored = self.registry.repositories.get(self.path(image))
+        digest = (image.digest or stored.tags.get(str(image.tag), "")) if stored else ""
+        return digest if stored and digest in stored.manifests else ""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(random.Random(1), tmp_path)
+
+
+def states(result: MirrorDeletion) -> dict[str, str]:
+    return {image.target.removeprefix(f"{TARGET}/m/").rpartition(":")[0]: image.state for image in result.images}
+
+
+def test_catalog_is_deleted_with_what_only_it_needs(site: Site) -> None:
+    site.mirror("one:1")
+    site.mirror("two:1")
+    done = site.delete("one:1")
+    assert states(done) == {
+        site.first.repository: DELETED,
+        site.shared.repository: KEPT,
+        "one": DELETED,
+    }
+    assert [site.has(site.first), site.has(site.shared)] == [False, True]
+    done = site.delete("two:1")  # it has found the shared image there, which the other one's mirror has put
+    assert states(done) == {site.shared.repository: DELETED, "two": DELETED}
+    left = {tag for stored in site.registry.repositories.values() for tag in stored.tags}
+    assert left == {RECORD_TAG}
+    records = [read_records(site.registry.target(Reference(TARGET, name))) for name in site.registry.repositories]
+    assert records == [{}] * len(records)
+
+
+def test_what_was_there_before_is_not_deleted(site: Site) -> None:
+    """An image without a tag, which the mirror then names by a tag of its own."""
+    site.copy_to_target(site.first)
+    site.mirror("one:1")
+    assert states(site.plan_deletion("one:1").result)[site.first.repository] == UNRECORDED
+    done = site.delete("one:1")
+    assert (site.has(site.first), site.has(site.shared), states(done)["one"]) == (True, False, DELETED)
+
+
+def test_without_records_nothing_is_deleted_unless_confirmed(site: Site) -> None:
+    """As after a mirror by a release without records."""
+    site.mirror("one:1")
+    site.forget_records()
+    assert set(states(site.delete("one:1")).values()) == {UNRECORDED}
+    assert [site.has(site.first), site.has(site.shared)] == [True, True]
+    site.mirror("one:1")  # which finds everything there
+    assert set(states(site.delete("one:1")).values()) == {UNRECORDED}
+    assert set(states(site.delete("one:1", unrecorded=True)).values()) == {DELETED}
+    assert [site.has(site.first), site.has(site.shared)] == [False, False]
+
+
+@pytest.mark.parametrize("label", [True, False], ids=["label", "content"])
+@pytest.mark.parametrize("tag", ["latest", "digest", "elsewhere"])
+def test_catalog_of_others_keeps_its_images(site: Site, label: bool, tag: str) -> None:
+    """With or without its label, under the tags of oc-mirror, and in all platforms."""
+    site.mirror("one:1")
+    image = site.catalog([site.first], label=label)
+    name = f"sha256-{image.digest.partition(':')[2]}" if tag == "digest" else tag
+    site.push(site.registry, "m/theirs/catalog", name, image)
+    done = site.delete("one:1")
+    assert states(done) == {site.first.repository: KEPT, site.shared.repository: DELETED, "one": DELETED}
+    assert f"m/theirs/catalog:{name}, bundle b0" in next(each.kept_for for each in done.images if each.kept_for)
+
+
+def test_catalog_with_an_invalid_image_refuses(site: Site) -> None:
+    site.mirror("one:1")
+    site.push(site.registry, "m/theirs/catalog", "1", site.catalog(["UPPER//invalid"]))  # type: ignore[list-item]
+    with pytest.raises(CatalogError, match="m/theirs/catalog:1: cannot tell which images the catalog needs: bundle b0"):
+        site.delete("one:1")
+    assert site.registry.deletes == 0
+
+
+@pytest.mark.parametrize("key", ["digest", "tag"])
+def test_additional_image_of_another_configuration(site: Site, key: str) -> None:
+    """Equal images of two configurations, in addition to different catalogs."""
+    image = site.other if key == "digest" else site.by_tag(site.other)
+    sets = [configuration(name, image) for name in ("one:1", "two:1")]
+    for each in sets:
+        site.mirror(each)
+    site.delete(sets[0])
+    assert [site.has(site.other), site.has(site.first), bool(site.digest(image))] == [True, False, True]
+    done = site.delete(sets[1])
+    assert (states(done)[site.other.repository], site.has(site.other)) == (DELETED, False)
+
+
+def configuration(catalog: str, *images: Reference) -> ImageSet:
+    entry = ImageSetCatalog(f"{SOURCE}/{catalog}", None, None, catalog.partition(":")[2], "set.yaml")
+    requests = tuple(MirrorRequest(each, ("an additional image",)) for each in images)
+    return ImageSet("set.yaml", (entry,) if catalog else (), requests)
+
+
+def test_additional_images_without_a_catalog(site: Site) -> None:
+    one, two = configuration("", site.first, site.other), configuration("", site.first)
+    site.mirror(one)
+    site.mirror("one:1")
+    assert states(site.plan_deletion(two).result) == {site.first.repository: KEPT}  # it was not mirrored
+    site.mirror(two)
+    assert states(site.delete(one)) == {site.first.repository: KEPT, site.other.repository: DELETED}
+    site.delete("one:1")
+    assert site.has(site.first)
+    assert states(site.delete(two)) == {site.first.repository: DELETED}
+
+
+def test_catalog_of_two_configurations(site: Site) -> None:
+    sets = [configuration("one:1", site.other), configuration("one:1", site.operands[0])]
+    for each in sets:
+        site.mirror(each)
+    assert states(site.delete(sets[0])) == {
+        site.other.repository: DELETED,
+        site.first.repository: KEPT,
+        site.shared.repository: KEPT,
+        "one": KEPT,
+    }
+    assert set(states(site.delete(sets[1])).values()) == {DELETED}
+
+
+def test_referrer_that_is_needed_itself(site: Site) -> None:
+    """The list of referrers of a deleted image names an image that another catalog needs."""
+    site.mirror("one:1")
+    needed = site.copy_to_target(site.operands[0])  # in the same repository
+    repository = site.registry.target(needed)
+    listed = IndexManifest.build([repository.get_manifest(str(needed.digest)).descriptor])
+    repository.put_manifest(listed, f"sha256-{str(site.first.digest).partition(':')[2]}")
+    assert states(site.delete("one:1"))[site.first.repository] == DELETED
+    assert (site.has(site.operands[0]), site.has(site.first)) == (True, False)
+
+
+LIES: list[tuple[str, str, Callable[[], object]]] = [
+    ("tags", "m/two", list),
+    ("tags", "m/two", lambda: fail(NotFound("404"))),
+    ("tags", "m/two", lambda: fail(RegistryUnavailable("429"))),
+    ("manifest", "m/two", lambda: fail(NotFound("404"))),
+    ("manifest", "m/two", lambda: fail(RegistryUnavailable("503"))),
+    ("config", "m/two", lambda: fail(NotFound("404"))),
+    ("blob", "m/two", lambda: fail(NotFound("404"))),
+    ("repositories", "", lambda: ["m/one", "m/app/db", "m/app/web"]),
+    ("tags", "m/app/db", list),
+]
+
+
+def fail(error: Exception) -> object:
+    raise error
+
+
+@pytest.mark.parametrize(("kind", "name", "answer"), LIES, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
+def test_answers_that_are_not_understood_end_the_deletion(
+    site: Site, kind: str, name: str, answer: Callable[[], object], recorded: bool
+) -> None:
+    site.mirror("one:1")
+    site.mirror("two:1")
+    if not recorded:
+        site.forget_records("m/two")
+    if kind == "repositories":
+        del site.registry.repositories["m/two"]
+        site.registry.repositories["m/hidden/one"] = site.registry.repositories["m/one"]
+    listed = ["m/hidden/one"]  # the deleted catalog is not
+    site.registry.lie = lambda asked, at, _: (
+        (listed if kind == "repositories" else answer()) if (asked, at) == (kind, name) else None
+    )
+    with pytest.raises(OpmkitError):
+        site.delete("one:1", unrecorded=True)
+    assert site.registry.deletes == 0
+
+
+def test_names_in_a_catalog_do_not_decide_about_tags_of_others(site: Site) -> None:
+    """A malicious catalog names an image of another registry, whose path and tag are those of a mirrored one."""
+    site.push_catalog("good:1", site.by_tag(site.operands[4]))
+    site.mirror("good:1")
+    before = site.digest(site.by_tag(site.operands[4]))
+    source = site.source.repositories["platform/payroll"]
+    source.tags["v1"] = str(site.operands[5].digest)  # what evil.example.com/platform/payroll:v1 would be
+    site.push_catalog("evil:1", site.by_tag(site.operands[4], "v1"))
+    with pytest.raises(MirrorFailed, match="refusing to move the tag: it names") as failed:
+        site.mirror("evil:1")
+    assert isinstance(failed.value.failures[0].error, TagConflict)
+    site.mirror("evil:1", continue_on_errors=True)
+    (record,) = read_records(site.registry.target(Reference(TARGET, "m/evil"))).values()
+    assert {each.repository for each in record.images} == {"m/evil"}
+    site.delete("evil:1")
+    assert site.digest(site.by_tag(site.operands[4], "v1")) == before
+    site.mirror("good:1")  # which has set the tag, and thus moves it
+    assert site.digest(site.by_tag(site.operands[4], "v1")) != before
+
+
+def test_catalog_does_not_replace_what_others_have_pushed(site: Site) -> None:
+    site.push(site.registry, "m/one", "1", site.catalog([site.other]))
+    with pytest.raises(TagConflict, match=r"m/one:1: refusing to move the tag"):
+        site.mirror("one:1")
+    assert "m/app/db" not in site.registry.repositories
+    site.mirror("one:1", overwrite_tags=True)
+    assert site.has(site.first)
+    site.push_catalog("one:1", site.other)
+    site.mirror("one:1")  # the mirror has set the tag
+
+
+def test_tag_of_records_is_reserved(site: Site) -> None:
+    image = site.push(site.source, "one", RECORD_TAG, site.image(99)).with_tag(RECORD_TAG)
+    site.push_catalog("one:1", image)
+    with pytest.raises(MirrorFailed, match="reserved for the records"):
+        site.mirror("one:1")
+    site.push(site.registry, "m/two", RECORD_TAG, site.image(98))
+    with pytest.raises(ImageToolsError, match="not a record of a mirror"):
+        site.mirror("two:1")
+
+
+@pytest.mark.parametrize("prefix", ["", "pp/mirror"])
+def test_prefix(site: Site, prefix: str) -> None:
+    """Without one, and beside another one that begins with it."""
+    site.prefix = prefix
+    site.push(site.registry, "pp/mirror2/catalog", "1", site.catalog(["UPPER//invalid"], label=bool(prefix)))  # type: ignore[list-item]
+    if not prefix:
+        del site.registry.repositories["pp/mirror2/catalog"]
+    site.mirror("one:1")
+    site.push_catalog("one:1", site.shared)
+    site.mirror("one:1", prune=True)
+    assert [site.has(site.first), site.has(site.shared)] == [False, True]
+    name = f"{TARGET}/{prefix}/one:1" if prefix else f"{TARGET}/one:1"
+    done = site.plan_deletion([name]).run()
+    assert {each.state for each in done.images} == {DELETED}
+
+
+def test_interrupted_mirror_knows_what_it_has_put(site: Site) -> None:
+    """A catalog that never arrived can be deleted by its name."""
+
+    def refuse(*asked: str) -> object:
+        return fail(RegistryUnavailable("full")) if asked == ("put", "m/one", "1") else None
+
+    site.registry.lie = refuse
+    with pytest.raises(OpmkitError):
+        site.mirror("one:1")
+    site.registry.lie = lambda *_: None
+    assert site.has(site.first)
+    assert states(site.delete("one:1")) == {
+        site.first.repository: DELETED,
+        site.shared.repository: DELETED,
+        "one": ABSENT,
+    }
+
+
+def test_plan_lists_what_is_deleted(site: Site) -> None:
+    site.mirror("one:1")
+    assert set(states(site.plan_deletion("one:1").result).values()) == {DELETE}
