@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 
 class KillingProxy(FaultProxy):
-    """A proxy that sends a process a signal, SIGKILL by default, at request number ``at``.
+    """A proxy that sends a process a signal, SIGKILL by default, at request number ``at`` of a method, "" for any.
 
     It forwards neither this request nor later ones.
     """
 
-    def __init__(self, upstream: str, at: int, sign: signal.Signals = signal.SIGKILL) -> None:
+    def __init__(self, upstream: str, at: int, sign: signal.Signals = signal.SIGKILL, *, method: str = "") -> None:
         super().__init__(upstream)
         self.at = at
+        self.method = method
         self.sign = sign
         self.pid = 0
         self.started = threading.Event()
@@ -36,7 +37,7 @@ class KillingProxy(FaultProxy):
 
     def action_for(self, seen: ReceivedRequest) -> Action | None:
         super().action_for(seen)
-        if len(self.seen) < self.at:
+        if (self.count(self.method) if self.method else len(self.seen)) < self.at:
             return None
         self.started.wait()
         if self.sent.acquire(blocking=False):

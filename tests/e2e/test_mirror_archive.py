@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from opmkit.imagetools.archive import growing
 from opmkit.imagetools.image import load_image_or_index
@@ -20,6 +21,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
 from opmkit.supply.mirror.model import digest_tag
+from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, read_records
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.opm import run
 from tests.kit.registry import Registry
@@ -71,13 +73,28 @@ def network(opm_http: Opm, registry: Registry, target: Registry, tmp_path: Path)
 
 
 def tags_below(prefix: str, target: Registry) -> dict[str, str]:
-    """Return the digests of all tags of the repositories below a prefix, by repository and tag without the prefix."""
+    """Return the digests of all tags of the repositories below a prefix, by repository and tag without the prefix.
+
+    Records name repositories with the prefix, and are left out.
+    """
     path = prefix.partition("/")[2]
     root = target.path / "data" / "docker" / "registry" / "v2" / "repositories" / path
     return {
         f"{link.parents[4].relative_to(root)}:{link.parents[1].name}": link.read_text()
         for link in root.rglob("_manifests/tags/*/current/link")
+        if link.parents[1].name != RECORD_TAG
     }
+
+
+def recorded(prefix: str, network: Network) -> MirrorRecord:
+    """Return the record of the catalog in a mirror, without the prefix."""
+    name = f"{prefix}/{network.catalog.partition('/')[2].rpartition(':')[0]}"
+    with RegistryClient(RegistryOptions(plain_http=True)) as client:
+        record = read_records(client.target(Reference.parse(name)))["catalog:1"]
+    path = f"{prefix.partition('/')[2]}/"
+    return replace(
+        record, images=tuple(replace(each, repository=each.repository.removeprefix(path)) for each in record.images)
+    )
 
 
 @pytest.mark.parametrize("to", [ARCHIVE, "./carried"])
@@ -91,6 +108,7 @@ def test_carried_mirror_equals_a_direct_one(network: Network, target: Registry, 
     direct = network.opm("mirror", network.catalog, "--to", network.direct, "--manifests", "direct-cluster")
     assert loaded.stdout == direct.replace(network.direct, network.carried)
     assert tags_below(network.carried, target) == tags_below(network.direct, target) != {}
+    assert recorded(network.carried, network) == recorded(network.direct, network)
     for name in ("idms-operator.yaml", "itms-operator.yaml", "registries.conf", "cs-catalog-1.yaml"):
         expected = (network.directory / "direct-cluster" / name).read_text()
         written = (network.directory / "cluster" / name).read_text()

@@ -17,6 +17,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signatures.keys import load_private_key
 from opmkit.imagetools.spec import Platform
+from opmkit.supply.mirror.record import RECORD_TAG
 from tests.e2e.test_kill import KillingProxy, run_through
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import multi_image
@@ -77,14 +78,15 @@ class Mirror:
             repository.put_manifest(repository.get_manifest(reference.identifier), tag)
 
     def tags(self) -> list[str]:
-        """Return all tags of the registry."""
+        """Return all tags of the registry, except those of records."""
         with urllib.request.urlopen(f"http://{self.host}/v2/_catalog?n=1000", timeout=30) as response:
             names = json.load(response)["repositories"]
         found = []
         with RegistryClient(_PLAIN_HTTP) as client:
             for name in names:
                 try:
-                    found += [f"{name}:{tag}" for tag in client.target(Reference.parse(f"{self.host}/{name}")).tags()]
+                    tags = client.target(Reference.parse(f"{self.host}/{name}")).tags()
+                    found += [f"{name}:{tag}" for tag in tags if tag != RECORD_TAG]
                 except NotFound:
                     continue
         return found
@@ -99,16 +101,19 @@ def target() -> Iterator[Registry]:
 
 @pytest.fixture
 def mirror(opm_http: Opm, registry: Registry, target: Registry, tmp_path: Path) -> Mirror:
-    return mirrored(opm_http, registry, target, tmp_path)
+    return mirrored(opm_http, new_site(registry, tmp_path), target.host)
 
 
-def mirrored(opm: Opm, registry: Registry, target: Registry, directory: Path) -> Mirror:
+def new_site(registry: Registry, directory: Path) -> MirrorSite:
+    return MirrorSite(registry.host, f"del-{directory.name.replace('_', '-').lower()}", directory)
+
+
+def mirrored(opm: Opm, site: MirrorSite, host: str, *, is_mirrored: bool = True) -> Mirror:
     """Push the two catalogs, and mirror both."""
-    site = MirrorSite(registry.host, f"del-{directory.name.replace('_', '-').lower()}", directory)
     reef, atoll = site.sample()
     catalogs = [site.push_catalog([reef, atoll], "1"), site.push_catalog([atoll], "2")]
-    result = Mirror(site, opm, target.host, catalogs, (reef, atoll))
-    for catalog in catalogs:
+    result = Mirror(site, opm, host, catalogs, (reef, atoll))
+    for catalog in catalogs if is_mirrored else ():
         opm("mirror", catalog, "--to", result.to)
     return result
 
@@ -169,8 +174,11 @@ def test_image_and_catalog_with_another_tag_are_kept(mirror: Mirror) -> None:
     planned = mirror.plan(first)
     assert {image["state"] for image in planned.values()} == {"kept"}  # since the catalog remains
     assert planned["catalog"]["kept_for"] == "its tag stable"
-    both = mirror.plan(first, f"{mirror.at(first).rpartition(':')[0]}:stable")
-    assert (both["catalog"]["state"], both["reef-bundle"]["state"]) == ("delete", "delete")
+    both = (first, f"{mirror.at(first).rpartition(':')[0]}:stable")
+    planned = mirror.plan(*both)  # no mirror has set the tag
+    assert (planned["catalog"]["state"], planned["reef-bundle"]["state"]) == ("unrecorded", "unrecorded")
+    assert mirror.delete(*both, "--yes-unrecorded").returncode == 0
+    assert mirror.has(first, mirror.bundles[0].image, mirror.bundles[0].images[0]) == [False, False, True]
 
 
 def test_image_in_a_kept_index_is_kept(mirror: Mirror, tmp_path: Path) -> None:
@@ -286,7 +294,7 @@ def test_image_set_with_whole_catalogs(mirror: Mirror) -> None:
 
 def test_registry_without_deletes(opm_http: Opm, registry: Registry, tmp_path: Path) -> None:
     with Registry(deletes=False) as target:
-        mirror = mirrored(opm_http, registry, target, tmp_path)
+        mirror = mirrored(opm_http, new_site(registry, tmp_path), target.host)
         before = mirror.tags()
         assert mirror.delete(mirror.catalogs[0]).returncode == 0
         done = mirror.delete(mirror.catalogs[0], "--yes")
@@ -302,7 +310,7 @@ def test_registry_without_deletes(opm_http: Opm, registry: Registry, tmp_path: P
         (Answer(404), "does not list its repositories"),
         (Answer(401), "does not list its repositories"),
         (Answer(200, {}, b'{"repositories": []}'), "does not list all of its repositories"),
-        (Answer(200, {}, b'{"repositories": ["m/UPPER"]}'), "does not list all of its repositories"),
+        (Answer(200, {}, b'{"repositories": ["m/UPPER"]}'), "lists an invalid repository"),
         (Answer(200, {}, b"<html>"), "invalid response"),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.status} {value.body!r}",
@@ -331,9 +339,10 @@ def test_unreadable_images_and_catalogs_refuse(mirror: Mirror) -> None:
     """Nothing is deleted if something might be a catalog that needs it."""
     first, second = mirror.catalogs
     kept = Reference.parse(mirror.at(second))
+    MirrorSite(mirror.host, "m/theirs", mirror.site.scratch).push_operand("app", 35)
     for path, message in (
         (r"/v2/m/.*/kelp/manifests/mirrored", "the image cannot be read"),
-        (r"/v2/m/.*/kelp/blobs/", "the image cannot be read"),
+        (r"/v2/m/theirs/app/blobs/", "the image cannot be read"),
         (rf"/v2/{kept.repository}/manifests/2", "the image cannot be read"),
     ):
         broken = Answer(200, {"Content-Type": "application/vnd.oci.image.manifest.v1+json"}, b'{"schemaVersion": 1}')
@@ -379,9 +388,7 @@ def test_killed_deletion_is_repeated(mirror: Mirror) -> None:
     first, second = mirror.catalogs
     mirror.delete(first)  # its layers are cached from now on
     for deletes in (2, 1):  # the second one has fewer images left
-        with FaultProxy(mirror.host) as proxy:
-            mirror.delete(first, to=f"{proxy.host}/m")
-        with KillingProxy(mirror.host, len(proxy.seen) + deletes) as killer:
+        with KillingProxy(mirror.host, deletes, method="DELETE") as killer:
             run_through(killer, mirror.opm, ("mirror", "delete", first, "--to", f"{killer.host}/m", "--yes"))
         assert killer.count("DELETE")
         assert digest_of(mirror.at(first))

@@ -14,11 +14,13 @@ from filelock import FileLock
 from tests.kit.requirements import require
 
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
+DISTRIBUTION = "github.com/distribution/distribution/v3/cmd/registry@v3.1.2"
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
 GOPOLICY = Path(__file__).with_name("gopolicy")
+GOREGISTRY = Path(__file__).with_name("goregistry")
 _BUILD = ("-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false")  # the quickest to build
 
 
@@ -30,6 +32,16 @@ def goclient(cache: Path) -> Path:
 def gopolicy(cache: Path) -> Path:
     """Return the program in ``gopolicy``, built below ``cache``; skip the test if it cannot be built."""
     return _build(cache, GOPOLICY, "-tags=containers_image_openpgp")
+
+
+def goregistry(cache: Path) -> Path:
+    """Return the program in ``goregistry``, built below ``cache``; skip the test if it cannot be built."""
+    return _build(cache, GOREGISTRY)
+
+
+def distribution(cache: Path) -> Path:
+    """Return the registry of distribution 3, built below ``cache``; skip the test if it cannot be built."""
+    return _install(cache, "registry", DISTRIBUTION)
 
 
 def _build(cache: Path, directory: Path, *flags: str) -> Path:

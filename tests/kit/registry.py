@@ -42,7 +42,8 @@ class Registry:
 
     ``users`` (name to password) requires basic authentication, and ``tokens`` bearer tokens of that server. ``tls``
     enables HTTPS with a certificate of a private authority (``ca_file``), and ``known_clients`` requires client
-    certificates of that authority (``client``). Without ``deletes`` it deletes nothing.
+    certificates of that authority (``client``). Without ``deletes`` it deletes nothing. ``program`` is another release
+    of it.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class Registry:
         known_clients: bool = False,
         tokens: TokenServer | None = None,
         deletes: bool = True,
+        program: Path | None = None,
     ) -> None:
-        self._program = require("docker-registry")
+        self._program = program or require("docker-registry")
         self._users = users
         self._tls = tls
         self._known_clients = known_clients

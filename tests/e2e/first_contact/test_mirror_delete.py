@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.kit.mirror_site import MirrorSite
+import pytest
+
+from tests.kit.faults import Answer, Fault, FaultProxy
+from tests.kit.images import small_image
+from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at
+from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from subprocess import CompletedProcess
 
     from tests.kit.installed import InstalledOpm
-    from tests.kit.registry import Registry
     from tests.kit.tokenserver import TokenServer
 
 
@@ -28,7 +35,7 @@ def test_catalog_is_replaced_and_deleted(
     newcomer("mirror", second, *flags)
     replaced = newcomer.attempt("mirror", second, *flags, "--target-catalog", "current:1", "--prune")
     assert replaced.returncode == 0, replaced.stderr
-    assert "3 images deleted with 4 manifests of signatures and platforms, 2 kept" in replaced.stderr
+    assert "3 images deleted with 4 manifests of signatures and platforms, 0 kept" in replaced.stderr
     name = f"{token_registry.host}/mirror/current:1"
     planned = newcomer("mirror", "delete", name, *flags)
     assert [line.split()[1] for line in planned.splitlines()[1:-1]] == ["kept", "kept", "delete"]
@@ -46,6 +53,89 @@ def test_catalog_is_replaced_and_deleted(
         for scope in each.scopes
     }
     assert scopes == {"registry:*", "repository:pull", "repository:pull,push", "repository:delete,pull"}
+
+
+@dataclass(frozen=True)
+class Mirrors:
+    """Two mirrored catalogs in an empty registry, of which the second needs a part of what the first does."""
+
+    opm: InstalledOpm
+    site: MirrorSite
+    bundles: list[SampleBundle]
+    catalogs: list[str]
+    host: str
+
+    def delete(self, *arguments: str, host: str = "") -> CompletedProcess[str]:
+        to = ("--to", f"{host or self.host}/m", "--use-http")
+        return self.opm.attempt("mirror", "delete", *arguments, *to)
+
+    def mirror(self, *arguments: str) -> CompletedProcess[str]:
+        return self.opm.attempt("mirror", *arguments, "--to", f"{self.host}/m", "--use-http")
+
+    def at(self, image: str) -> str:
+        return f"{self.host}/m/{image.partition('/')[2]}"
+
+    def has(self, *images: str) -> list[bool]:
+        return [bool(digest_at(self.at(image))) for image in images]
+
+
+@pytest.fixture
+def mirrors(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> Iterator[Mirrors]:
+    site = MirrorSite(registry.host, f"first-{tmp_path.name.replace('_', '-').lower()}", tmp_path)
+    bundles = site.sample()
+    catalogs = [site.push_catalog(bundles, "1"), site.push_catalog(bundles[1:], "2")]
+    with Registry() as target:
+        mirrors = Mirrors(newcomer, site, bundles, catalogs, target.host)
+        for catalog in catalogs:
+            done = mirrors.mirror(catalog)
+            assert done.returncode == 0, done.stderr
+        yield mirrors
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/v2/m/.*/catalog/tags/list", Answer(404)),
+        ("/v2/m/.*/catalog/tags/list", Answer(200, {}, b'{"name": "catalog", "tags": []}')),
+        ("/v2/m/.*/catalog/manifests/2", Answer(404)),
+        ("/v2/m/.*/catalog/blobs/", Answer(404)),
+        ("/v2/m/.*/catalog/manifests/", Answer(429, {"Retry-After": "0"})),
+        ("/v2/m/theirs/app/manifests/", Answer(200, {"Content-Type": "application/x"}, b'{"schemaVersion": 2}')),
+    ],
+    ids=["no tag list", "empty tag list", "no manifest", "no record or configuration", "429", "unknown type"],
+)
+def test_answer_that_is_not_understood_ends_the_deletion(mirrors: Mirrors, path: str, answer: Answer) -> None:
+    MirrorSite(mirrors.host, "m/theirs", mirrors.site.scratch).push_operand("app", 35)
+    with FaultProxy(mirrors.host, Fault("(GET|HEAD)", path, answer, times=1 << 20)) as proxy:
+        name = f"{proxy.host}/m/{mirrors.catalogs[0].partition('/')[2]}"
+        done = mirrors.delete(name, "--yes-unrecorded", host=proxy.host)
+        assert (done.returncode, proxy.count("DELETE")) == (1, 0), done.stdout
+    assert done.stderr.startswith("Error: ")
+    assert "\n  hint: " in done.stderr
+    needed = [image for bundle in mirrors.bundles for image in (bundle.image, *bundle.images)]
+    assert mirrors.has(*mirrors.catalogs, *needed) == [True] * (2 + len(needed))
+
+
+def test_catalogs_and_images_of_others_are_kept(mirrors: Mirrors) -> None:
+    """Images without a record, a catalog without a label, and a tag that somebody else has set."""
+    reef = mirrors.bundles[0]
+    theirs = MirrorSite(mirrors.host, "m/theirs", mirrors.site.scratch)
+    blobs = "\n".join(map(json.dumps, SampleBundle("theirs", "1.0.0", reef.images[0]).blobs()))
+    theirs.push("catalog", "1", small_image(mirrors.site.scratch, {"configs/theirs.json": blobs.encode()}))
+    theirs.push("other", "1", small_image(mirrors.site.scratch, {"file": b"of somebody else"}))
+    before = digest_at(f"{mirrors.host}/m/theirs/other:1")
+    refused = mirrors.mirror(mirrors.catalogs[1], "--target-catalog", "theirs/other:1")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"{mirrors.host}/m/theirs/other:1: refusing to move the tag: it names {before}" in refused.stderr
+    assert "--overwrite-tags" in refused.stderr
+    refused = mirrors.delete(f"{mirrors.host}/m/theirs/catalog:1", "--yes")
+    assert (refused.returncode, "pass --yes-unrecorded" in refused.stderr) == (1, True)
+    done = mirrors.delete(mirrors.catalogs[0], "--yes")
+    assert done.returncode == 0, done.stderr
+    assert mirrors.has(reef.image, reef.images[0], *mirrors.bundles[1].images) == [False, True, True]
+    assert digest_at(f"{mirrors.host}/m/theirs/other:1") == before
+    assert mirrors.mirror(mirrors.catalogs[1], "--target-catalog", "theirs/other:1", "--overwrite-tags").returncode == 0
+    assert digest_at(f"{mirrors.host}/m/theirs/other:1") == digest_at(mirrors.catalogs[1])
 
 
 def test_help(newcomer: InstalledOpm) -> None:
