@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.spec import Platform
 from opmkit.imagetools.signatures.keys import load_private_key
+from opmkit.imagetools.spec import Platform
 from tests.e2e.test_mirror_delete import Mirror, mirrored
 from tests.kit import golang
 from tests.kit.mirror_site import MirrorSite, digest_at, incomplete_tags
