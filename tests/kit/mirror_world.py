@@ -137,6 +137,11 @@ class MirrorWorld:
         stored = self.source.repositories[image.repository]
         return image.with_tag(tag or next(tag for tag, digest in stored.tags.items() if digest == image.digest))
 
+    def move_operand(self) -> None:
+        """Exchange the tags of the two images of a repository of the source."""
+        tags = self.source.repositories[self.random.choice(OPERANDS)].tags
+        tags["v1"], tags["v2"] = tags["v2"], tags["v1"]
+
     def move_catalog(self, name: str) -> None:
         repository, _, tag = name.partition(":")
         self.push(self.source, repository, tag, self.catalog(self.named(self.random.randint(1, 4))))
@@ -225,11 +230,12 @@ class MirrorWorld:
     def push_of_people(self) -> None:
         """Push an image, a tag or a catalog to the target, as other tools and people do."""
         repositories = [name for name, stored in self.registry.repositories.items() if stored.manifests]
-        choice = self.random.randrange(4)
+        choice = self.random.choice((0, 1, 1, 2))
         if choice == 0 and repositories:
             name = self.random.choice(repositories)
             stored = self.registry.repositories[name]
-            self.set_tag(name, f"mine{self.random.randrange(3)}", self.random.choice(sorted(stored.manifests)))
+            tag = self.random.choice(("mine", "v1", "v2"))
+            self.set_tag(name, tag, self.random.choice(sorted(stored.manifests)))
         elif choice == 1:
             image = self.random.choice(self.operands)
             name = self.path(image)

@@ -20,18 +20,18 @@ from opmkit.supply.mirror.image_set import ImageSet
 if TYPE_CHECKING:
     from pathlib import Path
 
-STEPS = 14
+STEPS = 20
 
 
 def step(world: MirrorWorld) -> None:
     """Do something, perhaps killed, and perhaps with a registry that lies to a deletion."""
     random = world.random
     before = copy.deepcopy(world.registry.repositories)
-    choice = random.choices(("mirror", "delete", "people", "source"), (5, 4, 2, 1))[0]
+    choice = random.choices(("mirror", "delete", "people", "source"), (5, 4, 3, 2))[0]
     if choice == "people":
         return world.push_of_people()
     if choice == "source":
-        return world.move_catalog(random.choice(CATALOGS))
+        return world.move_catalog(random.choice(CATALOGS)) if random.random() < 0.5 else world.move_operand()
     key = random.choice(("", "", *world.sets))
     content: str | ImageSet = world.sets[key] if key else random.choice(CATALOGS)
     named = [each.index.partition("/")[2] for each in content.catalogs] if isinstance(content, ImageSet) else [content]
