@@ -74,7 +74,7 @@ def test_one_module_decides_where_modules_and_programs_are_searched() -> None:
         "core/search_paths.py": {"sys.executable", "sys.path"},
         "core/workers.py": {"sys.executable"},  # whether there is one
         "cli/commands/generate_wrapper.py": {"sys.executable"},  # the program next to it
-        "bundle/validation/cache_key.py": {"sys.path"},  # where extensions are installed
+        "core/cache.py": {"sys.path"},  # where distributions are installed
     }
 
 

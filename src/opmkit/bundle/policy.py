@@ -283,7 +283,7 @@ class _Parser(Struct, frozen=True):
             return None
         names = tuple(self._strings(value[key], ("catalog", key)))
         if not (names and all(names)):  # which would allow any
-            raise self._invalid(("catalog", key), "is empty, or has an empty name", "write names, or remove the key")
+            raise self._invalid(("catalog", key), "is empty, or has an empty entry", "list what is allowed")
         return names
 
     def _permissions(self, value: Any) -> tuple[str, ...] | None:

@@ -100,7 +100,7 @@ def test_invalid_keys(signers: Signers, monkeypatch: pytest.MonkeyPatch, tmp_pat
         read(b"", b"x")
     (tmp_path / "gpg").touch(mode=0o700)
     monkeypatch.chdir(tmp_path)
-    for path in (str(tmp_path / "empty"), ".", ""):  # never a program of the working directory
-        monkeypatch.setenv("PATH", path)
-        with pytest.raises(InvalidKey, match="gpg not found"):
+    for path, problem in ((str(tmp_path / "empty"), "gpg not found"), (".", "not an OpenPGP"), ("", "not an OpenPGP")):
+        monkeypatch.setenv("PATH", path)  # never a program of the working directory: "." and "" mean the default path
+        with pytest.raises(InvalidKey, match=problem):
             read(b"", b"x")

@@ -28,8 +28,7 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Policy file with severities, ignored rules and settings; "
-        "default: OPM_POLICY, or .opm-validate.yaml if it exists",
+        help="Policy file with severities, ignored rules and settings; default: OPM_POLICY or .opm-validate.yaml",
         rich_help_panel=RULES_PANEL,
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.search_paths import find_program
 from opmkit.imagetools.signatures.documents import MAX_PAYLOAD_SIZE
 from opmkit.imagetools.signatures.errors import InvalidKey, InvalidSignature
 
@@ -68,8 +68,8 @@ def open_keyring(keys: Mapping[str, bytes]) -> Iterator[Keyring]:
     Raises:
         InvalidKey: A key is invalid, or GnuPG is not installed.
     """
-    program = shutil.which("gpg")
-    if program is None or not Path(program).is_absolute():  # a relative entry of PATH: the working directory of others
+    program = find_program("gpg")
+    if program is None:
         raise InvalidKey(f"{next(iter(keys))}: cannot be used without GnuPG: gpg not found", hint="install gpg")
     with ScratchDirectory("opm-gpg-") as directory:
         keyring = Keyring(program, Path(directory))
