@@ -18,6 +18,7 @@ from opmkit.imagetools.reference import (
     Reference,
     StorageReference,
     StoreReference,
+    named_path,
     parse_image_reference,
     pin_reference,
 )
@@ -253,3 +254,44 @@ def test_random_text(text: str) -> None:
 )
 def test_pinned_references_have_the_digest_instead_of_a_tag(text: str, pinned: str) -> None:
     assert pin_reference(parse_image_reference(text), SHA256) == parse_image_reference(pinned)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "quay.io/me/catalog",
+        "quay.io/me/catalog:1",
+        "localhost/me/catalog",
+        "127.0.0.1:5000/me/catalog",
+        "10.0.0.1/me/catalog",
+        "me/catalog:1",
+        "catalog:1",
+        f"me/catalog@sha256:{'0' * 64}",
+    ],
+)
+def test_paths_with_the_name_of_an_image_are_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert named_path(text) is None
+    (tmp_path / text).mkdir(parents=True)
+    with pytest.raises(InvalidReference, match="both an image and a file or directory") as caught:
+        named_path(text)
+    assert str(caught.value.hint) == f"write ./{text} for the file or directory, or docker://{text} for the image"
+    assert named_path(f"./{text}") == Path(text)
+    (tmp_path / "docker:" / text).mkdir(parents=True)
+    assert named_path(f"docker://{text}") is None
+
+
+@pytest.mark.parametrize("text", ["catalog", "deploy/0.1.0", "0.1.0/manifests", "v1.2.x/a", "index.db", "a:b c", "A/b"])
+def test_other_names_are_those_of_paths(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / text).mkdir(parents=True)
+    assert named_path(text) == Path(text)
+
+
+@pytest.mark.parametrize("text", ["oci:layout:1", "oci-archive:a.tar", "store:a:1", "containers-storage:a:1"])
+def test_transports_name_images(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / text).mkdir(parents=True)
+    assert named_path(text) is None

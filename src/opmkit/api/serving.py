@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.api.session import Session
@@ -11,6 +10,7 @@ from opmkit.api.session import Session
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from opmkit.index.image.source import SourceKind
     from opmkit.server.settings import ServerSettings
@@ -118,8 +118,10 @@ class ServingOperations(Session):
     @contextmanager
     def _open_catalog(self, source: str) -> Iterator[Path]:
         """Provide the directory of a catalog."""
-        if Path(source).is_dir():
-            yield Path(source)
+        from opmkit.imagetools.reference import named_path
+
+        if (path := named_path(source)) and path.is_dir():
+            yield path
             return
         from opmkit.index.image.source import CATALOGS
 

@@ -237,6 +237,37 @@ def parse_image_reference(text: str) -> ImageReference:
     return Reference.parse(text)
 
 
+_HOST_NAME = re.compile(r"localhost|.*\.[A-Za-z]{2,}|\d+(?:\.\d+){3}|.*:\d+")
+"""Names of hosts, unlike versions and other names with dots that directories have."""
+
+
+def named_path(text: str) -> Path | None:
+    """Return the existing file or directory that a text names, None if it does not exist, or an image is named.
+
+    Raises:
+        InvalidReference: It is the name of an image in a registry as well. Whoever can write to the working directory,
+            such as the author of a change that is checked, could replace the image by such a file.
+    """
+    transport, colon, _ = text.partition(":")
+    path = Path(text)
+    if (colon and (transport in _TRANSPORTS or text.startswith(_REGISTRY_TRANSPORT))) or not path.exists():
+        return None
+    if not text.startswith((".", "/")) and _is_image_name(text):
+        hint = f"write ./{text} for the file or directory, or {_REGISTRY_TRANSPORT}{text} for the image"
+        raise InvalidReference(f"{text}: both an image and a file or directory have this name", hint=hint)
+    return path
+
+
+def _is_image_name(text: str) -> bool:
+    """Return whether a text has the tag, the digest or the registry of an image."""
+    try:
+        reference = Reference.parse(text)
+    except InvalidReference:
+        return False
+    host, slash, _ = text.partition("/")
+    return bool(reference.tag or reference.digest or (slash and _HOST_NAME.fullmatch(host)))
+
+
 def pin_reference(reference: ImageReference, digest: str) -> ImageReference:
     """Return a reference to the image with this digest in the same place, which a moved tag does not affect.
 

@@ -20,7 +20,7 @@ from opmkit.core.errors import OpmkitError
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
 from opmkit.documents.document_stream import Document
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import Reference, named_path
 from opmkit.imagetools.store.directory import open_cache
 from opmkit.index.convert.releases import bundle_in_release, catalog_in_release, database_in_release, with_objects
 from opmkit.index.errors import CatalogError
@@ -103,7 +103,7 @@ def render_each(
     Args:
         tool: Creates the registry tool, when the first image is read.
         references: Catalog directories, database files, index images, bundle directories and bundle images. A path
-            that exists takes precedence over an image of that name.
+            that exists takes precedence over a short name of an image, see `named_path`.
         options: Options of rendering.
         progress: Where to report progress.
 
@@ -385,7 +385,7 @@ def render_by_workers(
     Raises:
         ExecutorError: The workers cannot be used, or cannot read files of this machine.
     """
-    executor.check_paths(reference for reference in references if Path(reference).exists())
+    executor.check_paths(filter(named_path, references))
     task = RenderTask(executor.worker, options.level, options.image_template, options.compat, use_cache)
     blobs: list[Blobs] = []
     with closing(executor.map("Rendering", task, references, "references", progress)) as rendered:

@@ -210,3 +210,24 @@ def test_gitlab_jobs_import_nothing_from_the_checkout(newcomer: InstalledOpm, tr
     runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {"PIP_NO_INDEX": "1"})
     done = run_gitlab_job(runner, "bundle", "validate-bundle", CI_PIPELINE_SOURCE="push")
     assert (done.returncode, traps.sprung()) == (0, set()), done.stdout + done.stderr
+
+
+def test_a_directory_with_the_name_of_an_image_does_not_replace_it(newcomer: InstalledOpm) -> None:
+    shutil.copytree(ROOT / "fixtures" / "catalogs" / "valid", newcomer.directory / "catalogs")
+    published = newcomer.directory / "registry.example.com" / "me" / "catalog:latest"
+    published.parent.mkdir(parents=True)
+    published.symlink_to("../../catalogs")
+    name = "registry.example.com/me/catalog:latest"
+    for command in (
+        ("validate", "catalogs", "--against", name),
+        ("index", "diff", name, "catalogs", "--fail-on", "removed"),
+        ("index", "plan", "catalogs", "--from", name),
+        ("render", name),
+        ("bundle", "validate", name),
+        ("alpha", "list", "packages", name),
+        ("index", "add", "-b", "", "--from-index", name, "--dry-run"),
+        ("serve", name),
+    ):
+        done = newcomer.attempt(*command)
+        assert done.returncode == 1, command
+        assert f"{name}: both an image and a file or directory have this name" in done.stderr

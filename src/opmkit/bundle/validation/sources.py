@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 
 _MAX_LISTED = 3
+_PART_OF_IMAGE = frozenset(":@.")
+"""Characters in names that are certain to be those of images: of a tag, a digest or a host."""
 LIST_PREFIX = "@"
 """Start of a target that is the path of a list of targets."""
 _ALL_TAGS_SUFFIX = ":*"
@@ -114,13 +116,22 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
     for target in targets:
         if target.startswith(LIST_PREFIX):
             yield from expand_targets(read_list(Path(target.removeprefix(LIST_PREFIX))), tags)
-        elif Path(target).is_dir():
-            yield from _directories(Path(target), _printable(target))
-        elif Path(target).is_file():
+        elif (path := _existing_path(target)) and path.is_dir():
+            yield from _directories(path, _printable(target))
+        elif path and path.is_file():
             hint = f"pass the directory that contains manifests/; for a list of references write {LIST_PREFIX}{target}"
             raise NotABundle(f"{target} is a file, not a bundle", hint=hint)
         else:
             yield from _images(target, tags)
+
+
+def _existing_path(target: str) -> Path | None:
+    """Return the file or directory that a target names, see `named_path`."""
+    if target.startswith((".", "/")) or _PART_OF_IMAGE.isdisjoint(target):
+        return path if (path := Path(target)).exists() else None
+    from opmkit.imagetools.reference import named_path  # slow to import: not needed for most directories
+
+    return named_path(target)
 
 
 def _directories(path: Path, target: str) -> Iterator[Source]:

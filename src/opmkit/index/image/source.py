@@ -16,7 +16,7 @@ from opmkit.bundle import labels
 from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import Reference, named_path
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.hint_terms import IndexOperation
@@ -92,8 +92,7 @@ class IndexSource:
             CatalogError: A path that does not exist.
             InvalidReference: Neither a path nor a valid image reference.
         """
-        path = Path(text)
-        if path.exists():
+        if path := named_path(text):
             return cls(text, (find_database(path) if build_context else None) or path, tool)
         location = parse_location(text)
         if isinstance(location, Path):

@@ -15,7 +15,13 @@ from msgspec.structs import replace
 from opmkit.core.errors import DiskError
 from opmkit.core.files import disk_errors, read_limited, write_files
 from opmkit.imagetools.errors import InvalidReference, NotFound
-from opmkit.imagetools.reference import LayoutReference, OciArchiveReference, Reference, parse_image_reference
+from opmkit.imagetools.reference import (
+    LayoutReference,
+    OciArchiveReference,
+    Reference,
+    named_path,
+    parse_image_reference,
+)
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, is_digest
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.layout import Layout
@@ -317,11 +323,12 @@ def open_layout_source(text: str, reference: ImageReference | None) -> LayoutSou
     Raises:
         ImageToolsError: It cannot be read, or is damaged or unsafe.
     """
-    path = Path(text)
     if isinstance(reference, LayoutReference | OciArchiveReference):
-        if reference.identifier:
-            return None
-        path = reference.path
+        path = None if reference.identifier else reference.path
+    else:
+        path = named_path(text)
+    if path is None:
+        return None
     with disk_errors(path):
         if path.is_dir():
             return _open_directory(path)

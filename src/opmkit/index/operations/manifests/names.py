@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.core.hints import Hint
 from opmkit.imagetools.hint_terms import ImageOperation
-from opmkit.imagetools.reference import Reference, parse_image_reference
+from opmkit.imagetools.reference import Reference, named_path, parse_image_reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexSetting
 
@@ -35,7 +34,7 @@ def parse_pullable_image(index: str) -> Reference:
         CatalogError: Clusters cannot pull the index.
         ImageToolsError: The reference is invalid.
     """
-    reference = None if Path(index).is_file() else parse_image_reference(index)
+    reference = None if named_path(index) else parse_image_reference(index)
     if not isinstance(reference, Reference):
         raise CatalogError(
             f"{index}: clusters cannot pull this index",

@@ -8,7 +8,6 @@ import io
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
@@ -23,7 +22,7 @@ from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
 from opmkit.documents.text_edits import SourceText
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
-from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.reference import Reference, named_path
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import PACKAGE, BlobProperty, Blobs, BundleBlob, SourceLocation
@@ -340,7 +339,7 @@ def read_bundle(text: str, render: BundleRenderer, warn: Callable[[str], None]) 
     if equals:
         Reference.parse(image)
         return TemplateBundle.from_blob(with_image(render([source])[source], image))
-    if Path(text).is_dir():
+    if (path := named_path(text)) and path.is_dir():
         raise CatalogError(
             f"{text}: a template lists images, not directories", hint=f"pass {text}=IMAGE with its image"
         )
