@@ -54,6 +54,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
             else:
                 with path_or_image(reference):
                     image = require_equal_platforms(tool, location)
+                    if validate:
+                        tool.read_tree(image, DIRECTORIES, _LIMITS)  # refuses links that hide what others would see
                     tool.extract(image, tree, limits=_LIMITS if validate else None)
                 if validate and not (tree / "manifests").is_dir():
                     raise not_a_bundle(reference, tool.inspect(image))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer import extract_tree, read_tree
 from tests.imagetools.layer.helpers import OPAQUE, extract_files, find_content
 from tests.kit.images import Member, directory, hardlink, layer, member, symlink
@@ -87,7 +88,7 @@ def test_all_functions_read_the_same_files(name: str, compression: str, tmp_path
 
 def test_prefixes(tmp_path: Path) -> None:
     lower = layer(member("manifests/a", b"1"), member("manifests-not/b", b"2"), member("metadata/c", b"3"))
-    upper = layer(member("x/manifests/d", b"4"), symlink("manifests/l", "../x/manifests/d"), symlink("y", "metadata"))
+    upper = layer(member("x/manifests/d", b"4"), symlink("y", "metadata"))
     expected = {"manifests/a": b"1", "metadata/c": b"3"}
     assert read_tree([upper, lower], ["manifests/", "/metadata"]) == expected
     extract_tree([lower, upper], tmp_path, ["./manifests", "metadata"])
@@ -96,3 +97,25 @@ def test_prefixes(tmp_path: Path) -> None:
     assert read_tree([layer(member(".wh.a")), layer(member("a/b/c", b""))], ["a/b"]) == {}
     extract_tree([layer(member("a/b/c", b"")), layer(member(".wh.a"))], tmp_path / "2", ["a/b"])
     assert list((tmp_path / "2").iterdir()) == []
+
+
+def test_links_do_not_bring_other_content_to_prefixes() -> None:
+    file, real = member("d/a", b"1"), member("real/b", b"2")
+    for entries in (
+        (file, real, symlink("d/b", "../real/b")),
+        (file, real, hardlink("d/b", "real/b")),
+        (file, real, symlink("d/c", "../c"), symlink("c", "real/b")),
+        (file, symlink("l", "d"), member("l/b", b"2")),
+        (file, symlink("l", "d"), member("l/a", b"2")),
+        (file, symlink("d/l", "."), member("d/l/a", b"2")),
+        (real, symlink("d", "real")),
+    ):
+        with pytest.raises(InvalidImage, match=r"is a link to|is written through a link"):
+            read_tree([layer(*entries)], ["d"])
+        lower, upper = layer(*entries[:-1]), layer(entries[-1])
+        with pytest.raises(InvalidImage, match=r"is a link to|is written through a link"):
+            read_tree([upper, lower], ["d"])
+    with pytest.raises(InvalidImage, match="is a link to"):
+        read_tree([layer(real, symlink("d", "real"))], ["d/e"])
+    inner = layer(file, symlink("d/b", "a"), hardlink("d/c", "d/a"), symlink("d/e", "missing"), symlink("x", "/etc"))
+    assert read_tree([inner], ["d"]) == {"d/a": b"1", "d/b": b"1", "d/c": b"1"}

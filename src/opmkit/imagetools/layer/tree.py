@@ -50,24 +50,54 @@ def read_tree(
 ) -> dict[str, bytes]:
     """Return the contents of the regular files at or below the prefixes (such as ``manifests``), sorted by path.
 
-    A link to one of these files is included with that file's content. Other links and devices are omitted.
+    A link to one of these files is included with that file's content. Devices are omitted.
 
     Raises:
-        InvalidImage: A layer is damaged or unsafe.
+        InvalidImage: A layer is damaged or unsafe, or a link brings other content of the image to the prefixes, which
+            programs that unpack the image would see.
         LimitExceeded: The layers exceed a limit.
     """
     tracker = LimitTracker(limits)
     wanted = normalize_prefixes(prefixes)
     tree: _Nodes = {}
+    links = _Links(wanted)
     for descriptor, opener in reversed(list(layers_top_first)):
         changes = _LayerChanges()
         with LayerReader(descriptor, opener, tracker) as layer:
             for entry in layer:
+                links.check(entry, layer)
                 if is_related(entry.path, wanted):
-                    changes.record(entry, layer, tree, keep=any(is_within(entry.path, prefix) for prefix in wanted))
+                    keep = entry.kind == "symlink" or any(is_within(entry.path, prefix) for prefix in wanted)
+                    changes.record(entry, layer, tree, wanted, keep=keep)
         tree = changes.apply_to(tree)
-    files = ((path, _content(tree, path)) for path in sorted(tree))
-    return {path: content for path, content in files if content is not None}
+    files: dict[str, bytes] = {}
+    for path in sorted(tree):
+        target = _resolve(tree, path)
+        if not all(any(is_within(each, prefix) for prefix in wanted) for each in (path, target)):
+            raise InvalidImage(f"{path!r} is a link to {target!r}: not one of the files that are read", hint=_NO_LINKS)
+        if isinstance(content := tree.get(target), bytes):
+            files[path] = content
+    return files
+
+
+class _Links(Struct):
+    """The symbolic links of an image, through which later entries could be written below the prefixes."""
+
+    wanted: tuple[str, ...]
+    targets: dict[str, str] = {}
+
+    def check(self, entry: LayerEntry, layer: LayerReader) -> None:
+        """Remember a link; raise InvalidImage for an entry that is written through one to a path of the prefixes."""
+        path = entry.path
+        for _ in range(MAX_LINKS if self.targets else 0):
+            link = next((directory for directory in ancestors(path) if directory in self.targets), None)
+            if link is None:
+                break
+            path = (resolve_link(link, self.targets[link]) + path[len(link) :]).lstrip("/")
+        if path != entry.path and is_related(path, self.wanted) and "" not in self.wanted:
+            raise layer.invalid(f"entry {entry.path!r} is written through a link to {path!r}")
+        if entry.kind == "symlink":
+            self.targets[entry.path] = entry.target
 
 
 class _LayerChanges(Struct):
@@ -78,7 +108,9 @@ class _LayerChanges(Struct):
     emptied: set[str] = set()
     directories: set[str] = set()
 
-    def record(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
+    def record(
+        self, entry: LayerEntry, layer: LayerReader, lower: _Nodes, wanted: Sequence[str], *, keep: bool
+    ) -> None:
         """Record an entry; without ``keep`` only what it hides of lower layers."""
         if entry.kind == "opaque":
             self.emptied.add(entry.path)
@@ -88,9 +120,9 @@ class _LayerChanges(Struct):
         else:
             self.replaced.add(entry.path)
             if keep and entry.kind != "whiteout":
-                self._add(entry, layer, lower)
+                self._add(entry, layer, lower, wanted)
 
-    def _add(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes) -> None:
+    def _add(self, entry: LayerEntry, layer: LayerReader, lower: _Nodes, wanted: Sequence[str]) -> None:
         layer.count_extracted(entry)
         node: bytes | _Symlink | None = None
         if entry.kind == "file":
@@ -100,6 +132,8 @@ class _LayerChanges(Struct):
         elif entry.kind == "hardlink":
             target = layer.checked_path(entry.target)
             node = self.added.get(target, lower.get(target))
+            if node is None and not any(is_within(target, prefix) for prefix in wanted):
+                raise layer.invalid(f"entry {entry.path!r} is a link to {target!r}: not one of the files that are read")
         self.added.pop(entry.path, None)
         if node is not None:
             self.added[entry.path] = node
@@ -121,19 +155,18 @@ class _LayerChanges(Struct):
         return tree | self.added
 
 
-def _content(tree: _Nodes, path: str) -> bytes | None:
+_NO_LINKS = "replace the link by the file, and build the image again"
+
+
+def _resolve(tree: _Nodes, path: str) -> str:
+    """Return the path that links lead to; in a cycle of links any of them."""
     for _ in range(MAX_LINKS):
-        node = tree.get(path)
-        if isinstance(node, bytes):
-            return node
-        for part in (*ancestors(path), path):
-            link = tree.get(part)
-            if isinstance(link, _Symlink):
-                path = (resolve_link(part, link.target) + path[len(part) :]).lstrip("/")
-                break
-        else:
-            return None
-    return None
+        part = next((part for part in (*ancestors(path), path) if isinstance(tree.get(part), _Symlink)), None)
+        if part is None:
+            break
+        link = tree[part]
+        path = (resolve_link(part, link.target if isinstance(link, _Symlink) else "") + path[len(part) :]).lstrip("/")
+    return path
 
 
 class LayerScan(Struct, frozen=True):
