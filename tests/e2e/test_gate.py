@@ -159,7 +159,7 @@ def test_the_policy_that_the_environment_names_applies(opm: Opm, broken: Path) -
 def test_an_empty_value_does_not_turn_a_requirement_off(opm: Opm, arguments: tuple[str, ...]) -> None:
     done = opm.attempt(*arguments)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: {arguments[-2]}: the value is empty")
+    assert done.stderr.startswith(f"Error: empty value of {arguments[-2]}")
 
 
 def test_settings_of_the_policy_are_defaults_of_flags(opm: Opm) -> None:

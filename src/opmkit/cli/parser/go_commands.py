@@ -38,7 +38,8 @@ GLOBAL_FLAGS = {
 NEVER_EMPTY = frozenset(
     {"--require-signature", "--signature-policy", "--signed-repository", "--annotations", "--key", "--trusted-root"}
     | {"--certificate-identity", "--certificate-oidc-issuer", "--ca-file", "--cert-dir", "--authfile"}
-    | {"--allowed-registries"}
+    | {"--against", "--allowed-registries", "--alpha-select-external", "--fail-on", "--from", "--openshift-version"}
+    | {"--profile"}
 )
 """Flags that restrict what is accepted: an empty value, perhaps of an unset variable, must not lift the restriction."""
 _MAX_SUGGESTIONS = 3
@@ -236,11 +237,6 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _REPEATED_FLAGS = frozenset({"--build-arg", "--label"})
 """Flags with one value each time, as StringArray of pflag; other flags that can be repeated take lists."""
 
-_REQUIREMENTS = frozenset(
-    {"--against", "--allowed-registries", "--fail-on", "--from", "--openshift-version", "--profile"}
-)
-"""Flags that require something. An empty value, perhaps of a variable that is not set, would turn that off."""
-
 
 class CommandLine(Struct):
     """The arguments of one command.
@@ -304,8 +300,6 @@ class CommandLine(Struct):
             value = next(rest, None)
         if value is None:
             raise UsageError(f"flag needs an argument: {arg}", self.command)
-        if name in _REQUIREMENTS and not value.strip('",'):
-            raise UsageError(f"{name}: the value is empty", self.command)
         items = parse_csv_record(value) if option.multiple and name not in _REPEATED_FLAGS else [value]
         if long_name(option) in NEVER_EMPTY and not (items and all(items)):
             hint = f"pass a value, or leave out {name}; check whether a variable is unset"
