@@ -140,6 +140,19 @@ def test_files_that_others_may_have_written(store: Path, change: Callable[[Path]
         open_private(path)
 
 
+@as_root
+def test_own_links_to_links_of_others(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "others").symlink_to(store)
+    os.lchown(tmp_path / "others", OTHER_UID, 0)
+    (tmp_path / "up").mkdir()
+    targets = (f"{tmp_path}/others", "others", "up/../others", f"{tmp_path}//up/.././others")
+    for number, target in enumerate(targets):
+        link = tmp_path / f"own{number}"
+        link.symlink_to(target)
+        with pytest.raises(UntrustedFile, match=f"{tmp_path}/others: not trusted: "):
+            check_private(link, link / "results")
+
+
 def test_permissions_to_write_are_not_hidden(store: Path) -> None:
     """Afterwards nothing would show that others could write."""
     (store / "results" / "file").chmod(0o666)

@@ -17,6 +17,8 @@ from opmkit.core.files import DIRECTORY_MODE, disk_errors
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
+_MAX_LINKS = 40
+"""Links that Linux follows in a path."""
 
 
 class UntrustedFile(DiskError):
@@ -55,19 +57,37 @@ def check_private(root: Path, directory: Path) -> None:
     """
     path, in_sticky, top = "", False, str(root)  # a Path would take longer than all else here
     with suppress(OSError):  # what cannot be read, is not
+        _check_links(str(directory))
+    with suppress(OSError):
         for name in str(directory).strip("/").split("/"):
             path = f"{path}/{name}"
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                if reason := distrust(status):
-                    raise UntrustedFile(path, reason)
-                status = os.stat(path)  # noqa: PTH116
+            status = os.stat(path)  # noqa: PTH116
             inside = path == top or path.startswith(f"{top}/")
             is_sticky = bool(status.st_mode & stat.S_ISVTX and status.st_mode & _WRITABLE)
             reason = distrust(status, shared=is_sticky and not inside) if inside or in_sticky else ""
             if reason and not (inside and _make_private(path, status)):
                 raise UntrustedFile(path, reason)
             in_sticky = is_sticky
+
+
+def _check_links(path: str) -> None:
+    """Raise UntrustedFile if a link on the way to a path, or on the way to where a link leads, belongs to others."""
+    directory, names, links = "", path.split("/")[::-1], 0
+    while names and links < _MAX_LINKS:
+        name = names.pop()
+        if name in ("", ".", ".."):
+            directory = directory.rpartition("/")[0] if name == ".." else directory
+            continue
+        found = f"{directory}/{name}"
+        status = os.lstat(found)
+        if not stat.S_ISLNK(status.st_mode):
+            directory = found
+            continue
+        if reason := distrust(status):
+            raise UntrustedFile(found, reason)
+        target, links = os.readlink(found), links + 1  # noqa: PTH115
+        directory = "" if target.startswith("/") else directory
+        names += target.split("/")[::-1]
 
 
 def _make_private(path: str, status: os.stat_result) -> bool:

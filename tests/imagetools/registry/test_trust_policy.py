@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -55,6 +56,21 @@ def rejects(policy: TrustPolicy) -> bool:
 
 def test_without_a_file_every_image_is_accepted(policy: TrustPolicy) -> None:
     assert not rejects(policy)
+
+
+def test_the_directory_of_settings_can_be_another(tmp_path: Path) -> None:
+    write(tmp_path / "settings")
+    write(tmp_path / "home" / ".config", ACCEPT)
+    environ = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
+    assert rejects(TrustPolicy(RegistryOptions(), environ, tmp_path / "etc"))
+
+
+def test_a_pipe_is_not_a_policy(policy: TrustPolicy, tmp_path: Path) -> None:
+    path = write(tmp_path / "home" / ".config")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ImageToolsError, match="not a regular file"):
+        rejects(policy)
 
 
 def test_the_file_of_the_user_comes_first(policy: TrustPolicy, tmp_path: Path) -> None:

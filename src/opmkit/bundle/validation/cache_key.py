@@ -56,10 +56,10 @@ def extensions() -> tuple[EntryPoint, ...]:
 
 
 def extension_digests() -> list[str] | None:
-    """Return the names of the modules with rules, each with a digest of its code; None if some code is not in files.
+    """Return the names of the modules with rules, each with a digest of its code; None if it is unknown which files.
 
-    The code of a module is that of its distribution, and of the package that contains it: an editable installation
-    only records the latter.
+    The code of a module is that of its distribution, and of the package that contains it. It is unknown if it is not in
+    files, or is installed in editable form: then it may use any file of the source tree.
     """
     try:
         return [f"{entry.name} {entry.value} {tree_digest(_code_files(entry))}" for entry in extensions()]
@@ -70,6 +70,8 @@ def extension_digests() -> list[str] | None:
 def _code_files(entry: EntryPoint) -> list[str]:
     spec = find_spec(entry.module.partition(".")[0])
     if spec is None or not (spec.submodule_search_locations or spec.has_location):
+        raise ImportError(entry.module)
+    if entry.dist and '"editable"' in (entry.dist.read_text("direct_url.json") or ""):
         raise ImportError(entry.module)
     recorded = (entry.dist.files if entry.dist else None) or ()
     files = [str(path.locate()) for path in recorded if "__pycache__" not in path.parts]

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from opmkit.core.environment import home
+from opmkit.core.environment import config_home
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import read_limited
 from opmkit.imagetools.errors import ImageToolsError
@@ -128,6 +128,8 @@ class TrustPolicy:
         from opmkit.imagetools.signatures.policy import SignaturePolicy  # slow to import: most machines have no policy
 
         try:
+            if self._options.signature_policy is None and path.exists() and not path.is_file():
+                raise OSError("not a regular file")
             return SignaturePolicy.parse(read_limited(path), str(path))
         except OSError as error:
             raise ImageToolsError(
@@ -142,8 +144,8 @@ class TrustPolicy:
             return None
         if self._options.signature_policy is not None:
             return self._options.signature_policy
-        directory = home(self._environ)
-        users = directory and directory / ".config" / _NAME
+        directory = config_home(self._environ)
+        users = directory and directory / _NAME
         # A link that leads nowhere is found, since it would otherwise turn the policy off.
         return next((path for path in (users, self._system / _NAME) if path and os.path.lexists(path)), None)
 
