@@ -42,6 +42,13 @@ class Traps:
         (distribution / "entry_points.txt").write_text(f"[{RULES}]\ntrap = trap_rules\n")
         return cls(directory, log)
 
+    def add_requirement(self, requirement: str) -> None:
+        """Add a package to the path that a requirement has if it is read as one."""
+        package = self.directory / requirement
+        package.mkdir(parents=True)
+        code = f"open({str(self.log)!r}, 'a').write('setup' + chr(10))\nraise SystemExit(1)\n"
+        (package / "setup.py").write_text(code)
+
     def sprung(self) -> set[str]:
         """Return the names of the modules and programs that were run since the last call."""
         names = set(self.log.read_text().split())

@@ -99,7 +99,9 @@ def test_opm_is_installed_if_the_image_lacks_it(newcomer: InstalledOpm, tmp_path
     assert runner.run("command -v opm").returncode == 1
     traps = Traps.add(newcomer.directory, newcomer.site_packages, tmp_path / "sprung")
     lock = str(ROOT / "requirements.lock")
-    done = run_example_task(runner, "check-bundle", REQUIREMENT=str(ROOT), LOCK=lock)
+    requirement = f"opmkit @ {ROOT.as_uri()}"
+    traps.add_requirement(requirement)
+    done = run_example_task(runner, "check-bundle", REQUIREMENT=requirement, LOCK=lock)
     assert (done.returncode, traps.sprung()) == (0, set()), done.stderr
     (newcomer.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
     assert run_example_task(replace(runner, bin=newcomer.bin), "check-bundle").returncode == 1
