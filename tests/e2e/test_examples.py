@@ -156,6 +156,7 @@ def test_pipelines_run_python_isolated_and_install_what_is_pinned(path: Path) ->
         assert arguments.startswith("-I "), arguments
     for command in re.findall(r"^.*(?:-m pip .*|\{pip\[@\]\}.*)$", text, re.MULTILINE):
         if "pip=(" not in command:
+            assert 'cd "$empty"' in text.partition(command)[0], "pip reads names of requirements as paths"
             assert re.search(r"--require-hashes|--no-build-isolation --(?:no-deps|constraint)", command), command
     for requirement in re.findall(r"default: (opmkit.*)", text):
         assert requirement.startswith("opmkit @ https://github.com/opmkit/opmkit/archive/"), requirement
@@ -202,16 +203,31 @@ def test_inputs_of_the_action_hooks_and_tasks_are_documented() -> None:
             assert f"`{name}`" in text, f"{name} is not documented in {page}.md"
 
 
-def test_scripts_contain_no_expressions() -> None:
-    """An expression in a script would run the text of a branch name or input as shell code."""
+def pipeline_scripts() -> list[str]:
+    """Return the scripts of the action, the workflows, the components' jobs and the tasks."""
     (action,) = load(ROOT / "action.yml")
     jobs = [job for path in WORKFLOWS for job in load(path)[0]["jobs"].values()]
     scripts = [step["run"] for steps in [action["runs"], *jobs] for step in steps["steps"] if "run" in step]
+    scripts += [step["with"]["run"] for job in jobs for step in job["steps"] if "run" in step.get("with", {})]
     for component in COMPONENTS:
         for job in load(component)[1].values():
-            scripts += [*job.get("before_script", []), *job.get("script", [])]
+            scripts.append("\n".join([*job.get("before_script", []), *job.get("script", [])]))
     tasks = [task for (kind, _), task in load_objects().items() if kind == "Task"]
-    scripts += [step["script"] for task in tasks for step in task["spec"]["steps"]]
+    return [*scripts, *(step["script"] for task in tasks for step in task["spec"]["steps"])]
+
+
+def test_scripts_write_through_no_link_of_the_checkout() -> None:
+    written = 0
+    for script in pipeline_scripts():
+        for path in re.findall(r"(?<![>&0-9])>{1,2} ?([^\s&>/\"$]\S*)", re.sub(r"'[^']*'", "", script)):
+            written += 1
+            assert f"rm -rf {path}\n" in script.partition(f"> {path}")[0], path
+    assert written > 0
+
+
+def test_scripts_contain_no_expressions() -> None:
+    """An expression in a script would run the text of a branch name or input as shell code."""
+    scripts = pipeline_scripts()
     assert len(scripts) > 20
     for script in scripts:
         assert not re.search(r"\$\((params|workspaces|results|context)\.", script)

@@ -82,7 +82,8 @@ def documented_workflows(page: Path) -> list[str]:
 def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the steps of a job until one fails, and return the result of the last."""
     content = yaml.safe_load((runner.directory / ".github/workflows" / workflow).read_text())
-    settings = {**content["env"], "GITHUB_STEP_SUMMARY": str(runner.scratch / "summary.md"), **env}
+    paths = {"GITHUB_STEP_SUMMARY": str(runner.scratch / "summary.md"), "RUNNER_TEMP": str(runner.scratch / "temp")}
+    settings = {**content["env"], **paths, **env}
     done = subprocess.CompletedProcess([], 0, "", "")
     for step in content["jobs"][job]["steps"]:
         if done.returncode and step.get("if") != "always()":
@@ -103,18 +104,21 @@ def run_action(runner: Runner, inputs: Mapping[str, str], env: Mapping[str, str]
     """Run the command of the action as its step does; opm is installed already."""
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     (step,) = (step for step in steps if step.get("id") == "run")
-    values = {name: inputs.get(name, "") for name in ("run", "sarif-file")}
+    temp = runner.scratch / "temp"
+    (temp / "opmkit").mkdir(parents=True, exist_ok=True)
+    values = {name: inputs.get(name, "").replace("${{ runner.temp }}", str(temp)) for name in ("run", "sarif-file")}
     if not values["run"]:
         return subprocess.CompletedProcess([], 0, "", "")
     given = {name: _github_input(value, values) for name, value in step["env"].items()}
-    return runner.run(step["run"], {**env, **given, "GITHUB_OUTPUT": str(runner.scratch / "output")})
+    paths = {"GITHUB_OUTPUT": str(runner.scratch / "output"), "RUNNER_TEMP": str(temp)}
+    return runner.run(step["run"], {**env, **given, **paths})
 
 
 def use_base_policy(runner: Runner, base: str, policy: str = ".opm-validate.yaml") -> dict[str, str]:
     """Run the step of the action for a pull request whose base is a commit; return the variables that it sets."""
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     (step,) = (step for step in steps if "BASE" in step.get("env", {}))
-    (runner.scratch / "temp").mkdir(exist_ok=True)
+    (runner.scratch / "temp" / "opmkit").mkdir(parents=True, exist_ok=True)
     env = {"BASE": base, "POLICY": policy, "TOKEN": "secret", "RUNNER_TEMP": str(runner.scratch / "temp")}
     env |= {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "me/lagoon-operator"}
     variables = runner.scratch / "env"
@@ -128,13 +132,15 @@ def _github_input(expression: str, values: Mapping[str, str]) -> str:
     return values[name]
 
 
-def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run_gitlab_job(
+    runner: Runner, component: str, job: str, *, requirement: str = "opmkit", **env: str
+) -> subprocess.CompletedProcess[str]:
     """Run a job of a component with the inputs in ``.gitlab-ci.yml``, after those that it needs; return its result."""
     included = yaml.safe_load((runner.directory / ".gitlab-ci.yml").read_text())["include"]
     (given,) = (each["inputs"] for each in included if f"/{component}@" in each["component"])
     header, body = yaml.safe_load_all((ROOT / "templates" / f"{component}.yml").read_text())
     inputs = {name: spec.get("default") for name, spec in header["spec"]["inputs"].items()} | given
-    inputs |= {"requirement": "opmkit", "lock": str(ROOT / "requirements.lock")}  # pip finds them installed
+    inputs |= {"requirement": requirement, "lock": str(ROOT / "requirements.lock")}  # pip finds them installed
     jobs: dict[str, Any] = yaml.safe_load(_INPUT.sub(lambda match: inputs[match[1]], yaml.safe_dump(body)))
     if env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
         for needed in jobs[job].get("needs", ()):

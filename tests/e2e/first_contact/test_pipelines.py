@@ -114,7 +114,7 @@ def test_github_workflows_validate_release_and_publish(
     guide.follow(6)
     done = run_github_job(runner, "bundle.yaml", "validate")
     assert done.returncode == 0, done.stderr
-    assert "sarif=true" in (runner.scratch / "output").read_text()
+    assert "sarif=true\ncategory=bundle.sarif\n" in (runner.scratch / "output").read_text()
     merge(runner, "version-0.2.0")
     guide.follow(7)
     done = run_github_job(runner, "bundle.yaml", "release", GITHUB_REF_NAME="v0.2.0")
@@ -129,10 +129,10 @@ def test_github_workflows_validate_release_and_publish(
     assert all(name in guide.follow(9) for name in BOTH)
 
     check_rejects_bad_changes(runner, lambda: run_github_job(runner, "catalog.yaml", "check"))
-    assert "GATE-BUNDLE-REMOVED" in (runner.directory / "catalog.sarif").read_text()
+    assert "GATE-BUNDLE-REMOVED" in (runner.scratch / "temp" / "catalog.sarif").read_text()
     (runner.directory / "bundle/manifests/lagoons.water.example.com.crd.yaml").unlink()
     assert run_github_job(runner, "bundle.yaml", "validate").returncode == 1
-    assert json.loads((runner.directory / "bundle.sarif").read_text())["runs"][0]["results"]
+    assert json.loads((runner.scratch / "temp" / "bundle.sarif").read_text())["runs"][0]["results"]
 
 
 def without_opm(newcomer: InstalledOpm, runner: Runner) -> Runner:
@@ -300,10 +300,43 @@ def test_the_action_uploads_a_report_and_exits_with_the_code_of_the_command(
     machine: Runner, command: str, code: int
 ) -> None:
     assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode == code
-    assert (machine.scratch / "output").read_text() == "sarif=true\n"
+    assert (machine.scratch / "output").read_text() == "sarif=true\ncategory=a.sarif\n"
 
 
 @pytest.mark.parametrize("command", ["> a.sarif; exit 3", "false | cat; echo '{}' > a.sarif", "echo $UNDEFINED"])
 def test_the_action_fails_without_a_report(machine: Runner, command: str) -> None:
     assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode != 0
     assert not (machine.scratch / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("a.sarif", "a.sarif: refusing to write through a symbolic link"),
+        ("", "the command changed the installed program or the policy"),
+    ],
+)
+def test_the_action_fails_if_a_link_of_the_checkout_leads_to_the_program(
+    machine: Runner, report: str, message: str
+) -> None:
+    program = machine.scratch / "temp" / "opmkit" / "bin" / "opm"
+    program.parent.mkdir(parents=True)
+    program.write_text("program")
+    (machine.directory / "a.sarif").symlink_to(program)
+    done = run_action(machine, {"run": "true > a.sarif", "sarif-file": report}, {})
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert bool(program.stat().st_size) == bool(report)
+
+
+def test_gitlab_reports_are_not_written_through_links(machine: Runner) -> None:
+    for name in ("operator", "gitlab"):
+        shutil.copytree(ROOT / "examples" / name, machine.directory, dirs_exist_ok=True)
+    program = machine.scratch / "program"
+    program.write_text("program")
+    report = machine.directory / "bundle.junit.xml"
+    report.symlink_to(program)
+    done = run_gitlab_job(machine, "bundle", "validate-bundle", CI_PIPELINE_SOURCE="push")
+    assert done.returncode == 0, done.stderr
+    assert program.read_text() == "program"
+    ElementTree.parse(report)

@@ -203,6 +203,15 @@ def test_the_action_imports_nothing_from_the_checkout(newcomer: InstalledOpm, tr
     runner = replace(runner, bin=tmp_path / "runner_temp" / "opmkit" / "bin")
     done = run_action(runner, {"run": "opm bundle validate bundle", "sarif-file": ""}, {})
     assert (done.returncode, traps.sprung()) == (0, set()), done.stderr
+    directory = tmp_path / "runner_temp" / "opmkit"
+    installed = [path for path in directory.glob("[bv]*/**/*") if not path.is_symlink()]
+    assert not [path for path in installed if path.stat().st_mode & 0o222]
+    script = directory / "venv" / "bin" / "opm"
+    script.chmod(0o755)
+    script.write_text("")
+    done = runner.run("opm version")
+    assert done.returncode == 1
+    assert done.stderr.endswith("venv/bin/opm: empty file\n")
 
 
 def test_gitlab_jobs_import_nothing_from_the_checkout(newcomer: InstalledOpm, traps: Traps, tmp_path: Path) -> None:
@@ -231,3 +240,17 @@ def test_a_directory_with_the_name_of_an_image_does_not_replace_it(newcomer: Ins
         done = newcomer.attempt(*command)
         assert done.returncode == 1, command
         assert f"{name}: both an image and a file or directory have this name" in done.stderr
+
+
+@pytest.mark.parametrize("component", ["bundle", "catalog"])
+def test_gitlab_jobs_install_no_package_of_the_checkout(
+    newcomer: InstalledOpm, traps: Traps, tmp_path: Path, component: str
+) -> None:
+    requirement = "opmkit @ file:///missing/opmkit.tar.gz"
+    traps.add_requirement(requirement)
+    shutil.copy(ROOT / "examples/gitlab/.gitlab-ci.yml", newcomer.directory)
+    runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {"PIP_NO_INDEX": "1"})
+    job = {"bundle": "validate-bundle", "catalog": "check-catalog"}[component]
+    done = run_gitlab_job(runner, component, job, requirement=requirement, CI_PIPELINE_SOURCE="push")
+    assert (done.returncode, traps.sprung()) == (1, set()), done.stdout + done.stderr
+    assert "/missing/opmkit.tar.gz" in done.stderr
