@@ -60,6 +60,56 @@ def test_paths_outside_the_workspace_are_rejected(runner: Runner, path: str) -> 
     assert f"Error: {path}: not a relative path in the workspace" in done.stderr
 
 
+@pytest.mark.parametrize("path", ["secret/", "d//f", "link", "d/f", "d/", "d/.", "d/./f"])
+@pytest.mark.parametrize("param", ["OPM_OUTPUT_PATH", "FILE_TO_UPDATE_PULLSPEC", "IDMS_PATH"])
+def test_nothing_is_written_through_links_of_the_checkout(runner: Runner, param: str, path: str) -> None:
+    secret = runner.scratch / "secret"
+    secret.mkdir()
+    (secret / "f").write_text("secret")
+    (runner.directory / "link").symlink_to(secret / "f")
+    (runner.directory / "d").symlink_to(secret)
+    given = {"OPM_OUTPUT_PATH": "version", param: path}
+    done = run_example_task(runner, TASK, OPM_ARGS=["version"], **given)
+    assert done.returncode == 2
+    assert f"Error: {path}: " in done.stderr
+    assert [each.read_text() for each in secret.iterdir()] == ["secret"]
+
+
+def test_a_link_next_to_the_output_is_not_followed(runner: Runner) -> None:
+    (runner.scratch / "secret").write_text("secret")
+    (runner.directory / "version.new").symlink_to(runner.scratch / "secret")
+    done = run_example_task(runner, TASK, OPM_ARGS=["version"], OPM_OUTPUT_PATH="version")
+    assert done.returncode == 0, done.stderr
+    assert (runner.scratch / "secret").read_text() == "secret"
+    assert (runner.directory / "version").stat().st_mode & 0o444 == 0o444
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: ImageDigestMirrorSet\n", "expected spec.imageDigestMirrors"),
+        ("spec: {imageDigestMirrors: [{source: a, mirrors: [[b]]}]}", "expected spec.imageDigestMirrors"),
+        ("spec: {imageDigestMirrors: [{source: a, mirrors: b}]}", "expected spec.imageDigestMirrors"),
+        ("spec: [", "invalid YAML"),
+    ],
+)
+def test_an_invalid_mirror_set_is_an_error_before_the_output_is_written(
+    runner: Runner, content: str, message: str
+) -> None:
+    (runner.directory / "mirrors.yaml").write_text(content)
+    done = run_example_task(
+        runner,
+        TASK,
+        OPM_ARGS=["version"],
+        OPM_OUTPUT_PATH="version",
+        FILE_TO_UPDATE_PULLSPEC="version",
+        IDMS_PATH="mirrors.yaml",
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: mirrors.yaml: {message}")
+    assert not (runner.directory / "version").exists()
+
+
 @pytest.mark.parametrize(("arguments", "path"), [([], "catalog.yaml"), (RENDER, "")])
 def test_nothing_is_run_without_arguments_or_output(runner: Runner, arguments: list[str], path: str) -> None:
     done = run_example_task(runner, TASK, OPM_ARGS=arguments, OPM_OUTPUT_PATH=path)
