@@ -133,7 +133,7 @@ def _github_input(expression: str, values: Mapping[str, str]) -> str:
 
 
 def run_gitlab_job(
-    runner: Runner, component: str, job: str, *, requirement: str = "opmkit", **env: str
+    runner: Runner, component: str, job: str, *, requirement: str = "opmkit", needs: bool = True, **env: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a job of a component with the inputs in ``.gitlab-ci.yml``, after those that it needs; return its result."""
     included = yaml.safe_load((runner.directory / ".gitlab-ci.yml").read_text())["include"]
@@ -142,7 +142,7 @@ def run_gitlab_job(
     inputs = {name: spec.get("default") for name, spec in header["spec"]["inputs"].items()} | given
     inputs |= {"requirement": requirement, "lock": str(ROOT / "requirements.lock")}  # pip finds them installed
     jobs: dict[str, Any] = yaml.safe_load(_INPUT.sub(lambda match: inputs[match[1]], yaml.safe_dump(body)))
-    if env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
+    if needs and env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
         for needed in jobs[job].get("needs", ()):
             done = run_gitlab_job(runner, component, needed["job"], **env)
             if done.returncode:

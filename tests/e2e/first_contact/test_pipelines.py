@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -290,9 +291,54 @@ def test_the_action_uses_the_policy_of_the_base_branch(machine: Runner, policy: 
 @pytest.mark.parametrize(("policy", "code"), POLICIES)
 def test_gitlab_jobs_use_the_policy_of_the_target_branch(machine: Runner, policy: str, code: int) -> None:
     change = PullRequest.create(machine, policy)
-    event = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
-    done = run_gitlab_job(change.runner, "bundle", "validate-bundle", **event)
+    done = run_gitlab_job(change.runner, "bundle", "validate-bundle", **merge_request(machine))
     assert done.returncode == code, done.stderr
+
+
+def merge_request(machine: Runner) -> dict[str, str]:
+    """Return the variables of a pipeline for a merge request into ``main``."""
+    return {
+        "CI_PIPELINE_SOURCE": "merge_request_event",
+        "CI_MERGE_REQUEST_PROJECT_URL": f"file://{machine.scratch}/origins/me/lagoon-operator",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_JOB_TOKEN": "secret",
+    }
+
+
+STRICT = "fail-on: warning\n"
+
+
+@pytest.mark.parametrize("component", ["bundle", "catalog"])
+def test_gitlab_policies_are_those_of_the_target_project(machine: Runner, component: str) -> None:
+    """Neither a link, nor the branch of a fork, nor attributes have an effect."""
+    (machine.directory / ".gitattributes").write_text("* export-ignore\n")
+    change = PullRequest.create(machine, STRICT)
+    fork = machine.scratch / "fork.git"
+    archive = machine.directory / f"{component}-policy.tar"
+    archive.symlink_to(machine.scratch / "elsewhere")
+    assert change.runner.run(f"git init --quiet --bare {fork} && git remote set-url origin {fork}").returncode == 0
+    assert change.runner.run("git push --quiet origin HEAD:main").returncode == 0
+    done = run_gitlab_job(change.runner, component, f"{component}-policy", **merge_request(machine))
+    assert done.returncode == 0, done.stderr
+    assert not archive.is_symlink()
+    with tarfile.open(archive) as tar:
+        policy = tar.extractfile("./.opm-validate.yaml")
+        assert policy is not None
+        assert policy.read().decode() == STRICT
+    assert not (machine.scratch / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("target", ["evil.tar", "/dev/null", None])
+def test_gitlab_jobs_reject_an_archive_that_is_not_the_policy_job_s(machine: Runner, target: str | None) -> None:
+    """A runner can extract the archive through the link that a change has in its place."""
+    shutil.copy(ROOT / "examples/gitlab/.gitlab-ci.yml", machine.directory)
+    archive = machine.directory / "bundle-policy.tar"
+    if target:
+        (machine.directory / "evil.tar").write_bytes(b"archive")
+        archive.symlink_to(target)
+    done = run_gitlab_job(machine, "bundle", "validate-bundle", needs=False, **merge_request(machine))
+    assert done.returncode == 1
+    assert "Error: bundle-policy.tar: not the file of the job bundle-policy" in done.stderr
 
 
 @pytest.mark.parametrize(("command", "code"), [("echo '{}' > a.sarif", 0), ("echo '{}' > a.sarif; exit 3", 3)])
