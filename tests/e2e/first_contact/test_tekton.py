@@ -184,15 +184,17 @@ def test_the_policy_of_the_base_branch_is_checked_out(
     origin, _ = create_repository(tmp_path / "origin", "main")
     if policy:
         (origin / ".opm-validate.yaml").write_text(policy)
-    (origin / "keys").write_text("of the base branch")
+    (origin / "keys").write_text("of the base branch\n")
     git(origin, "add", "--all")
     git(origin, "commit", "--quiet", "--message", "base")
     git(origin, "switch", "--quiet", "--create", "change")
     (origin / ".opm-validate.yaml").write_text("fail-on: error\n")
+    (origin / ".gitattributes").write_text("* eol=crlf\n")
     (tmp_path / "elsewhere").mkdir()
     (origin / ".opm-base").symlink_to(tmp_path / "elsewhere")
     git(origin, "add", "--all")
     git(origin, "commit", "--quiet", "--message", "change")
+    git(origin, "tag", "main")
     source = tmp_path / "source"
     source.mkdir()
     params = {"URL": f"file://{origin}", "REVISION": "change", "IMAGE": "", "BASE_REVISION": "main"}
@@ -202,8 +204,8 @@ def test_the_policy_of_the_base_branch_is_checked_out(
         assert done.returncode == 0, done.stderr
     base = source / ".opm-base"
     assert (base / ".opm-validate.yaml").read_text() == (policy or "{}\n")
-    assert (base / "keys").read_text() == "of the base branch"
-    assert (source / ".opm-validate.yaml").read_text() == "fail-on: error\n"
+    assert (base / "keys").read_bytes() == b"of the base branch\n"
+    assert not (base / ".gitattributes").exists()
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
