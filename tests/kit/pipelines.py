@@ -132,21 +132,27 @@ def _github_input(expression: str, values: Mapping[str, str]) -> str:
     return values[name]
 
 
-def run_gitlab_job(
-    runner: Runner, component: str, job: str, *, requirement: str = "opmkit", needs: bool = True, **env: str
+def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a job of a component after those that it needs; return its result."""
+    _, body = yaml.safe_load_all((ROOT / "templates" / f"{component}.yml").read_text())
+    if env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
+        for needed in body[job].get("needs", ()):
+            done = run_only_gitlab_job(runner, component, needed["job"], env)
+            if done.returncode:
+                return done
+    return run_only_gitlab_job(runner, component, job, env)
+
+
+def run_only_gitlab_job(
+    runner: Runner, component: str, job: str, env: Mapping[str, str], requirement: str = "opmkit"
 ) -> subprocess.CompletedProcess[str]:
-    """Run a job of a component with the inputs in ``.gitlab-ci.yml``, after those that it needs; return its result."""
+    """Run a job of a component with the inputs in ``.gitlab-ci.yml``; return its result."""
     included = yaml.safe_load((runner.directory / ".gitlab-ci.yml").read_text())["include"]
     (given,) = (each["inputs"] for each in included if f"/{component}@" in each["component"])
     header, body = yaml.safe_load_all((ROOT / "templates" / f"{component}.yml").read_text())
     inputs = {name: spec.get("default") for name, spec in header["spec"]["inputs"].items()} | given
     inputs |= {"requirement": requirement, "lock": str(ROOT / "requirements.lock")}  # pip finds them installed
     jobs: dict[str, Any] = yaml.safe_load(_INPUT.sub(lambda match: inputs[match[1]], yaml.safe_dump(body)))
-    if needs and env.get("CI_PIPELINE_SOURCE") == "merge_request_event":
-        for needed in jobs[job].get("needs", ()):
-            done = run_gitlab_job(runner, component, needed["job"], **env)
-            if done.returncode:
-                return done
     parent = jobs[jobs[job]["extends"]] if "extends" in jobs[job] else {}
     values = parent.get("variables", {})
     variables = {name: Template(value or "").safe_substitute(env) for name, value in values.items()}

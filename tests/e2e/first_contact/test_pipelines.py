@@ -23,6 +23,7 @@ from tests.kit.pipelines import (
     run_action,
     run_github_job,
     run_gitlab_job,
+    run_only_gitlab_job,
 )
 from tests.kit.tekton_events import PipelinesAsCode
 
@@ -336,7 +337,7 @@ def test_gitlab_jobs_reject_an_archive_that_is_not_the_policy_job_s(machine: Run
     if target:
         (machine.directory / "evil.tar").write_bytes(b"archive")
         archive.symlink_to(target)
-    done = run_gitlab_job(machine, "bundle", "validate-bundle", needs=False, **merge_request(machine))
+    done = run_only_gitlab_job(machine, "bundle", "validate-bundle", merge_request(machine))
     assert done.returncode == 1
     assert "Error: bundle-policy.tar: not the file of the job bundle-policy" in done.stderr
 

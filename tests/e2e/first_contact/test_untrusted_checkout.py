@@ -17,7 +17,7 @@ from tests.kit.example_reasons import NOT_RUN
 from tests.kit.example_run import Example, ExampleRun, entry
 from tests.kit.example_site import ExampleSite
 from tests.kit.installed import ROOT, SYSTEM_PATH
-from tests.kit.pipelines import Runner, run_action, run_gitlab_job, write_offline_python
+from tests.kit.pipelines import Runner, run_action, run_gitlab_job, run_only_gitlab_job, write_offline_python
 from tests.kit.registry import Registry
 from tests.kit.traps import Traps
 
@@ -251,6 +251,6 @@ def test_gitlab_jobs_install_no_package_of_the_checkout(
     shutil.copy(ROOT / "examples/gitlab/.gitlab-ci.yml", newcomer.directory)
     runner = Runner(newcomer.bin, tmp_path, newcomer.directory, {"PIP_NO_INDEX": "1"})
     job = {"bundle": "validate-bundle", "catalog": "check-catalog"}[component]
-    done = run_gitlab_job(runner, component, job, requirement=requirement, CI_PIPELINE_SOURCE="push")
+    done = run_only_gitlab_job(runner, component, job, {"CI_PIPELINE_SOURCE": "push"}, requirement)
     assert (done.returncode, traps.sprung()) == (1, set()), done.stdout + done.stderr
     assert "/missing/opmkit.tar.gz" in done.stderr
