@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,9 +101,42 @@ def test_large_files_are_rejected(tmp_path: Path) -> None:
         read_files(tmp_path)
 
 
-def test_only_regular_files_are_read(tmp_path: Path) -> None:
-    write(tmp_path, {"a": b"1", "sub/b": b"2"})
-    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "circle").symlink_to(tmp_path / "circle")
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert read_files(tmp_path) == {"a": b"1", "link": b"1"}
+def test_links_to_files_of_the_bundle_are_read(tmp_path: Path) -> None:
+    manifests = write(tmp_path / "manifests", {"a": b"1", "sub/b": b"2"})
+    (tmp_path / "shared").write_bytes(b"3")
+    (manifests / "link").symlink_to(manifests / "a")
+    (manifests / "up").symlink_to("../shared")
+    (manifests / "directory").symlink_to(".")
+    assert read_files(manifests) == {"a": b"1", "link": b"1", "up": b"3"}
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("../../outside", "leads out of"),
+        ("../..", "leads out of"),
+        ("/etc/hostname", "leads out of"),
+        ("../out", "leads out of"),
+        ("nowhere", "broken"),
+        ("zz.yaml", "broken"),
+        ("pipe", "not a regular file"),
+    ],
+)
+def test_other_links_are_refused(tmp_path: Path, target: str, message: str) -> None:
+    manifests = write(tmp_path / "b" / "manifests", {"a": b"1"})
+    (tmp_path / "outside").write_bytes(b"1")
+    (tmp_path / "b" / "out").symlink_to("../outside")
+    os.mkfifo(tmp_path / "b" / "pipe")
+    (manifests / "zz.yaml").symlink_to("../pipe" if target == "pipe" else target)
+    with pytest.raises(InvalidBundle, match=rf"manifests/zz\.yaml: .*{message}"):
+        read_files(manifests)
+    assert read_files(manifests, skip_others=True) == {"a": b"1"}
+
+
+def test_a_linked_directory_is_refused_outside_of_the_bundle(tmp_path: Path) -> None:
+    write(tmp_path, {"b/v1/a": b"1", "outside/a": b"1"})
+    (tmp_path / "b" / "manifests").symlink_to("v1")
+    assert read_files(tmp_path / "b" / "manifests") == {"a": b"1"}
+    (tmp_path / "b" / "metadata").symlink_to("../outside")
+    with pytest.raises(InvalidBundle, match="metadata: refusing to follow"):
+        read_files(tmp_path / "b" / "metadata")

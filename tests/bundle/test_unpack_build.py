@@ -93,6 +93,18 @@ def test_hidden_nested_and_linked_files_are_included(
     assert tree["manifests/.hidden"] == b"h"
 
 
+@pytest.mark.parametrize("path", ["manifests/zz.yaml", "manifests/sub/zz.yaml", "metadata/zz.yaml", "tests"])
+def test_links_out_of_the_bundle_are_refused(bundle: GeneratedMetadata, tmp_path: Path, path: str) -> None:
+    with (bundle.metadata / "annotations.yaml").open("a") as file:
+        file.write("  operators.operatorframework.io.test.config.v1: tests\n")
+    (tmp_path / "outside").mkdir()
+    link = bundle.manifests.parent / path
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "outside")
+    with pytest.raises(InvalidBundle, match=f"{path}: refusing to follow a symbolic link that leads out of"):
+        bundle_build_spec(bundle.manifests, bundle.metadata)
+
+
 def test_all_annotations_become_labels(bundle: GeneratedMetadata, tmp_path: Path) -> None:
     with (bundle.metadata / "annotations.yaml").open("a") as file:
         file.write("  com.example.metrics: builder-1.2\n")

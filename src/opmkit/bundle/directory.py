@@ -17,7 +17,7 @@ from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.imagetools.store.layout_files import is_layout, layout_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from opmkit.bundle.model import BundleAnnotations, ClusterServiceVersion
     from opmkit.documents.json_value import JsonValue
@@ -34,18 +34,73 @@ def reject_layout(directory: Path, name: str) -> None:
         raise NotABundle(f"{name}: an OCI image layout, not a bundle directory", hint=layout_hint(name))
 
 
-def read_files(directory: Path) -> dict[str, bytes]:
-    """Read the regular files directly in a directory, by name; an empty mapping if it does not exist.
+def bundle_root(directory: Path) -> Path:
+    """Return the real path of the bundle that a directory of manifests, metadata or tests belongs to: its parent."""
+    return Path(os.path.realpath(os.path.dirname(os.path.abspath(directory))))  # noqa: PTH100, PTH120 - see is_below
+
+
+def is_bundle_file(path: os.DirEntry[str] | Path, root: Path) -> bool:
+    """Return whether a path in a bundle is a file, or a symbolic link to a file of the bundle; False for directories.
+
+    Everything that reads, validates or builds a bundle directory asks here, so that an image contains what was
+    validated.
 
     Raises:
-        InvalidBundle: A file, or the sum of all files, is too large.
+        InvalidBundle: A link leads out of ``root``, the real path of the bundle, or the path is another kind of file.
+    """
+    is_link = path.is_symlink()
+    if not is_link and path.is_file():
+        return True
+    if is_link and not Path(os.path.realpath(path)).is_relative_to(root):
+        problem, hint = f"refusing to follow a symbolic link that leads out of {root}", "replace it by a copy"
+        raise InvalidBundle(f"{os.fspath(path)}: {problem}", hint=hint)
+    if os.path.isdir(path):  # noqa: PTH112 - also for entries
+        return False
+    if not os.path.isfile(path):  # noqa: PTH113
+        problem = "not a regular file" if os.path.exists(path) else "broken symbolic link"  # noqa: PTH110
+        raise InvalidBundle(f"{os.fspath(path)}: {problem}", hint="remove it from the bundle")
+    return True
+
+
+def walk(
+    directory: Path | str, prefix: str = "", *, linked: Collection[str] = ()
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the entries at any depth below a directory with their relative paths, ordered by name.
+
+    Linked directories are not followed, except those that are directly in the directory and named in ``linked``.
+    """
+    for entry in _entries(directory):
+        path = f"{prefix}{entry.name}"
+        yield path, entry
+        if entry.is_dir(follow_symlinks=False) or (entry.name in linked and entry.is_dir()):
+            yield from walk(entry.path, f"{path}/")
+
+
+def read_files(directory: Path, *, skip_others: bool = False) -> dict[str, bytes]:
+    """Read the files directly in a directory, by name; an empty mapping if it does not exist.
+
+    Args:
+        directory: The directory.
+        skip_others: Whether to skip what a bundle may not contain, see `is_bundle_file`: the directory may be another.
+
+    Raises:
+        InvalidBundle: A file, or the sum of all files, is too large, or the directory contains no files of a bundle.
         DiskError: A file cannot be read.
     """
     files: dict[str, bytes] = {}
     remaining = MAX_TOTAL_BYTES
+    root = bundle_root(directory)
     with disk_errors(directory):
+        if not skip_others and directory.exists():
+            is_bundle_file(directory, root)
         for entry in _entries(directory):
-            if not _is_file(entry):
+            try:
+                is_file = is_bundle_file(entry, root)
+            except InvalidBundle:
+                if not skip_others:
+                    raise
+                continue
+            if not is_file:
                 continue
             size = entry.stat().st_size
             remaining -= size
@@ -57,17 +112,12 @@ def read_files(directory: Path) -> dict[str, bytes]:
     return files
 
 
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
+def _entries(directory: Path | str) -> list[os.DirEntry[str]]:
     """Return the entries of a directory, sorted by name; an empty list if it does not exist."""
-    if not directory.is_dir():
+    if not os.path.isdir(directory):  # noqa: PTH112 - creating a Path takes longer
         return []
     with os.scandir(directory) as entries:
         return sorted(entries, key=lambda entry: entry.name)
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a regular file or a link to one; a link in a circle is none."""
-    return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
 
 
 def infer_annotations(directory: Path) -> BundleAnnotations:
@@ -109,7 +159,7 @@ def _only_csv(directory: Path) -> ClusterServiceVersion | None:
     from opmkit.bundle.manifest import read_manifest
 
     found: list[tuple[str, bytes]] = []
-    for name, content in read_files(directory).items():
+    for name, content in read_files(directory, skip_others=True).items():
         with suppress(InvalidDocument):
             manifest = read_manifest(content)
             if manifest and manifest.kind == CSV_KIND:
@@ -125,7 +175,7 @@ def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
     """Return the first file with a packageName."""
     from opmkit.documents.document import read_document  # slow to import: not needed for other directories
 
-    for content in read_files(directory).values():
+    for content in read_files(directory, skip_others=True).values():
         with suppress(BundleError, DocumentError):
             manifest = fields.mapping(read_document(content).value, "the document")
             if fields.text(manifest.get("packageName"), "packageName"):

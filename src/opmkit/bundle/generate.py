@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.bundle.directory import infer_annotations, read_files
+from opmkit.bundle.directory import bundle_root, infer_annotations, is_bundle_file, read_files
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kinds import CSV_KIND
@@ -114,7 +114,7 @@ def generate(
         writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
-            _copy(directory, manifests, overwrite=overwrite)
+            _copy(directory, manifests, bundle_root(directory), overwrite=overwrite)
         if writes_annotations:
             write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations))
         if write_dockerfile and (overwrite or not (working_directory / DOCKERFILE).exists()):
@@ -286,13 +286,16 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
     return False
 
 
-def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Copy a directory. As in Go opm, the content of a subdirectory goes into a directory named like its parent."""
+def _copy(source: Path, target: Path, root: Path, *, overwrite: bool) -> None:
+    """Copy a directory of the bundle ``root``.
+
+    As in Go opm, the content of a subdirectory goes into a directory named like its parent.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.iterdir()):
         if path.is_dir() and not path.is_symlink():
-            _copy(path, target / source.name, overwrite=overwrite)
-        elif overwrite or not (target / path.name).exists():
+            _copy(path, target / source.name, root, overwrite=overwrite)
+        elif is_bundle_file(path, root) and (overwrite or not (target / path.name).exists()):
             with open_regular(path) as file:
                 write_file(target / path.name, file.read(), mode=path.stat().st_mode & 0o777)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.directory import DIRECTORIES, read_files, reject_layout
+from opmkit.bundle.directory import DIRECTORIES, bundle_root, is_bundle_file, read_files, reject_layout, walk
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
@@ -118,13 +118,16 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
         ImageToolsError: A file cannot be read.
     """
     with disk_errors(manifests):
-        files = [*_layer_files("manifests", manifests), *_layer_files("metadata", metadata)]
+        files = [
+            *_layer_files("manifests", manifests, bundle_root(manifests)),
+            *_layer_files("metadata", metadata, bundle_root(metadata)),
+        ]
     if not any(file.path.startswith("manifests/") for file in files):
         raise InvalidBundle(f"{manifests}: no files found", hint="pass the directory that contains the manifests")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
     if tests := _tests_directory(labels.get(TEST_CONFIG, "")):
         with disk_errors(metadata):
-            files += _layer_files(tests, metadata.parent / tests)
+            files += _layer_files(tests, metadata.parent / tests, bundle_root(metadata))
     return BuildSpec(tuple(files), labels=labels, created=created, created_by=CREATED_BY)
 
 
@@ -135,10 +138,12 @@ def _tests_directory(label: str) -> str:
     return str(path) if is_separate else ""
 
 
-def _layer_files(name: str, directory: Path) -> list[LayerFile]:
-    """List the files below a directory; symbolic links are followed."""
+def _layer_files(name: str, directory: Path, root: Path) -> list[LayerFile]:
+    """List the files below a directory of the bundle ``root``; links to files of the bundle are followed."""
+    if directory.exists():
+        is_bundle_file(directory, root)
     return [
-        LayerFile(f"{name}/{path.relative_to(directory).as_posix()}", path)
-        for path in directory.rglob("*")
-        if not path.is_dir() and not is_partial(path.name)
+        LayerFile(f"{name}/{path}", Path(entry.path))
+        for path, entry in walk(directory)
+        if is_bundle_file(entry, root) and not is_partial(entry.name)
     ]

@@ -95,7 +95,7 @@ def test_a_copy_contains_all_files(tmp_path: Path) -> None:
 
 def test_a_linked_file_becomes_a_file(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", manifests__other_yaml="kind: Pod\n")
-    target = write(tmp_path, csv_yaml=CSV) / "csv.yaml"
+    target = write(bundle, csv_yaml=CSV) / "csv.yaml"
     (bundle / "manifests" / "csv.yaml").symlink_to(target)
     pin(bundle)
     assert target.read_text() == CSV

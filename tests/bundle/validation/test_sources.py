@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from opmkit.bundle.errors import NotABundle
+from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.validation.sources import Source, expand_targets, read_files, read_labels
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.errors import InvalidReference
@@ -116,17 +116,51 @@ def test_nested_lists_are_rejected(tmp_path: Path) -> None:
         list(expand_targets([f"@{tmp_path}/list"], no_tags))
 
 
-def test_links_out_of_the_directory_are_ignored(tmp_path: Path) -> None:
-    root = write_files(tmp_path / "demo", {"manifests/a.yaml": b"a", "metadata/deep/b.yaml": b"b"})
-    (tmp_path / "secret").write_text("secret")
-    (root / "manifests" / "out.yaml").symlink_to(tmp_path / "secret")
+def test_links_in_the_directory_are_read(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "demo", {"manifests/a.yaml": b"a", "v1/deep/b.yaml": b"b"})
     (root / "manifests" / "in.yaml").symlink_to("a.yaml")
     (root / "manifests" / "loop").symlink_to(root)
-    os.mkfifo(root / "manifests" / "pipe")
+    (root / "metadata").symlink_to("v1")
     bundle = read_files(NO_TOOL, Source("demo", root))
-    assert bundle.files == {"manifests/a.yaml": b"a", "manifests/in.yaml": b"a", "metadata/deep/b.yaml": b"b"}
+    assert bundle.files == {
+        "manifests/a.yaml": b"a",
+        "manifests/in.yaml": b"a",
+        "metadata/deep/b.yaml": b"b",
+        "v1/deep/b.yaml": b"b",
+    }
     assert {"manifests", "metadata", "metadata/deep"} <= bundle.directories
     assert not bundle.bare
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("manifests/sub/z.yaml", "secret"),
+        ("manifests/z.yaml", "nowhere"),
+        ("metadata/z.yaml", "secret"),
+        ("tests/z.yaml", "secret"),
+        ("metadata", "directory"),
+        ("tests", "directory"),
+        ("z.yaml", "secret"),
+        ("sub/z.yaml", "secret"),
+    ],
+)
+def test_links_out_of_the_bundle_are_refused(tmp_path: Path, link: str, target: str) -> None:
+    bare = link.endswith("z.yaml") and not link.startswith(("manifests/", "metadata/", "tests/"))
+    files = {"csv.yaml": b"a"} if bare else {"manifests/a.yaml": b"a"}
+    root = write_files(tmp_path / "parent" / "demo", files)
+    write_files(tmp_path, {"secret": b"secret", "directory/b.yaml": b"b"})
+    (root / link).parent.mkdir(exist_ok=True)
+    (root / link).symlink_to(tmp_path / target)
+    with pytest.raises(InvalidBundle, match=f"{link}: "):
+        read_files(NO_TOOL, Source("demo", root))
+
+
+def test_links_next_to_the_bundle_are_ignored(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "demo", {"manifests/a.yaml": b"a", "docs/b.md": b"b"})
+    (root / "docs" / "out").symlink_to(tmp_path)
+    os.mkfifo(root / "pipe")
+    assert read_files(NO_TOOL, Source("demo", root)).files == {"manifests/a.yaml": b"a", "docs/b.md": b"b"}
 
 
 def test_bare_manifests_directory(tmp_path: Path) -> None:

@@ -141,13 +141,15 @@ def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert (finding.rule, finding.file) == ("LOAD-DECODE", "manifests/\\udcff\n.yaml")
 
 
-def test_special_files_are_ignored(tmp_path: Path) -> None:
-    root = write_bundle(tmp_path, {})
-    os.mkfifo(root / "manifests/pipe.yaml")
-    (root / "manifests/gone.yaml").symlink_to("nowhere")
-    (root / "manifests/self.yaml").symlink_to("self.yaml")
-    (root / "metadata/dir.yaml").mkdir()
-    assert locate(validate(root)) == set()
+@pytest.mark.parametrize("target", [None, "nowhere", "special.yaml", "/etc/hostname"])
+def test_special_files_are_errors(tmp_path: Path, target: str | None) -> None:
+    root = write_bundle(tmp_path, {"metadata/dir.yaml/x": b""})
+    path = root / "manifests/special.yaml"
+    if target is None:
+        os.mkfifo(path)
+    else:
+        path.symlink_to(target)
+    assert f"{path}: " in validate(root).error
 
 
 @pytest.mark.slow

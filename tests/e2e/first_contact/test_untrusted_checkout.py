@@ -254,3 +254,40 @@ def test_gitlab_jobs_install_no_package_of_the_checkout(
     done = run_only_gitlab_job(runner, component, job, {"CI_PIPELINE_SOURCE": "push"}, requirement)
     assert (done.returncode, traps.sprung()) == (1, set()), done.stdout + done.stderr
     assert "/missing/opmkit.tar.gz" in done.stderr
+
+
+@pytest.mark.parametrize("link", ["manifests/zz.yaml", "metadata"])
+def test_links_out_of_a_bundle_are_refused_by_name(newcomer: InstalledOpm, link: str) -> None:
+    """The image must contain what was validated, and no file of the user."""
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle", newcomer.directory / "bundle")
+    outside = newcomer.directory / "outside"
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle" / "metadata", outside)
+    path = newcomer.directory / "bundle" / link
+    shutil.rmtree(path, ignore_errors=True)
+    path.symlink_to(outside / ("annotations.yaml" if path.suffix else ""))
+    for arguments in (
+        ["bundle", "validate", "bundle"],
+        ["bundle", "build", "--directory", "bundle/manifests", "--tag", "store:a:1"],
+        ["bundle", "generate", "--directory", "bundle/manifests", "--output-dir", "other"],
+        ["bundle", "permissions", "./bundle"],
+        ["bundle", "render", "./bundle", "--namespace", "a"],
+        ["bundle", "unpack", "./bundle", "--out", "unpacked"],
+        ["render", "./bundle"],
+        ["index", "add", "--bundles", "./bundle", "--tag", "store:index:1", "--binary-image", "scratch"],
+    ):
+        done = newcomer.attempt(*arguments)
+        output = done.stdout + done.stderr
+        assert done.returncode, arguments
+        assert f"bundle/{link}: refusing to follow a symbolic link that leads out of" in output, (arguments, output)
+
+
+def test_links_in_a_bundle_are_validated_and_built(newcomer: InstalledOpm) -> None:
+    bundle = newcomer.directory / "bundle"
+    shutil.copytree(ROOT / "examples" / "operator" / "bundle", bundle)
+    (bundle / "shared.yaml").write_text("kind: [")
+    (bundle / "manifests" / "zz.yaml").symlink_to("../shared.yaml")
+    assert "manifests/zz.yaml" in newcomer.attempt("bundle", "validate", "bundle").stdout
+    (bundle / "shared.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: zz}\n")
+    newcomer("bundle", "build", "--directory", "bundle/manifests", "--tag", "store:a:1")
+    newcomer("bundle", "unpack", "store:a:1", "--out", "unpacked")
+    assert (newcomer.directory / "unpacked/manifests/zz.yaml").read_text() == (bundle / "shared.yaml").read_text()

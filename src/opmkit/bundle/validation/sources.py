@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.bundle.directory import is_package_directory, reject_layout
-from opmkit.bundle.errors import NoMatchingTag, NotABundle
+from opmkit.bundle.directory import DIRECTORIES, bundle_root, is_bundle_file, is_package_directory, reject_layout, walk
+from opmkit.bundle.errors import InvalidBundle, NoMatchingTag, NotABundle
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.labels import MANIFESTS, labelled_directories
 from opmkit.bundle.validation.cache_key import MAX_ENTRIES
@@ -240,20 +240,30 @@ def read_labels(get_tool: GetTool, source: Source) -> BundleFiles:
 
 
 def _read_directory(root: Path) -> BundleFiles:
-    """Read the files below a directory; ignore symbolic links to targets outside of it."""
+    """Read the files below a directory that is a bundle, or the manifests of one.
+
+    Files that are not built into an image are ignored if no bundle could contain them, see `is_bundle_file`.
+    """
     tracker = LimitTracker(_LIMITS)
     files: dict[str, bytes] = {}
     directories: set[str] = set()
+    invalid: InvalidBundle | None = None
     with disk_errors(root):
-        real_root = os.path.realpath(root)
-        for path, entry in _walk(str(root)):
+        bare = not any((root / name).is_dir() for name in DIRECTORIES)
+        real_root = bundle_root(root) if bare else Path(os.path.realpath(root))
+        for path, entry in walk(root, linked=() if bare else _DIRECTORIES):
             tracker.add("entries", 1, str(root))
             tracker.check("path_depth", path.count("/"), str(root))
-            if entry.is_symlink() and not _links_into(real_root, entry.path):
+            try:
+                is_file = is_bundle_file(entry, real_root)
+            except InvalidBundle as error:
+                if path.partition("/")[0] in _DIRECTORIES:
+                    raise
+                invalid = invalid or error
                 continue
-            if entry.is_dir():
+            if not is_file:
                 directories.add(_printable(path))
-            elif entry.is_file():
+            else:
                 tracker.add("extracted_bytes", entry.stat().st_size, str(root))
                 files[_printable(path)] = _read_file(entry, entry.stat().st_size)
     if (nested := _nested_bundles(files)) and not is_package_directory(root):
@@ -265,6 +275,8 @@ def _read_directory(root: Path) -> BundleFiles:
         )
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
         raise NotABundle(f"{root}: no bundle found", hint="pass the directory that contains manifests/ and metadata/")
+    if bare and invalid:
+        raise invalid
     return BundleFiles(files, frozenset(directories), operator_config=_operator_config(root))
 
 
@@ -315,17 +327,6 @@ def _read_file(path: os.PathLike[str], size: int) -> bytes:
         raise LimitExceeded(f"{os.fspath(path)} is larger than {MAX_BYTES} bytes", hint="keep only the bundle there")
     with open(path, "rb") as file:  # noqa: PTH123 - creating a Path takes longer than reading the file
         return file.read(size)
-
-
-def _walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the entries below a directory with their relative paths; linked directories are not followed."""
-    with os.scandir(directory) as entries:
-        in_order = sorted(entries, key=lambda entry: entry.name)
-    for entry in in_order:
-        path = f"{prefix}{entry.name}"
-        yield path, entry
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, f"{path}/")
 
 
 def _printable(name: str) -> str:

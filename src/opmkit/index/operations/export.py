@@ -11,6 +11,7 @@ import yaml
 from msgspec import Struct
 
 from opmkit.bundle.cluster_service_version import read_csv
+from opmkit.bundle.directory import is_bundle_file
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
@@ -269,14 +270,19 @@ def missing_apis(bundle: Bundle) -> list[str]:
     return [f"{api.group}/{api.version}/{api.kind} ({api.plural})" for api in missing]
 
 
-def walk(directory: Path) -> Iterator[Path]:
-    """Yield the files below a directory, ordered by path, without hidden ones."""
+def walk(directory: Path, root: Path | None = None) -> Iterator[Path]:
+    """Yield the files below a directory, ordered by path, without hidden ones.
+
+    Raises:
+        InvalidBundle: A link leads out of the directory, or is broken, or a file is no regular file.
+    """
+    root = root or directory.resolve()
     for path in sorted(directory.iterdir()):
         if not _is_visible(path):
             continue
         if path.is_dir() and not path.is_symlink():
-            yield from walk(path)
-        elif path.is_file():
+            yield from walk(path, root)
+        elif is_bundle_file(path, root):
             yield path
 
 
