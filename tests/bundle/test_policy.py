@@ -98,7 +98,13 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("fail-on:", ":1:1", "has no value"),
         ("catalog:", ":1:1", "has no value"),
         ("fail-on: warning\nfail-on: error", ":2:1", "duplicate key 'fail-on'"),
-        ("fail-on: error\n---\nfail-on: warning", "", "several documents"),
+        ("fail-on: error\n---\nfail-on: warning", ":3:1", "several documents"),
+        ("fail-on: error\n...\nfail-on: warning\n", ":3:1", "several documents"),
+        ("fail-on: error\n...\n}\n", ":3:1", "several documents"),
+        ('{"fail-on": "error", "fail-on": "warning"}', ":1:22", "duplicate key 'fail-on'"),
+        ('{"severity": {"CSV-A": "off", "CSV-A": "error"}}', ":1:31", "duplicate key 'CSV-A'"),
+        ('{"fail-on": "error"}{"fail-on": "warning"}', ":1:21", "several documents"),
+        ('{"fail-on": "error"}\nx', ":2:1", "several documents"),
         ("", "", "the policy is empty"),
         ("# nothing yet\n", "", "the policy is empty"),
         ("null", "", "the policy is empty"),
@@ -123,6 +129,19 @@ def test_invalid_policies_are_located(text: str, location: str, message: str, tm
         read_policy(path, RULES)
     assert str(raised.value).startswith(f"{path}{location}")
     assert message in f"{raised.value} {raised.value.hint!s}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{fail-on: warning}",
+        "%YAML 1.1\n---\nfail-on: warning\n...\n",
+        "# comment\n---\nfail-on: warning\n---\n# the end\n",
+        '{\n\t"fail-on": "warning"\n}\n',
+    ],
+)
+def test_policies_in_any_style(text: str, tmp_path: Path) -> None:
+    assert read_policy(write(tmp_path, text), RULES).fail_on is Severity.WARNING
 
 
 def test_policy_without_settings(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from io import BytesIO
 
 import pytest
 
-from opmkit.documents import document_stream
-from opmkit.documents.document_stream import Document, read_document_file, read_documents
+from opmkit.documents import MAX_BYTES, document_stream
+from opmkit.documents.document_stream import Document, read_document_file, read_documents, read_settings
 from opmkit.documents.errors import InvalidDocument
 
 
@@ -128,3 +128,34 @@ def test_chunks_of_a_file_do_not_matter(raw: bytes, blanks: int, size: int, monk
     monkeypatch.setattr(document_stream, "_MAX_BLANKS", blanks)
     found = list(read_document_file(BytesIO(raw), include_empty=True))
     assert list(map(str, found)) == list(map(str, expected))
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"", None),
+        (b"a: 1\n---\n...\n# end\n", {"a": 1}),
+        (b"{a: {b: 1}}", {"a": {"b": 1}}),
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+    ],
+)
+def test_settings(raw: bytes, value: object) -> None:
+    assert read_settings(raw) == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "problem"),
+    [
+        (b"a: 1\n---\nb: 2\n", 3, "several documents"),
+        (b"a: 1\n...\n---\n''\n---\n[]\n", 6, "several documents"),
+        (b"a:\n  b: 1\n  b: 2\n", 3, "duplicate key 'b'"),
+        (b'{"a": 1, "a": "\\ud83d\\ude00"}', 0, "duplicate key 'a'"),
+        (b'{"a": "\\ud83d\\ude00"}{}', 1, "escape"),
+        (b"a: 1\n...\n]\n", 3, "several documents"),
+        (b" " * (MAX_BYTES + 1), 0, "exceed the limit"),
+    ],
+)
+def test_nothing_in_settings_is_ignored(raw: bytes, line: int, problem: str) -> None:
+    with pytest.raises(InvalidDocument, match=problem) as raised:
+        read_settings(raw)
+    assert raised.value.line == line

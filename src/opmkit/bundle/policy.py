@@ -219,7 +219,7 @@ def read_policy(path: Path, rules: Collection[str]) -> Policy:
 
     with disk_errors(path):
         raw = read_limited(path, MAX_BYTES)
-    return _Parser(path, Content.read(raw), rules).policy()
+    return _Parser(path, Content.read_settings(raw), rules).policy()
 
 
 class _Parser(Struct, frozen=True):
@@ -229,12 +229,11 @@ class _Parser(Struct, frozen=True):
 
     def policy(self) -> Policy:
         if self.content.error is not None:
-            raise InvalidPolicy(self.content.error.located(str(self.path)), hint="correct the YAML")
+            raise InvalidPolicy(
+                self.content.error.located(str(self.path)),
+                hint="write each setting once, into one YAML document",
+            )
         value: Any = self.content.value
-        for key, line, column in self.content.duplicates:
-            raise InvalidPolicy(f"{self.path}:{line}:{column}: duplicate key {key!r}", hint="write each setting once")
-        if self.content.has_more:
-            raise InvalidPolicy(f"{self.path}: several documents", hint="write all settings into one document")
         if value is None:
             raise InvalidPolicy(f"{self.path}: the policy is empty", hint="remove the file, or write its settings")
         self._check_keys(value, _KEYS, ())

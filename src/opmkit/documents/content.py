@@ -58,6 +58,16 @@ class Content:
             return cls(raw, error=InvalidDocument("too deeply nested"))
         return cls(raw, document.value, None, document.is_json, document.has_more, document.duplicates)
 
+    @classmethod
+    def read_settings(cls, raw: bytes) -> Content:
+        """Decode a file of settings, see `document_stream.read_settings`. Does not raise: errors are in ``error``."""
+        from opmkit.documents.document_stream import read_settings  # slow to import: PyYAML
+
+        try:
+            return cls(raw, read_settings(raw))
+        except InvalidDocument as error:
+            return cls(raw, error=error)
+
     def locate(self, path: FieldPath) -> tuple[int, int]:
         """Return line and column, from 1, of the value at a path, or of its nearest existing parent; 0 if unknown."""
         if self.error is not None:  # it could be nested too deeply for libyaml

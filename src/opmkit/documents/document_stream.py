@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 from msgspec import Struct
 
-from opmkit.documents import yaml_decoder
+from opmkit.documents import MAX_BYTES, yaml_decoder
 from opmkit.documents.errors import DuplicateKey, InvalidDocument
 from opmkit.documents.json_value import replace_lone_surrogates
 
@@ -71,6 +71,31 @@ def read_documents(raw: bytes, *, include_empty: bool = False) -> Iterator[Docum
         yield from _json_documents(raw, BytesIO())
     else:
         yield from _yaml_documents(raw, include_empty=include_empty)
+
+
+def read_settings(raw: bytes) -> JsonValue:
+    """Decode a file of settings: one document in YAML or JSON, whose keys are unique.
+
+    Unlike in manifests, which are read as in Kubernetes, nothing in the file is without effect.
+
+    Raises:
+        InvalidDocument: The file is invalid or too large, or has duplicate keys or a second document.
+    """
+    from opmkit.documents import go_yaml  # slow to import: PyYAML
+
+    if len(raw) > MAX_BYTES:
+        raise InvalidDocument(f"{len(raw)} bytes exceed the limit of {MAX_BYTES} bytes per file")
+    duplicates: list[DuplicateKey] = []
+    try:
+        value = go_yaml.load(raw, duplicates, only=True)
+    except InvalidDocument:
+        found = list(read_documents(raw)) if is_json(raw) else []  # libyaml rejects escaped surrogate pairs
+        if len(found) != 1 or isinstance(found[0], InvalidDocument):
+            raise
+        value, duplicates = found[0].value, list(found[0].duplicates)
+    for key, line, column in duplicates:
+        raise InvalidDocument(f"duplicate key {key!r}", line=line, column=column)
+    return value
 
 
 def is_json(raw: bytes) -> bool:

@@ -52,13 +52,14 @@ _UINT64 = 2**64
 _INT64_MIN = -(2**63)
 
 
-def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonValue:
+def load(content: bytes, duplicates: list[DuplicateKey] | None = None, *, only: bool = False) -> JsonValue:
     """Decode the first document; an empty one is None.
 
     Of duplicate keys the last one counts; they are appended to ``duplicates``, at most MAX_DUPLICATES of them.
 
     Raises:
-        InvalidDocument: With line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
+        InvalidDocument: With line and column, for invalid YAML, values without a JSON equivalent and exceeded limits;
+            with ``only``, also for content after the document.
     """
     loader = yaml.CSafeLoader(content)
     try:
@@ -66,11 +67,27 @@ def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonVa
         if not loader.check_event(yaml.DocumentStartEvent):
             return None
         loader.get_event()
-        return _Decoder(loader, duplicates).document()
+        value = _Decoder(loader, duplicates).document()
+        if only:
+            _require_end(loader, content)
+        return value
     except yaml.YAMLError as error:
         raise _syntax_error(error, content) from error
     finally:
         loader.dispose()
+
+
+def _require_end(loader: yaml.CSafeLoader, content: bytes) -> None:
+    """Raise InvalidDocument unless only empty documents follow."""
+    problem = "several documents"
+    try:
+        while not loader.check_event(yaml.StreamEndEvent):
+            event = loader.get_event()
+            if isinstance(event, yaml.NodeEvent) and (not isinstance(event, yaml.ScalarEvent) or event.value):
+                raise _error(event, problem)
+    except yaml.YAMLError as error:  # what follows is not even a document
+        found = _syntax_error(error, content)
+        raise InvalidDocument(problem, line=found.line, column=found.column) from error
 
 
 def _syntax_error(error: yaml.YAMLError, content: bytes) -> InvalidDocument:

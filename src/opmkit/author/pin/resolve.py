@@ -18,7 +18,7 @@ from opmkit.core.files import disk_errors, read_limited
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import ordered_parallel_map
-from opmkit.documents.document import read_document
+from opmkit.documents.document_stream import read_settings
 from opmkit.documents.errors import DocumentError, InvalidDocument
 from opmkit.documents.fields import describe
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, str]:
     with disk_errors(path):
         content = read_limited(path)
     try:
-        value = read_document(content).value
+        value = read_settings(content)
     except InvalidDocument as error:
         raise BundleError(error.located(str(path)), hint=_FORM) from error
     if not isinstance(value, dict):

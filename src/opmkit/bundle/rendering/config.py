@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.decode import DecodeMode, Tables, decode_struct, field_types, parse_type
 from opmkit.bundle.errors import BundleError
-from opmkit.documents.document import read_document
+from opmkit.documents.document_stream import read_settings
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import format_path
 
@@ -97,7 +97,7 @@ class InstallConfig:
             BundleError: A field is unknown, or a value has the wrong type.
         """
         try:
-            value = read_document(content).value
+            value = read_settings(content)
         except InvalidDocument as error:
             raise BundleError(error.located(name), hint="correct the file") from error
         value = {} if value is None else value

@@ -150,7 +150,7 @@ class ImageSet:
     @classmethod
     def parse(cls, raw: bytes, file: str) -> ImageSet:
         """Parse a configuration; ``file`` is its name for messages. Raises InvalidImageSet."""
-        return _Parser(Content.read(raw), file).parse()
+        return _Parser(Content.read_settings(raw), file).parse()
 
     def selections(self, options: CatalogSelection) -> Iterator[tuple[str, CatalogSelection]]:
         """Yield the index and the selection of each catalog; ``options`` has the settings of new catalog images."""
@@ -209,14 +209,12 @@ class _Parser:
 
     def _check_document(self) -> dict[str, Any]:
         if self.content.error:
-            raise InvalidImageSet(self.content.error.located(self.file))
-        if self.content.duplicates:
-            key, line, column = self.content.duplicates[0]
-            raise InvalidImageSet(f"{self.file}:{line}:{column}: duplicate key {key!r}", hint="remove one of them")
+            raise InvalidImageSet(
+                self.content.error.located(self.file),
+                hint="write each setting once, into one YAML document",
+            )
         if not isinstance(self.content.value, dict):
             raise self._invalid((), "is not a mapping", f"write an {KIND}")
-        if self.content.has_more:
-            raise self._invalid((), "has several documents", "write one file for each, and mirror them one by one")
         return self.content.value
 
     def _check_type(self, document: Mapping[str, Any]) -> None:

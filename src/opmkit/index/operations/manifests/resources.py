@@ -123,7 +123,7 @@ class PodConfig:
             DiskError: The file cannot be read.
         """
         with disk_errors(path):
-            content = Content.read(read_limited(path))
+            content = Content.read_settings(read_limited(path))
         if content.error is not None:
             raise CatalogError(content.error.located(str(path)), hint="correct the file")
         if not isinstance(content.value, dict):

@@ -150,14 +150,12 @@ def read_owners(path: Path) -> Owners:
         DiskError: The file cannot be read.
     """
     with disk_errors(path), path.open("rb") as file:
-        content = Content.read(file.read(MAX_BYTES + 1))
+        content = Content.read_settings(file.read(MAX_BYTES + 1))
     if content.error is not None:
         raise CatalogError(content.error.located(str(path)), hint="correct the YAML")
     value = content.value
     if not isinstance(value, dict):
         raise _invalid(path, content, (), "the file is not a mapping")
-    for duplicate in content.duplicates:
-        raise CatalogError(f"{path}:{duplicate.line}:{duplicate.column}: duplicate key {duplicate.key!r}", hint=_HINT)
     patterns: dict[str, tuple[str, ...]] = {}
     for source, names in value.items():
         if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
