@@ -92,6 +92,7 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("catalog:\n  allowed-permissions: secrets", ":2:3", "list of strings"),
         ("catalog:\n  allowed-permissions:", ":2:3", "has no value"),
         ("catalog:\n  against: ''", ":2:3", "has no value"),
+        ("catalog:\n  against: Quay.io/Up:1", ":2:3", "against is invalid"),
         ("catalog:\n  require-digests: null", ":2:3", "has no value"),
         ("catalog:\n  allowed-registries: []", ":2:3", "is empty"),
         ("catalog:\n  allowed-registries: ['']", ":2:3", "has an empty entry"),
@@ -142,6 +143,31 @@ def test_invalid_policies_are_located(text: str, location: str, message: str, tm
 )
 def test_policies_in_any_style(text: str, tmp_path: Path) -> None:
     assert read_policy(write(tmp_path, text), RULES).fail_on is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("against", "read"),
+    [
+        ("quay.io/me/catalog:1", "quay.io/me/catalog:1"),
+        ("quay.io/me/catalog", "quay.io/me/catalog:latest"),
+        ("docker://quay.io/me/catalog:1", "quay.io/me/catalog:1"),
+        ("oci:layout:1", "oci:DIR/layout:1"),
+        ("oci-archive:/a.tar", "oci-archive:/a.tar"),
+        ("store:a:1", "store:a:1"),
+        ("published", "DIR/published"),
+        ("./missing", "DIR/missing"),
+        ("/srv/catalog", "/srv/catalog"),
+    ],
+)
+def test_published_index_is_relative_to_the_policy(
+    against: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base" / "published").mkdir(parents=True)
+    (tmp_path / "checkout" / "quay.io" / "me" / "catalog:1").mkdir(parents=True)
+    (tmp_path / "checkout" / "published").mkdir()
+    monkeypatch.chdir(tmp_path / "checkout")
+    settings = read_policy(write(tmp_path / "base", f"catalog: {{against: {against}}}"), RULES).catalog
+    assert settings.against == read.replace("DIR", str(tmp_path / "base"))
 
 
 def test_policy_without_settings(tmp_path: Path) -> None:

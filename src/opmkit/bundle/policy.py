@@ -263,7 +263,7 @@ class _Parser(Struct, frozen=True):
             require_digests=self._flag(value, "require-digests"),
             allowed_registries=self._names(value, "allowed-registries"),
             related_images=self._flag(value, "related-images"),
-            against=self._text(value, "against", ("catalog",)) or None,
+            against=self._against(value),
             fragment=self._flag(value, "fragment"),
             require_signature=self._relative_path(value, "require-signature"),
             allowed_permissions=self._permissions(value),
@@ -308,6 +308,32 @@ class _Parser(Struct, frozen=True):
         if not text:
             raise self._invalid(("catalog", key), "is empty", "write a path, or remove the key")
         return str(self.path.parent / text)
+
+    def _against(self, value: Any) -> str | None:
+        """Return the published index: a path relative to the policy file, or an image that no path stands in for."""
+        text = self._text(value, "against", ("catalog",))
+        if not text:
+            return None
+        from opmkit.bundle import source  # slow to import: only for catalogs
+        from opmkit.imagetools import reference
+        from opmkit.imagetools.errors import InvalidReference
+
+        directory = self.path.parent.absolute()
+        if (directory / text).exists() and not reference.names_image(text):
+            return str(directory / text)
+        try:
+            location = source.parse_location(text)
+        except InvalidReference as error:
+            raise self._invalid(("catalog", "against"), f"is invalid: {error.message}", error.hint) from error
+        match location:
+            case reference.Reference():
+                return str(location.with_default_tag())
+            case reference.LayoutReference() | reference.OciArchiveReference() | reference.DockerArchiveReference():
+                return str(replace(location, path=directory / location.path))
+            case reference.DaemonReference() | reference.StorageReference() | reference.StoreReference():
+                return text
+            case _:
+                return str(directory / text)
 
     def _flag(self, value: Any, key: str) -> bool | None:
         flag = value.get(key)

@@ -248,18 +248,26 @@ def named_path(text: str) -> Path | None:
         InvalidReference: It is the name of an image in a registry as well. Whoever can write to the working directory,
             such as the author of a change that is checked, could replace the image by such a file.
     """
-    transport, colon, _ = text.partition(":")
     path = Path(text)
-    if (colon and (transport in _TRANSPORTS or text.startswith(_REGISTRY_TRANSPORT))) or not path.exists():
+    if _has_transport(text) or not path.exists():
         return None
-    if not text.startswith((".", "/")) and _is_image_name(text):
+    if names_image(text):
         hint = f"write ./{text} for the file or directory, or {_REGISTRY_TRANSPORT}{text} for the image"
         raise InvalidReference(f"{text}: both an image and a file or directory have this name", hint=hint)
     return path
 
 
-def _is_image_name(text: str) -> bool:
-    """Return whether a text has the tag, the digest or the registry of an image."""
+def _has_transport(text: str) -> bool:
+    transport, colon, _ = text.partition(":")
+    return bool(colon) and (transport in _TRANSPORTS or text.startswith(_REGISTRY_TRANSPORT))
+
+
+def names_image(text: str) -> bool:
+    """Return whether a text has the transport, the tag, the digest or the registry of an image, unlike most paths."""
+    if _has_transport(text):
+        return True
+    if text.startswith((".", "/")):
+        return False
     try:
         reference = Reference.parse(text)
     except InvalidReference:
