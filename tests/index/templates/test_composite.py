@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.templates.composite import Builder, Component, CompositeOptions, build_components, parse_components
 
 from .samples import catalog, render_images, semver, template
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONS = CompositeOptions()
 
@@ -65,7 +63,7 @@ def test_programs_are_run_only_if_allowed(tmp_path: Path) -> None:
     allowed = CompositeOptions(run_programs=True)
     build_components(components, allowed, render_images)
     assert (tmp_path / "pkg/c.json").exists()
-    for config in ({"command": "cat", "args": ["missing"]}, {"command": "./no-such-program"}):
+    for config in ({"command": "cat", "args": ["missing"]}, {"command": "/no-such-program"}):
         failing = parse(tmp_path, component("olm.builder.custom", {**config, "output": "c.json"}))
         with pytest.raises(CatalogError, match=r"cat missing: exited with status 1: cat|no-such-program"):
             build_components(failing, allowed, render_images)
@@ -100,3 +98,23 @@ def test_invalid_catalogs_configuration(tmp_path: Path) -> None:
         "unsupported builder 'olm.builder.magic'",
     ):
         assert problem in error.value.message
+
+
+@pytest.mark.parametrize("command", ["./mycmd", "bin/mycmd", "../mycmd"])
+def test_programs_of_the_working_directory_are_refused(tmp_path: Path, command: str) -> None:
+    config = {"input": "missing.yaml", "output": "a.json"}
+    components = parse(
+        tmp_path,
+        component("olm.builder.raw", config),
+        component("olm.builder.custom", {"command": command, "output": "c.json"}),
+    )
+    with pytest.raises(CatalogError, match=f"refusing to run {command}, which is relative"):
+        build_components(components, CompositeOptions(run_programs=True), render_images)
+
+
+def test_working_directories_that_lead_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checkout").mkdir()
+    monkeypatch.chdir(tmp_path / "checkout")
+    Path("composite").symlink_to("../outside")
+    with pytest.raises(InvalidCatalog, match="refusing to write to composite: a symbolic link leads out"):
+        parse(Path("composite"), component("olm.builder.raw", {"input": "a", "output": "a.json"}))

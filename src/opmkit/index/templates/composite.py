@@ -6,6 +6,7 @@ catalog, ``custom`` runs a program. Another file, the catalogs configuration, sa
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors, write_files
+from opmkit.core.files import disk_errors, is_below, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.search_paths import find_program
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -137,6 +138,9 @@ def _read_component(
     else:
         source = _read_source(template, config, Builder(schema))
         root = base / configs[name].root
+        if is_below(root, Path.cwd()) and not root.resolve().is_relative_to(Path.cwd().resolve()):
+            message = f"refusing to write to {root}: a symbolic link leads out of the working directory"
+            template.report(config.path, message, hint="Replace it by a directory.")
         directory = root / (destination.string("path") if destination else "")
         output = directory / config.string("output")
         if not output.resolve().is_relative_to(root.resolve()) or output.resolve() == root.resolve():
@@ -180,10 +184,18 @@ def build_components(components: Sequence[Component], options: CompositeOptions,
     """Build components in order, up to the first that fails; bundle images are rendered with ``render``.
 
     Raises:
-        CatalogError: A component needs a program, but programs are not allowed (then nothing is built), or one fails.
+        CatalogError: A component needs a program, but programs are not allowed, or not this one (then nothing is
+            built), or one fails.
         InvalidCatalog: A template or a result is invalid; the error lists all findings.
         ImageToolsError: A bundle image can't be read, or a file can't be written.
     """
+    for component in components:
+        command = component.source[0]
+        if component.builder is Builder.CUSTOM and os.sep in command and not os.path.isabs(command):  # noqa: PTH117
+            raise CatalogError(
+                f"refusing to run {command}, which is relative to the working directory",
+                hint="Name a program in PATH, or write its absolute path.",
+            )
     programs = [" ".join(component.source) for component in components if component.builder is Builder.CUSTOM]
     if programs and not options.run_programs:
         raise CatalogError(
