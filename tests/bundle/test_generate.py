@@ -373,3 +373,16 @@ def test_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert generated.annotations[LABEL + "mediatype.v1"] == "registry+v1"
     assert generated.warnings == ()
+
+
+@pytest.mark.parametrize("link", ["op/metadata", "new/metadata", "new/manifests", "new/manifests/manifests"])
+def test_nothing_is_written_through_links_out_of_the_bundle(manifests: Path, link: str) -> None:
+    """Even if they stay in the working directory."""
+    (manifests / "sub").mkdir()
+    (manifests / "sub" / "a.yaml").write_text("a: 1")
+    Path("outside").mkdir()
+    Path(link).parent.mkdir(parents=True, exist_ok=True)
+    Path(link).symlink_to(Path("outside").absolute())
+    with pytest.raises((DiskError, InvalidBundle), match=f"{link}: refusing to follow a symbolic link"):
+        generate(manifests, GIVEN, output=Path("new") if link.startswith("new") else None)
+    assert not file_texts(Path("outside"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,12 @@ def test_links_that_lead_out_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(DiskError, match="refusing to follow a symbolic link that leads out of"):
             attempt()
     assert list(outside.iterdir()) == []
+
+
+def test_files_of_a_checkout_are_regular(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "file").write_bytes(b"a")
+    assert read_limited(tmp_path / "file", regular=True) == b"a"
+    with pytest.raises(DiskError, match="link: not a regular file"):
+        read_limited(tmp_path / "link", regular=True)

@@ -38,15 +38,15 @@ REJECTED = (
     "bundle generate -d bundle/manifests -p lagoon -c alpha -u out",
     "bundle build -d bundle/manifests -p lagoon-operator -c alpha -t x:1",
     "bundle unpack ./bundle -o out",
-)
-IGNORED = (
     "bundle validate bundle",
     "bundle generate -d bundle/manifests -p lagoon-operator -c alpha",
     "generate bundle --input-dir bundle --version 0.1.0 --package lagoon-operator",
     "render ./bundle",
     "registry add -d index.db -b ./bundle",
-    "validate catalog",
     "index add -b ./bundle -f ./catalog -t x:1 --dry-run",
+)
+IGNORED = (
+    "validate catalog",
     "index build catalog -t x:1 --dry-run",
 )
 
@@ -71,7 +71,8 @@ def test_special_files_cannot_be_part_of_a_bundle(opm: Opm, site: Path, command:
     add_special_files(site, kind)
     done = opm.attempt(*command.split())
     assert done.returncode == 1
-    assert "pipe.yaml: not a regular file\n  hint: remove it from the directory\n" in done.stderr
+    problem = "refusing to follow a symbolic link" if kind == "device" else "not a regular file"
+    assert f"pipe.yaml: {problem}" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)

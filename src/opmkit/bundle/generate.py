@@ -20,7 +20,7 @@ from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
-from opmkit.core.files import disk_errors, open_regular, write_file
+from opmkit.core.files import disk_errors, open_regular, resolve_below, write_file
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import JsonResult
 from opmkit.documents import fields
@@ -114,9 +114,9 @@ def generate(
         writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
-            _copy(directory, manifests, bundle_root(directory), overwrite=overwrite)
+            _copy(directory, manifests, bundle_root(directory), parent, overwrite=overwrite)
         if writes_annotations:
-            write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations))
+            write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations), root=parent)
         if write_dockerfile and (overwrite or not (working_directory / DOCKERFILE).exists()):
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
             text = dockerfile(annotations, base_image, *sources)
@@ -286,18 +286,18 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
     return False
 
 
-def _copy(source: Path, target: Path, root: Path, *, overwrite: bool) -> None:
-    """Copy a directory of the bundle ``root``.
+def _copy(source: Path, target: Path, root: Path, output: Path, *, overwrite: bool) -> None:
+    """Copy a directory of the bundle ``root`` to one of the bundle ``output``.
 
     As in Go opm, the content of a subdirectory goes into a directory named like its parent.
     """
-    target.mkdir(parents=True, exist_ok=True)
+    resolve_below(target, output).mkdir(parents=True, exist_ok=True)
     for path in sorted(source.iterdir()):
         if path.is_dir() and not path.is_symlink():
-            _copy(path, target / source.name, root, overwrite=overwrite)
+            _copy(path, target / source.name, root, output, overwrite=overwrite)
         elif is_bundle_file(path, root) and (overwrite or not (target / path.name).exists()):
             with open_regular(path) as file:
-                write_file(target / path.name, file.read(), mode=path.stat().st_mode & 0o777)
+                write_file(target / path.name, file.read(), mode=path.stat().st_mode & 0o777, root=output)
 
 
 def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:

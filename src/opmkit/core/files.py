@@ -208,15 +208,18 @@ def _hint(number: int) -> Hint | str:
     return Hint.any_of("free some space", "use another disk", prune)
 
 
-def read_limited(path: Path, limit: int = MAX_SETTINGS_SIZE) -> bytes:
-    """Return the content of a file that the user names, which can also be a pipe.
+def read_limited(path: Path, limit: int = MAX_SETTINGS_SIZE, *, regular: bool = False) -> bytes:
+    """Return the content of a file that the user names, which can also be a pipe unless it must be ``regular``.
+
+    Files that a checkout may contain must be: a pipe or a terminal that one of its links leads to would be waited for.
 
     Raises:
         LimitExceeded: The file is larger than ``limit`` bytes; no more are read.
+        DiskError: The file must be regular, and is not.
         OSError: The file cannot be read, or the path contains characters that no path can have.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) if regular else path.open("rb") as file:
             content = file.read(limit + 1)
     except ValueError as error:
         raise OSError(errno.EINVAL, "invalid path", str(path)) from error
@@ -232,9 +235,14 @@ def open_regular(path: Path) -> BinaryIO:
         DiskError: The path is a pipe, a socket, a device or a directory.
         OSError: The file cannot be opened.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise DiskError(f"{path}: not a regular file", hint="remove it from the directory")
+    require_regular(path)
     return path.open("rb")
+
+
+def require_regular(path: Path) -> None:
+    """Raise DiskError for a pipe, a socket, a device or a directory, and OSError if nothing is there."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DiskError(f"{path}: not a regular file", hint="remove it, or replace it by a regular file")
 
 
 def sync_to_disk(path: Path) -> None:
@@ -249,15 +257,17 @@ def sync_to_disk(path: Path) -> None:
 _PREFIX, _SUFFIX = ".opm-", ".part"
 
 
-def write_file(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Path | None = None) -> None:
     """Write a file atomically, and create its parent directories. Raises OSError.
 
     Several writers of the same file do not disturb each other: the last one wins. Names of files in a text can have
     bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links of directories must not lead out of the working
-    directory, which may be a checkout of untrusted files.
+    directory, which may be a checkout of untrusted files, and not out of ``root``.
     """
     import tempfile
 
+    if root:
+        resolve_below(path.parent, root)
     if is_below(path, Path.cwd()):
         resolve_below(path.parent, Path.cwd())
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -136,3 +136,17 @@ def test_unwritable_directories() -> None:
     BUNDLE.touch()
     with pytest.raises(DiskError, match="bundle"):
         write_manifests(generate(), BUNDLE)
+
+
+@pytest.mark.parametrize("name", ["manifests", "metadata"])
+def test_nothing_is_written_through_links_out_of_the_bundle(name: str, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    BUNDLE.mkdir()
+    (BUNDLE / name).symlink_to("../outside")
+    write = {
+        "manifests": lambda: write_manifests(generate(), BUNDLE),
+        "metadata": lambda: write_metadata(LABELS, BUNDLE),
+    }
+    with pytest.raises((DiskError, InvalidBundle), match=f"{name}: refusing to follow a symbolic link"):
+        write[name]()
+    assert not list((tmp_path / "outside").iterdir())

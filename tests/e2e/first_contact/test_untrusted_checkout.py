@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -254,6 +255,18 @@ def test_gitlab_jobs_install_no_package_of_the_checkout(
     done = run_only_gitlab_job(runner, component, job, {"CI_PIPELINE_SOURCE": "push"}, requirement)
     assert (done.returncode, traps.sprung()) == (1, set()), done.stdout + done.stderr
     assert "/missing/opmkit.tar.gz" in done.stderr
+
+
+@pytest.mark.parametrize("name", [".opm-validate.yaml", "policy.yaml", "known.json"])
+def test_policies_of_a_checkout_are_regular_files(newcomer: InstalledOpm, name: str) -> None:
+    (newcomer.directory / ".opm-validate.yaml").write_text("baseline: known.json\n")
+    (newcomer.directory / name).unlink(missing_ok=True)
+    os.mkfifo(newcomer.directory / "pipe")
+    (newcomer.directory / name).symlink_to("pipe")
+    user = newcomer.with_env(OPM_POLICY=name) if name == "policy.yaml" else newcomer
+    done = user.attempt("bundle", "validate", str(ROOT / "examples" / "operator" / "bundle"))
+    assert done.returncode == 1
+    assert f"{name}: not a regular file" in done.stderr
 
 
 @pytest.mark.parametrize("link", ["manifests/zz.yaml", "metadata"])

@@ -251,7 +251,7 @@ def write_manifests(
         files[directory / SCORECARD_FILE] = generated.scorecard
     with disk_errors(directory):
         existing = set(manifests.iterdir()) if manifests.is_dir() else set()
-        result = _write_all(files)
+        result = _write_all(files, directory)
     return WrittenFiles(result.written, result.unchanged, tuple(sorted(existing - files.keys())))
 
 
@@ -290,7 +290,7 @@ def write_metadata(
     if existing.values != wanted or existing.duplicates:
         files[path] = annotations_yaml(labels).encode()
     with disk_errors(directory):
-        result = _write_all(files)
+        result = _write_all(files, directory)
     unchanged = result.unchanged if path in files else (*result.unchanged, path)
     warnings = [
         f"{path}:{key.line}: duplicate key {key.key!r}: retained the last value"
@@ -311,13 +311,13 @@ def existing_channels(directory: Path) -> tuple[str, str]:
     return existing.get(CHANNELS, ""), existing.get(DEFAULT_CHANNEL, "")
 
 
-def _write_all(files: Mapping[Path, bytes]) -> WrittenFiles:
+def _write_all(files: Mapping[Path, bytes], bundle: Path) -> WrittenFiles:
     written, unchanged = [], []
     for path, content in files.items():
         if path.is_file() and _equal(path.read_bytes(), content):
             unchanged.append(path)
         else:
-            write_file(path, content)
+            write_file(path, content, root=bundle if bundle in path.parents else None)
             written.append(path)
     return WrittenFiles(tuple(written), tuple(unchanged))
 

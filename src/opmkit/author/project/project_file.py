@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidProject
-from opmkit.core.files import disk_errors
+from opmkit.core.files import disk_errors, open_regular
 from opmkit.documents import MAX_BYTES
 from opmkit.documents.content import Content
 from opmkit.documents.fields import describe, format_path
@@ -137,7 +137,7 @@ class LocatedValue(Struct, frozen=True):
             InvalidProject: The file is not valid YAML.
             DiskError: The file cannot be read.
         """
-        with disk_errors(file), file.open("rb") as stream:
+        with disk_errors(file), open_regular(file) as stream:
             return cls.parse(file, stream.read(MAX_BYTES + 1))
 
     @classmethod

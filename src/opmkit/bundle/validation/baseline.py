@@ -26,8 +26,8 @@ Baseline: TypeAlias = Counter[tuple[str, str, str, str]]
 """Number of known findings per bundle, rule, file and subject."""
 
 
-def read_baseline(path: Path) -> Baseline:
-    """Read a baseline.
+def read_baseline(path: Path, *, regular: bool = False) -> Baseline:
+    """Read a baseline, see `read_limited` for ``regular``.
 
     Raises:
         InvalidPolicy: The file is not a baseline.
@@ -36,7 +36,7 @@ def read_baseline(path: Path) -> Baseline:
     import orjson  # slow to import: not needed without a baseline
 
     with disk_errors(path):
-        raw = read_limited(path, MAX_BYTES)
+        raw = read_limited(path, MAX_BYTES, regular=regular)
     try:
         value = orjson.loads(raw)
         if value["version"] != FORMAT_VERSION:

@@ -99,7 +99,7 @@ class ValidationOptions:
         optional = tuple(dict.fromkeys([*policy.optional, *self._selected(compat), *self.optional]))
         options = replace(self._read_options(), olm=self.olm)
         path = self.baseline or policy.baseline
-        known = read_baseline(Path(path)) if path and not self.ignore_baseline else None
+        known = read_baseline(Path(path), regular=not self.baseline) if path and not self.ignore_baseline else None
         fail_on = self.fail_on or policy.fail_on or Severity.ERROR
         settings = ReportSettings(profile.name, compat.value, fail_on, policy, known)
         return ValidationPlan(profile, compat, optional, options, settings, self.labels_only, tuple(self.external))

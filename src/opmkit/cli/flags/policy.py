@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.output.errors import UsageError
+from opmkit.core.files import require_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,13 +50,23 @@ def find_policy_file(config: Path | None) -> Path | None:
 
     Raises:
         UsageError: `POLICY_VARIABLE` is empty.
+        DiskError: A file that the command line does not name, and that a checkout may contain, is a pipe or device.
     """
-    if config is None and (named := os.environ.get(POLICY_VARIABLE)) is not None:
+    if config is not None:
+        return config
+    path = _default_policy()
+    if path is not None and path.exists():
+        require_regular(path)
+    return path
+
+
+def _default_policy() -> Path | None:
+    if (named := os.environ.get(POLICY_VARIABLE)) is not None:
         if not named:
             hint = "unset it, or set it to a policy file"
             raise UsageError(f"{POLICY_VARIABLE}: the value is empty", "opm", hint=hint)
         return Path(named)
-    return config or (_DEFAULT if os.path.lexists(_DEFAULT) else None)
+    return _DEFAULT if os.path.lexists(_DEFAULT) else None
 
 
 def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Policy:

@@ -125,7 +125,7 @@ def _read_icon(path: Path) -> Icon:
 
 def _read(path: Path) -> bytes:
     with disk_errors(path):
-        return read_limited(path, MAX_FILE)
+        return read_limited(path, MAX_FILE, regular=True)
 
 
 def display_name(bundle: BundleBlob) -> str:

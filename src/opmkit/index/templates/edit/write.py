@@ -196,7 +196,7 @@ def read_template(path: Path) -> bytes:
     with disk_errors(path):
         if not path.exists():
             return b""
-        return read_limited(path, MAX_TEMPLATE)
+        return read_limited(path, MAX_TEMPLATE, regular=True)
 
 
 def _replace(paths: Mapping[str, Path], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:

@@ -198,7 +198,7 @@ def read_existing(directory: Path, path: str) -> bytes | None:
     file = directory / path
     with disk_errors(file):
         refuse_links(*_in_repository(directory, path))
-        return read_limited(file, MAX_TEMPLATE) if file.exists() else None
+        return read_limited(file, MAX_TEMPLATE, regular=True) if file.exists() else None
 
 
 def _in_repository(directory: Path, path: str) -> tuple[Path, Path]:

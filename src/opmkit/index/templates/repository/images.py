@@ -325,7 +325,7 @@ class ImageLock(Struct, frozen=True):
         with disk_errors(path):
             if not path.exists():
                 return cls()
-            raw = read_limited(path, MAX_LOCK)
+            raw = read_limited(path, MAX_LOCK, regular=True)
         conflict = _CONFLICT.search(raw)
         if conflict:
             line = raw.count(b"\n", 0, conflict.start()) + 1
