@@ -10,6 +10,7 @@ import pytest
 from opmkit.core.errors import DiskError
 from opmkit.core.files import (
     disk_errors,
+    make_output_directory,
     read_limited,
     refuse_links,
     resolve_below,
@@ -98,10 +99,14 @@ def test_links_that_lead_out_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         lambda: resolve_named(root / "real" / ".." / "file"),
         lambda: write_files(root, {"out/a": b"1"}),
         lambda: write_file(Path("out/a"), b"1"),
+        lambda: write_files(Path("out"), {"a": b"1"}),
+        lambda: write_files(root / "out" / "new", {"a": b"1"}),
+        lambda: make_output_directory(Path("out/new")),
     ):
         with pytest.raises(DiskError, match="refusing to follow a symbolic link that leads out of"):
             attempt()
     assert list(outside.iterdir()) == []
+    write_files(outside, {"a": b"1"})  # named, not by a link
 
 
 def test_files_of_a_checkout_are_regular(tmp_path: Path) -> None:

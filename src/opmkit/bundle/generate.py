@@ -20,7 +20,7 @@ from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
-from opmkit.core.files import disk_errors, open_regular, resolve_below, write_file
+from opmkit.core.files import disk_errors, make_output_directory, open_regular, resolve_below, write_file
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import JsonResult
 from opmkit.documents import fields
@@ -291,7 +291,8 @@ def _copy(source: Path, target: Path, root: Path, output: Path, *, overwrite: bo
 
     As in Go opm, the content of a subdirectory goes into a directory named like its parent.
     """
-    resolve_below(target, output).mkdir(parents=True, exist_ok=True)
+    resolve_below(target, output)
+    make_output_directory(target)
     for path in sorted(source.iterdir()):
         if path.is_dir() and not path.is_symlink():
             _copy(path, target / source.name, root, output, overwrite=overwrite)

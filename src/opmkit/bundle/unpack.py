@@ -11,7 +11,7 @@ from opmkit.bundle.labels import TEST_CONFIG
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.metadata import read_metadata
 from opmkit.bundle.source import parse_location, path_or_image, require_equal_platforms
-from opmkit.core.files import disk_errors, is_partial
+from opmkit.core.files import check_output, disk_errors, is_partial
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.errors import DocumentError
 from opmkit.imagetools.build_spec import BuildSpec
@@ -41,6 +41,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
     location = parse_location(reference)
     destination = destination.absolute()
     with disk_errors(destination):
+        check_output(destination)
         existing = next(path for path in (destination, *destination.parents) if path.exists())
         if existing == destination and not destination.is_dir():
             raise BundleError(f"{destination} is not a directory", hint="pass a directory to unpack into")

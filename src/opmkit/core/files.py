@@ -36,10 +36,12 @@ def write_trees(trees: Mapping[Path, Mapping[str, bytes | Path]]) -> None:
         trees: For each directory the files by relative path, as bytes or as another file to copy.
 
     Raises:
-        DiskError: A file cannot be written, or a symbolic link leads out of its directory.
+        DiskError: A file cannot be written, or a symbolic link leads out of its directory, see also `check_output`.
     """
     from opmkit.core.scratch import ScratchDirectory  # slow to import: most commands write no files
 
+    for directory in trees:
+        check_output(directory)
     with ExitStack() as stack:
         moves: list[_Move] = []
         for directory, files in trees.items():
@@ -140,6 +142,22 @@ def resolve_named(path: Path) -> Path:
 def is_below(path: Path, root: Path) -> bool:
     """Return whether a path is written as one below ``root``, to wherever links lead."""
     return Path(os.path.abspath(path)).is_relative_to(root)  # noqa: PTH100 - removes ".." without following links
+
+
+def check_output(path: Path) -> None:
+    """Raise DiskError if a path below the working directory leads out of it by a symbolic link.
+
+    Every writer calls this for what a user names, before it creates anything: a checkout can contain links. A path
+    outside of the working directory can be any.
+    """
+    if is_below(path, Path.cwd()):
+        resolve_below(path, Path.cwd())
+
+
+def make_output_directory(path: Path) -> None:
+    """Create a directory to write to, and its missing parents, see `check_output`; raise OSError."""
+    check_output(path)
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def refuse_links(root: Path, path: Path) -> None:
@@ -261,16 +279,13 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Pat
     """Write a file atomically, and create its parent directories. Raises OSError.
 
     Several writers of the same file do not disturb each other: the last one wins. Names of files in a text can have
-    bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links of directories must not lead out of the working
-    directory, which may be a checkout of untrusted files, and not out of ``root``.
+    bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links must not lead out of ``root``, see also `check_output`.
     """
     import tempfile
 
     if root:
         resolve_below(path.parent, root)
-    if is_below(path, Path.cwd()):
-        resolve_below(path.parent, Path.cwd())
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_output_directory(path.parent)
     descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, path.parent)
     part = Path(name)
     try:

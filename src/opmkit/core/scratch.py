@@ -38,7 +38,7 @@ class ScratchDirectory:
         """Create the directory. ``prefix`` must begin with ``opm-`` or ``.opm-``. Raises OSError."""
         import tempfile  # slow to import: many commands that import this module create none
 
-        directory = str(parent or tempfile.gettempdir())
+        directory = str(parent or Path(tempfile.gettempdir()).resolve())  # not a link in the working directory
         if directory not in _cleaned_parents:
             _cleaned_parents.add(directory)
             remove_stale_directories(Path(directory))

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
 
 PROMOTE = ("template", "promote", ".", "--from", "v4.20", "--to", "v4.21")
 TEMPLATE = "schema: olm.semver\ngenerateMajorChannels: true\n"
+IMAGES = ("registry.example.com/water/lagoon-operator:0.1.1", "registry.invalid/lagoon:1")
+CATALOG = """
+schema: olm.package
+name: lagoon-operator
+defaultChannel: stable
+---
+schema: olm.channel
+package: lagoon-operator
+name: stable
+entries: [{name: lagoon-operator.v0.1.1}]
+---
+schema: olm.bundle
+name: lagoon-operator.v0.1.1
+package: lagoon-operator
+image: registry.invalid/lagoon:1
+properties: [{type: olm.package, value: {packageName: lagoon-operator, version: 0.1.1}}]
+"""
 
 
 def bundle(directory: Path, version: str) -> Path:
@@ -104,6 +121,67 @@ def test_edits_follow_no_links_out_of_the_checkout(newcomer: InstalledOpm, outsi
     assert done.returncode == 1
     assert "refusing to follow a symbolic link that leads out of" in done.stderr
     assert tree(outside) == {"t.yaml": TEMPLATE.encode()}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bundle unpack ./0.1.1 --out OUT/sub",
+        "bundle pin ./0.1.1 --exclude * --output-dir OUT/sub",
+        "bundle render ./0.1.1 --namespace one --output-dir OUT/sub",
+        "bundle generate --directory 0.1.1/manifests --package lagoon --channels one --output-dir OUT",
+        "bundle validate ./0.1.1 --write-baseline OUT/baseline.json",
+        "migrate catalog OUT",
+        "image copy quay.io/me/lagoon:1 oci:OUT",
+        "image copy quay.io/me/lagoon:1 oci-archive:OUT/file",
+    ],
+)
+def test_outputs_follow_no_links_out_of_the_checkout(newcomer: InstalledOpm, outside: Path, command: str) -> None:
+    bundle(newcomer.directory, "0.1.1")
+    (newcomer.directory / "catalog").mkdir()
+    (newcomer.directory / "catalog" / "catalog.yaml").write_text(CATALOG)
+    if command.startswith("image "):
+        newcomer("bundle", "build", "--directory", "0.1.1/manifests", "--tag", "quay.io/me/lagoon:1")
+    link_out(newcomer, "first/out", outside)
+    before = tree(outside)
+    done = newcomer.attempt(*command.replace("OUT", "first/out").split())
+    assert done.returncode == 1
+    assert "refusing to follow a symbolic link that leads out of" in done.stderr
+    assert tree(outside) == before
+    assert newcomer.attempt(*command.replace("OUT", str(outside / "out")).split()).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("0.1.1", "bundle pin ./0.1.1 --replacements images.yaml"),
+        ("0.1.1/manifests", "bundle pin ./0.1.1 --replacements images.yaml"),
+        ("0.1.1/manifests", "bundle pin ./0.1.1/manifests --replacements images.yaml"),
+        ("catalog", "bundle pin catalog --replacements images.yaml"),
+        ("catalog", "bundle pin catalog/catalog.yaml --replacements images.yaml"),
+        ("catalog", "index rm --from-index catalog --operators lagoon-operator"),
+        ("index.db", "registry rm --database index.db --packages lagoon-operator"),
+        ("catalogs", "template render t.yaml --no-validate --output-dir catalogs"),
+    ],
+)
+def test_changes_follow_no_links_out_of_the_checkout(
+    newcomer: InstalledOpm, outside: Path, path: str, command: str
+) -> None:
+    bundle(newcomer.directory, "0.1.1")
+    (newcomer.directory / "catalog").mkdir()
+    (newcomer.directory / "catalogs").mkdir()
+    (newcomer.directory / "catalog" / "catalog.yaml").write_text(CATALOG)
+    (newcomer.directory / "index.db").touch()
+    template = {"schema": "olm.template.basic", "entries": list(yaml.safe_load_all(CATALOG))[:2]}
+    (newcomer.directory / "t.yaml").write_text(yaml.safe_dump(template))
+    images = dict.fromkeys(IMAGES, f"registry.invalid/lagoon@sha256:{64 * '0'}")
+    (newcomer.directory / "images.yaml").write_text(yaml.safe_dump(images))
+    link_out(newcomer, path, outside)
+    before = tree(outside)
+    done = newcomer.attempt(*command.split())
+    assert done.returncode == 1
+    assert "refusing to follow a symbolic link" in done.stdout + done.stderr
+    assert tree(outside) == before
 
 
 def test_promote_writes_all_or_none(newcomer: InstalledOpm) -> None:

@@ -13,7 +13,7 @@ from opmkit.bundle.directory import read_files
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import copy_tree, disk_errors, write_files
+from opmkit.core.files import copy_tree, disk_errors, make_output_directory, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
@@ -129,7 +129,7 @@ class PinSource(Struct, frozen=True):
                 )
             if output.exists() and (not output.is_dir() or any(output.iterdir())):
                 raise CatalogError(f"{output}: already exists and is not empty", hint="name a new directory")
-            output.parent.mkdir(parents=True, exist_ok=True)
+            make_output_directory(output.parent)
             with ScratchDirectory(".opm-", output.parent) as scratch:
                 copy = Path(scratch, "copy")
                 copy_tree(self.path, copy)

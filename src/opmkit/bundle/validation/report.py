@@ -25,7 +25,7 @@ from opmkit.bundle.validation.shard_report import (
 )
 from opmkit.bundle.validation.sources import SkippedTags
 from opmkit.bundle.validation.validator import add_cross_bundle_findings, cross_bundle_rules
-from opmkit.core.files import disk_errors, read_limited
+from opmkit.core.files import check_output, disk_errors, read_limited
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ class ValidationReport(Sequence[ValidationResult]):
         """Write all findings to a baseline, and return their number; raises DiskError."""
         from opmkit.bundle.validation.baseline import encode_baseline
 
+        check_output(path)
         with disk_errors(path):
             path.write_bytes(encode_baseline(self))
         return sum(len(result.findings) for result in self)

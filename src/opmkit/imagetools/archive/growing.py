@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError
-from opmkit.core.files import disk_errors, sync_to_disk
+from opmkit.core.files import disk_errors, make_output_directory, sync_to_disk
 from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import Descriptor, check_digest, sha256_digest
@@ -53,7 +53,7 @@ class GrowingArchive:
         self._verified: set[str] = set()
         self._lock = threading.Lock()
         with disk_errors(self.partial):
-            self.partial.parent.mkdir(parents=True, exist_ok=True)
+            make_output_directory(self.partial.parent)
             self._file, self._descriptor = self._acquire()
             try:
                 if not os.fstat(self._descriptor).st_size:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.core.errors import DiskError
-from opmkit.core.files import disk_errors
+from opmkit.core.files import check_output, disk_errors
 from opmkit.core.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def new_archive(path: Path) -> Iterator[TarWriter]:
         DiskError: The file cannot be written, or the path is not that of a regular file.
     """
     with disk_errors(path):
+        check_output(path)
         path = path.resolve()
         if path.exists() and not path.is_file():
             raise DiskError(f"{path} is not a file", hint="pass the path of the archive to write")

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from opmkit.core.cache import CACHE_DIRECTORY
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import FILE_MODE, disk_errors, make_directory, sync_to_disk
+from opmkit.core.files import FILE_MODE, disk_errors, make_directory, make_output_directory, sync_to_disk
 from opmkit.core.hints import Hint
 from opmkit.core.locks import locked_file
 from opmkit.core.private_files import UntrustedFile, check_private, distrust, is_shared, open_private, restrict
@@ -255,7 +255,7 @@ class Layout(Struct, frozen=True):
             self.restrict()
             make_directory(path)
         else:
-            path.mkdir(parents=True, exist_ok=True)
+            make_output_directory(path)
 
     def _has_foreign_files(self) -> bool:
         if (self.path / LAYOUT_FILE).exists():

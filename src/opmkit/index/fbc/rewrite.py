@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors
+from opmkit.core.files import disk_errors, make_output_directory
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.documents.errors import InvalidDocument
@@ -155,7 +155,7 @@ def apply_changes(root: Path, changes: FileChanges) -> None:
         DiskError: A file can't be written or removed.
     """
     with disk_errors(root):
-        root.mkdir(parents=True, exist_ok=True)
+        make_output_directory(root)
         paths = {name: _path_in_root(root, name) for name in (*changes.write, *changes.remove)}
         with ScratchDirectory(".opm-", root) as scratch:
             staging = Path(scratch)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from opmkit.core.files import disk_errors
+from opmkit.core.files import check_output, disk_errors
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents.json_value import UINT64, go_float
 from opmkit.index.errors import CatalogError
@@ -208,6 +208,7 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, encode: Callabl
     require_empty(directory)
     directory = directory.absolute()
     with disk_errors(directory):
+        check_output(directory)
         nearest = next(path for path in (directory, *directory.parents) if path.exists())
         with _scratch_directory(nearest, directory) as scratch:
             for package, group in groupby(sort_blobs(blobs), key=lambda blob: blob.package):

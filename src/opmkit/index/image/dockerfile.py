@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.core.files import disk_errors
+from opmkit.core.files import check_output, disk_errors
 from opmkit.imagetools.reference import SCRATCH
 from opmkit.index.errors import CatalogError
 
@@ -170,6 +170,7 @@ def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
         DiskError: The file cannot be written.
     """
     with disk_errors(path):
+        check_output(path.parent)
         try:
             with path.open("x", encoding="utf-8") as file:
                 file.write(dockerfile.text())

@@ -18,7 +18,7 @@ from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import disk_errors, write_files
+from opmkit.core.files import disk_errors, make_output_directory, write_files
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.core.workers import WorkerPool
@@ -120,7 +120,7 @@ def export_packages(
     with ScratchDirectory("opm-export-") as scratch:
         files |= _pull(tool, pulls, Path(scratch), progress)
         with disk_errors(destination):
-            destination.mkdir(parents=True, exist_ok=True)
+            make_output_directory(destination)
         write_files(destination, files)
 
 

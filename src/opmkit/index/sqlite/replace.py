@@ -8,7 +8,7 @@ import shutil
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from opmkit.core.files import sync_to_disk
+from opmkit.core.files import check_output, sync_to_disk
 from opmkit.index.errors import DatabaseUnavailable
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.connect import file_errors, sqlite_errors
@@ -46,6 +46,7 @@ def replace_database(path: Path, *, must_exist: bool = False, durable: bool = Tr
         InvalidDatabase: The file is not an index database, is damaged, or has a newer schema.
         DatabaseUnavailable: Another process is changing the file, or it cannot be read or written.
     """
+    check_output(path)
     target = path.resolve()
     work = target.with_name(f".{target.name}.opmkit-work")
     new = target.with_name(f".{target.name}.opmkit-new")

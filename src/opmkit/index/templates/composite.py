@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors, is_below, write_files
+from opmkit.core.files import disk_errors, is_below, make_output_directory, write_files
 from opmkit.core.hints import Hint
 from opmkit.core.search_paths import find_program
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -215,7 +215,7 @@ def _build(component: Component, options: CompositeOptions, render: BundleRender
     blobs = _build_blobs(component, options, render)
     encode = to_json if options.file_format == "json" else to_yaml
     with disk_errors(component.output):
-        component.output.parent.mkdir(parents=True, exist_ok=True)
+        make_output_directory(component.output.parent)
         write_files(component.output.parent, {component.output.name: encode(sort_blobs(blobs))})
     if options.validate:
         raise_findings(check_blobs(read_blobs(component.directory)))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from opmkit.core.files import disk_errors, write_files
+from opmkit.core.files import disk_errors, make_output_directory, write_files
 from opmkit.core.locks import locked_directory
 from opmkit.imagetools.errors import InvalidImage, InvalidReference, UnsupportedImage
 from opmkit.imagetools.reference import Reference
@@ -186,7 +186,7 @@ class CarriedContent(Struct, frozen=True):
             InvalidImage, InvalidReference, LimitExceeded: It is not a record.
         """
         with disk_errors(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_output_directory(path.parent)
         with locked_directory(path.parent):
             before = CarriedContent.read(path)
             record = {"images": {**before.images, **self.images}, "blobs": {**self.blobs, **before.blobs}}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct, structs
 
+from opmkit.core.files import check_output
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.signatures.errors import VerificationFailed
 from opmkit.imagetools.spec import Platform
@@ -242,6 +243,8 @@ class PlannedMirror:
             DiskError: An archive, a directory or a manifest cannot be written.
         """
         options, opened = self._action.options, self._opened
+        if options.manifests is not None:
+            check_output(options.manifests)  # before hours of copying
         opened.run(CopyOptions(options.continue_on_errors, options.workers), progress=self._action.progress)
         images = opened.described_images() if isinstance(opened, IndexMirror) else ()
         has_changed = commit_target(self._target, images, options.have)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from opmkit.core.files import disk_errors, write_files
+from opmkit.core.files import disk_errors, make_output_directory, write_files
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.templates.repository.plan import FileFormat
@@ -114,7 +114,7 @@ class CatalogFiles:
         """
         if self._staged:
             with disk_errors(self._directory):
-                self._directory.mkdir(parents=True, exist_ok=True)
+                make_output_directory(self._directory)
             write_files(self._directory.resolve(), self._staged)
 
     def _scratch_directory(self) -> Path:
