@@ -107,3 +107,14 @@ def test_hostile_names_stay_within_labels_and_identifiers() -> None:
         assert "</script" not in text
         assert "<img" not in text
         assert "`" not in text
+
+
+def test_names_are_neither_directives_nor_commands() -> None:
+    name = "::error::%%{init: {'theme': 'dark'}}%%"
+    entries = (EntryBlob(name),)
+    blobs = Blobs(
+        (PackageBlob(name),), (ChannelBlob(name, name, entries),), (bundle("1.0.0", name=name, package=name),)
+    )
+    for compat in map(CatalogCompat.parse, ("1.26", "newest")):
+        lines = render_mermaid(blobs, compat=compat).text.splitlines()
+        assert not [line for line in lines if line.lstrip().startswith("::") or "%%{" in line or "}%%" in line]

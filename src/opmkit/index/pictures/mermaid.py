@@ -35,7 +35,11 @@ _CLASSES = (
     "  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px",
 )
 _UNUSED_EDGE_STYLE = "stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;"
-_NOT_IDENTIFIER = re.compile(r"[^\w.+~:@/-]")
+_NOT_IDENTIFIER = re.compile(r"[^\w.+~:@/-]|:(?=:)")
+"""GitHub Actions runs commands such as ``::error::`` at the start of a line, after any spaces."""
+_ENTITIES = str.maketrans(
+    {"#": "#35;", '"': "#quot;", "`": "#96;", "%": "#37;", "{": "#123;", "}": "#125;"}  # %%{init: ...}%% is a directive
+)
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
 
 
@@ -241,6 +245,5 @@ def _identifier(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Encode text as a quoted label without markup and Markdown."""
-    escaped = escape_controls(text).replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
-    return f'"{_MARKUP.sub("#lt;", escaped)}"'
+    """Encode text as a quoted label without markup, Markdown and directives."""
+    return f'"{_MARKUP.sub("#lt;", escape_controls(text).translate(_ENTITIES))}"'
