@@ -12,6 +12,15 @@ _COMMANDS = ("##[", "##vso[", "##teamcity[")
 _COMMAND = r"#(?=#(?:vso|teamcity)?\[)"
 _FORMATS = r"\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 """Controls that JSON and YAML allow: DEL, C1, and characters that are invisible or change the order of others."""
+_USER, _AT = r"[^\s/?#@:\"'`<>(){}\[\],;=]", r"@(?!sha\d{3}\b)"
+_NO_LOGIN = "(?:pkg|dir|store|oci|(?:oci|docker)-archive|docker-daemon|containers-storage)"
+_PASSWORD = rf"(?:[^\s@\"`<>]|{_AT}){{0,256}}"
+_LOGIN = (
+    rf"(?<![\w+.-])(?P<start>(?:[A-Za-z][\w+.-]{{0,30}}:)?/+)"
+    rf"{_USER}{{0,256}}:(?:{_PASSWORD}|(?!\d+[\s,:;)])[^\s/@\"]{{1,256}}(?: [^\s/@\":]{{1,256}}){{1,3}}){_AT}"
+    rf"|(?<![^\s\"'`(<=,/;\[{{])(?!{_NO_LOGIN}:){_USER}{{1,256}}:(?!/){_PASSWORD}{_AT}"
+)
+"""User and password before a host; an image with a tag and a digest has none."""
 _COMPILED: dict[str, Pattern[str]] = {}
 
 
@@ -47,10 +56,14 @@ def escape_lines(text: str) -> str:
 
 
 def without_logins(text: str) -> str:
-    """Return a text without the user names and passwords of the URLs in it."""
-    if "://" not in text or "@" not in text:
+    """Return a text without the user names and passwords in it.
+
+    They can be in URLs, or in what is not a valid URL: without a scheme, or with a password that should be encoded.
+    """
+    if "@" not in text or ":" not in text or text.count("@") == text.count("@sha256:"):
         return text
-    return _compiled(r"(?<=://)[^\s/?#]*@").sub("", text)
+    text = _compiled(r"(?<=://)[^\s/?#]*@").sub("", text)
+    return _compiled(_LOGIN).sub(lambda found: found["start"] or "", text)
 
 
 def escape_json(document: bytes) -> bytes:
