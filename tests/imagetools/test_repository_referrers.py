@@ -263,7 +263,9 @@ def test_malformed_referrers(scripted: ScriptedRegistry, remote: Repository) -> 
 def test_endless_referrers(scripted: ScriptedRegistry, remote: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opmkit.imagetools.registry.repository.MAX_REFERRERS", 20)
     path = f"/v2/a/b/referrers/{IMAGE.digest}"
-    scripted.pages = {path: (IndexManifest.build([]).raw, f'<{path}>; rel="next"')}
+    page = IndexManifest.build([]).raw
+    scripted.pages = {path: (page, f'<{path}?n=0>; rel="next"')}
+    scripted.pages |= {f"{path}?n={number}": (page, f'<{path}?n={number + 1}>; rel="next"') for number in range(25)}
     with pytest.raises(LimitExceeded, match="more than 20 referrers"):
         remote.referrers(IMAGE.digest)
 

@@ -126,7 +126,7 @@ def test_no_tags(main: Script, repository: RegistryRepository) -> None:
 
 def test_endless_list_of_tags(main: Script, repository: RegistryRepository) -> None:
     page = json.dumps({"tags": ["x" * 10] * 100_000}).encode()
-    main.reply = lambda method, path: (200, {"Link": '</v2/team/app/tags/list?again>; rel="next"'}, page)
+    main.reply = lambda method, path: (200, {"Link": f'<{path}&again>; rel="next"'}, page)
     with pytest.raises(LimitExceeded, match="more than 1000000 tags"):
         repository.tags()
 
@@ -154,7 +154,7 @@ def test_list_that_takes_too_long(main: Script, tmp_path: Path) -> None:
     seconds = itertools.count(0, 10)
     retry = RetryPolicy(sleep=lambda _: None, clock=lambda: next(seconds))
     repository = RegistryClient(RegistryOptions(plain_http=True), retry=retry).repository(Reference(main.host, "a"))
-    main.reply = lambda method, path: (200, {"Link": f'<{path}>; rel="next"'}, b'{"tags": ["a"]}')
+    main.reply = lambda method, path: (200, {"Link": f'<{path}&again>; rel="next"'}, b'{"tags": ["a"]}')
     with pytest.raises(RegistryUnavailable, match="timed out"):
         repository.tags()
     assert len(main.requests) < 60
@@ -176,6 +176,13 @@ def test_response_that_is_not_a_json_object(main: Script, repository: RegistryRe
 def test_next_page_with_an_invalid_url(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (200, {"Link": '<http://[::1>; rel="next"'}, b'{"tags":["a"]}')
     with pytest.raises(RegistryUnavailable, match="invalid URL"):
+        repository.tags()
+
+
+def test_page_that_was_read_before(main: Script, repository: RegistryRepository) -> None:
+    pages = itertools.cycle(["?n=2", "?n=1"])
+    main.reply = lambda method, path: (200, {"Link": f'<{next(pages)}>; rel="next"'}, b'{"tags":["a"]}')
+    with pytest.raises(RegistryUnavailable, match="a list continues with an earlier page"):
         repository.tags()
 
 
@@ -271,6 +278,7 @@ def test_upload_without_a_location(main: Script, repository: RegistryRepository)
     [
         ('Bearer realm="ftp://x/token"', "invalid URL"),
         ('Bearer realm="http://[::1"', "invalid URL"),
+        ('Bearer realm="http://user:a/pw@127.0.0.1:9/x"', "invalid URL"),
         ("Bearer", "invalid URL"),
         ("Negotiate", "unsupported authentication scheme"),
         ("", "unsupported authentication scheme"),

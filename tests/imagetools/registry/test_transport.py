@@ -71,6 +71,7 @@ def test_file_that_is_always_cut_off() -> None:
         (head(0, status="403 Forbidden"), ImageToolsError, r"the server returned 403 \(Forbidden\)"),
         (head(0, status="401 Unauthorized"), ImageToolsError, r"the server returned 401 \(Unauthorized\)"),
         (head(0, status="302 Found", Location="file:///etc/passwd"), RegistryUnavailable, "invalid URL"),
+        (head(0, status="302 Found", Location="http://user:a/pw@127.0.0.1:9/x"), RegistryUnavailable, "invalid URL"),
         (head(101) + bytes(101), LimitExceeded, "larger than 100 bytes"),
     ],
 )

@@ -43,7 +43,8 @@ def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> 
     """
     try:
         parts = urlsplit(urljoin(base, url))
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        # The property ``port`` raises ValueError for what is not a port.
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_valid = False
     if not is_valid:
@@ -55,7 +56,7 @@ def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> 
         if allow_http:
             return parts.geturl()
         raise RegistryUnavailable(
-            f"{subject}: refusing to follow {urlsplit(base).netloc} from HTTPS to http://{parts.netloc}",
+            f"{subject}: refusing to follow {url_host(base)} from HTTPS to http://{url_host(parts.geturl())}",
             hint="report it to the operator of the registry, or mark the registry as insecure in registries.conf",
         )
     return parts.geturl()

@@ -135,16 +135,21 @@ class RegistryTransport:
 
         Raises:
             LimitExceeded: There are more than MAX_PAGES pages.
+            RegistryUnavailable: A page leads to one that was read before.
             TransientError: The list takes longer than MAX_LIST_CALLS calls may take.
         """
         deadline = self.retry.deadline(MAX_LIST_CALLS * self.options.deadline)
-        for _ in range(MAX_PAGES):
+        seen: set[str] = set()
+        while len(seen) < MAX_PAGES:
+            seen.add(request.url)
             response = self.send(request)
             yield response
             url = _next_page(response.headers.get("Link", ""))
             if not url:
                 return
             request = replace(request, url=self.next_url(request, request.url, url))
+            if request.url in seen:
+                raise RegistryUnavailable(f"{request.subject}: invalid response: a list continues with an earlier page")
             if not deadline.remaining():
                 raise _timed_out(request)
         raise LimitExceeded(f"{request.subject}: more than {MAX_PAGES} pages in a list")
