@@ -126,6 +126,7 @@ class KubeApi:
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}  # items of lists lack them
         parameters = {"limit": str(limit), **_selectors(labels, fields)}
         objects: list[Object] = []
+        seen: set[str] = set()
         size = 0
         with self._decoding():
             for _ in range(_MAX_PAGES):
@@ -134,13 +135,19 @@ class KubeApi:
                 if size > MAX_LIST:
                     raise ValueError(f"list of {resource.full_name} larger than {MAX_LIST} bytes")
                 page = _decoded(content)
-                objects += [_checked({**kind, **each}, resource) for each in page["items"]]
-                metadata = page["metadata"]
-                if not metadata.get("continue"):
-                    return objects, _text(metadata["resourceVersion"])
-                if metadata["continue"] == parameters.get("continue"):
-                    raise ValueError(f"list of {resource.full_name} continues with the same page")
-                parameters["continue"] = _text(metadata["continue"])
+                items, metadata = page.get("items"), page.get("metadata")
+                if not isinstance(items, list | None) or not all(isinstance(each, dict) for each in items or ()):
+                    raise ValueError(f"list of {resource.full_name} with an item that is not an object")
+                if not isinstance(metadata, dict):
+                    raise ValueError(f"list of {resource.full_name} without metadata")
+                objects += [_checked({**kind, **each}, resource) for each in items or ()]
+                token = metadata.get("continue")
+                if not token:
+                    return objects, _text(metadata.get("resourceVersion"))
+                if token in seen:
+                    raise ValueError(f"list of {resource.full_name} continues with an earlier page")
+                seen.add(_text(token))
+                parameters["continue"] = token
             raise ValueError(f"list of {resource.full_name} has more than {_MAX_PAGES} pages")
 
     def create(self, resource: Resource, obj: Object, namespace: str) -> Object:

@@ -44,9 +44,10 @@ class Endless(QuietHandler):
     ("tokens", "problem", "requests"),
     [
         (map(str, itertools.count()), "has more than 4000 pages", 4000),
-        (itertools.repeat("a"), "continues with the same page", 2),
+        (itertools.repeat("a"), "continues with an earlier page", 2),
+        (itertools.cycle("ab"), "continues with an earlier page", 3),
     ],
-    ids=["other tokens", "same token"],
+    ids=["other tokens", "same token", "two tokens"],
 )
 def test_endless_list_is_an_error(newcomer: InstalledOpm, tokens: Iterator[str], problem: str, requests: int) -> None:
     server_class = type("Server", (Endless,), {"tokens": tokens, "requests": 0})
@@ -60,8 +61,30 @@ def test_endless_list_is_an_error(newcomer: InstalledOpm, tokens: Iterator[str],
 
 
 @pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ({"items": [1], "metadata": {}}, "with an item that is not an object"),
+        ({"items": "a", "metadata": {}}, "with an item that is not an object"),
+        ({"items": []}, "without metadata"),
+        ({"items": None, "metadata": {"resourceVersion": "1"}}, ""),
+    ],
+)
+def test_invalid_lists(newcomer: InstalledOpm, page: dict[str, object], problem: str) -> None:
+    class Server(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 (http.server names it)
+            self.answer(200, json.dumps(page).encode())
+
+    with WebServer(Server) as server:
+        configure(newcomer, server=f"http://{server.host}")
+        done = newcomer.attempt(*PLAN)
+    assert ("invalid response from the API server" in done.stderr) == bool(problem)
+    assert problem in done.stderr
+
+
+@pytest.mark.parametrize(
     "cluster",
     [
+        {"server": "http:/bob:hunter2@127.0.0.1:1"},
         {"server": "http://bob:hunter2@127.0.0.1:1"},
         {"server": "https://hunter2@127.0.0.1:1/path"},
         {"server": "http://bob:hun@ter2@127.0.0.1:1"},
