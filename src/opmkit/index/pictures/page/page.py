@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import orjson
 
 from opmkit.bundle.finding import Severity
-from opmkit.core.escape import escape_controls
+from opmkit.core.escape import escape_controls, escape_json
 from opmkit.core.hints import Hint
 from opmkit.index.diff.model import ChangeKind
 from opmkit.index.errors import CatalogError
@@ -141,7 +141,7 @@ def _hash(text: str) -> str:
 
 def _data_element(name: str, value: Mapping[str, Any]) -> bytes:
     """Return a script element with JSON that can't end the element."""
-    text = orjson.dumps(value)
+    text = escape_json(orjson.dumps(value))
     for character, escaped in _MARKUP:
         text = text.replace(character, escaped)
     return b'<script type="application/json" id="' + name.encode() + b'">' + text + b"</script>"
