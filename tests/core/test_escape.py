@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
 
 BIDI = [chr(point) for point in (0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F, 0x61C)]
-INVISIBLE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\xad", "\u180e", "\U000e0041"]
+IGNORABLE = [chr(point) for point in (0x34F, 0x115F, 0x1160, 0x3164, 0xFE00, 0xFFA0, 0xE0100, 0xE01EF)]
+INVISIBLE = [*IGNORABLE, "\u200b", "\u200d", "\u2060", "\ufeff", "\xad", "\u180e", "\U000e0041"]
 COMMANDS = ["::error::x", " \t::set-output name=a::b", "##[error]x", "a ##[add-mask]x", "##vso[task.complete]x"]
 
 
@@ -32,6 +33,8 @@ COMMANDS = ["::error::x", " \t::set-output name=a::b", "##[error]x", "a ##[add-m
         ("##vso[task]##teamcity[a]", r"\x23#vso[task]\x23#teamcity[a]"),
         ("## a", "## a"),
         ("\u202e\x1b", r"\u202e\x1b"),
+        ("a\u034f\u3164\ufe0f\U000e0100", r"a\u034f\u3164\ufe0f\U000e0100"),
+        ("\u2764\ufe0f 1\ufe0f", "\u2764\ufe0f 1\ufe0f"),
         ("see https://bob:secret@host/a@b", "see https://host/a@b"),
     ],
 )

@@ -10,8 +10,15 @@ if TYPE_CHECKING:
 _COMMANDS = ("##[", "##vso[", "##teamcity[")
 """Starts of commands to CI systems anywhere in a line; GitHub Actions also reads those after ``::`` at its start."""
 _COMMAND = r"#(?=#(?:vso|teamcity)?\[)"
-_FORMATS = r"\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
-"""Controls that JSON and YAML allow: DEL, C1, and characters that are invisible or change the order of others."""
+_IGNORABLE = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Default ignorable code points of Unicode: invisible, or they change the order of others."""
+_NOT_EMOJI = r"(?<![#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff])\ufe0f"
+"""The selector of colored emoji, where none precedes it."""
+_FORMATS = rf"[\x7f-\x9f\u2028\u2029{_IGNORABLE}]|{_NOT_EMOJI}"
+"""Controls that JSON and YAML allow: DEL, C1, separators of lines, and invisible characters."""
 _USER, _AT = r"[^\s/?#@:\"'`<>(){}\[\],;=]", r"@(?!sha\d{3}\b)"
 _NO_LOGIN = "(?:pkg|dir|store|oci|(?:oci|docker)-archive|docker-daemon|containers-storage)"
 _PASSWORD = rf"(?:[^\s@\"`<>]|{_AT}){{0,256}}"
@@ -27,12 +34,18 @@ _COMPILED: dict[str, Pattern[str]] = {}
 def escape_controls(text: str) -> str:
     r"""Return the text on one line, with an escape such as ``\x1b`` or ``\n`` for each unprintable character.
 
-    These are control characters (C0, C1), line and paragraph separators, bidirectional controls and surrogates, which
-    a terminal may interpret as commands or display out of order. Backslashes are not escaped.
+    These are control characters (C0, C1), line and paragraph separators, bidirectional controls, invisible characters
+    and surrogates, which a terminal may interpret as commands or display out of order. Backslashes are not escaped.
     """
+    if not text.isascii():
+        text = _compiled(_FORMATS).sub(_unicode_escape, text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _unicode_escape(found: Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def escape_line(text: str) -> str:
@@ -70,7 +83,7 @@ def escape_json(document: bytes) -> bytes:
     """Return a JSON document with the same values and escapes for `_FORMATS` and for commands to CI systems."""
     if document.isascii() and b"\x7f" not in document and b"##" not in document:
         return document
-    return _compiled(f"[{_FORMATS}]|{_COMMAND}").sub(_json_escape, document.decode()).encode()
+    return _compiled(f"{_FORMATS}|{_COMMAND}").sub(_json_escape, document.decode()).encode()
 
 
 def _json_escape(found: Match[str]) -> str:
@@ -84,12 +97,12 @@ def needs_quotes(text: str) -> bool:
     """
     if text.isascii() and "::" not in text and "##" not in text and "\x7f" not in text:
         return False
-    return bool(_compiled(rf"[{_FORMATS}]|{_COMMAND}|(?:^|\s)::").search(text))
+    return bool(_compiled(rf"{_FORMATS}|{_COMMAND}|(?:^|\s)::").search(text))
 
 
 def escape_yaml(document: str) -> str:
     """Return a YAML document with the same values and the escapes of `escape_json`, see `needs_quotes`."""
-    return _compiled(f"[{_FORMATS}]|{_COMMAND}").sub(_yaml_escape, document)
+    return _compiled(f"{_FORMATS}|{_COMMAND}").sub(_yaml_escape, document)
 
 
 def _yaml_escape(found: Match[str]) -> str:

@@ -91,7 +91,7 @@ def test_invalid_lists(newcomer: InstalledOpm, page: dict[str, object], problem:
         {"server": "http://127.0.0.1:1", "proxy-url": "http://bob:hunter2@127.0.0.1:1"},
         {"server": "http://127.0.0.1:1", "proxy-url": "socks5://bob:hunter2@127.0.0.1:1"},
     ],
-    ids=["password", "token", "two signs", "proxy", "unsupported proxy"],
+    ids=["one slash", "password", "token", "two signs", "proxy", "unsupported proxy"],
 )
 def test_passwords_in_urls_are_not_printed(newcomer: InstalledOpm, cluster: dict[str, str]) -> None:
     configure(newcomer, **cluster)
