@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.explain import explain
 from opmkit.index.plan.namespace import AmbiguousChannel, order_channel
@@ -51,6 +52,12 @@ def test_a_dependency_is_installed_and_followed_as_well() -> None:
     assert steps(walked) == [["lagoon.v1.1.0", "reef.v1.1.0"]]
     assert walked.resolutions[0].steps[0].required_by == ("reef.v1.1.0",)
     assert {subscription.package for subscription in walked.final.subscriptions} == {"reef", "lagoon"}
+
+
+def test_a_search_that_takes_too_long_names_the_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opmkit.index.plan.search.MAX_DECISIONS", 1)
+    with pytest.raises(LimitExceeded, match=r"Subscriptions \w+ to reef, \w+ to lagoon: no solution found after"):
+        plan({"c": catalog(LAGOON, REEF)}, "reef", "lagoon")
 
 
 def test_dependencies_come_from_the_same_catalog_then_by_priority() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.requirement import PackageRequirement
 from opmkit.index.plan.search import (
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from opmkit.index.plan.requirement import Api, BundleRequirement
 
 
+MAX_NAMES = 5
+"""Maximum number of Subscriptions that an error names."""
 MAX_VARIANTS = 100
 """Maximum number of searches for other solutions of a namespace."""
 
@@ -263,8 +266,18 @@ def resolve(namespace: Namespace) -> Resolution | Blocked:
     Raises:
         AmbiguousChannel: Entries of a channel have no order.
         InvalidRequirement: A bundle has a requirement that OLM cannot parse.
+        LimitExceeded: The search takes too long.
     """
-    return _Resolver(namespace).run()
+    try:
+        return _Resolver(namespace).run()
+    except LimitExceeded as error:
+        names = [f"{each.name} to {each.package}" for each in namespace.subscriptions[:MAX_NAMES]]
+        rest = len(namespace.subscriptions) - len(names)
+        text = ", ".join(names) + (f" and {rest} more" if rest else "")
+        raise LimitExceeded(
+            f"namespace {namespace.name}: Subscriptions {text}: {error.message}",
+            hint="plan fewer Subscriptions at once",
+        ) from error
 
 
 class _Resolver:
