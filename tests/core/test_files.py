@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -73,6 +74,15 @@ def test_files_are_restored_if_a_move_fails(
         write_files(tmp_path, {"a": b"new", "link": b"new", "new/b": b"new", "z": b"new"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "link"]
     assert ((tmp_path / "a").read_text(), (tmp_path / "link").readlink()) == ("old", Path("a"))
+
+
+def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    killed, running = tmp_path / ".opm-a.part", tmp_path / ".opm-b.part"
+    killed.touch()
+    with running.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_file(tmp_path / "file", b"1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [running.name, "file"]
 
 
 def test_links_that_lead_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from contextlib import ExitStack, contextmanager, suppress
@@ -279,15 +280,14 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Pat
     """Write a file atomically, and create its parent directories. Raises OSError.
 
     Several writers of the same file do not disturb each other: the last one wins. Names of files in a text can have
-    bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links must not lead out of ``root``, see also `check_output`.
+    bytes that are not UTF-8, as ``os.fsdecode`` returns them. Links must not lead out of ``root``, see also
+    `check_output`.
     """
-    import tempfile
-
     if root:
         resolve_below(path.parent, root)
     make_output_directory(path.parent)
-    descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, path.parent)
-    part = Path(name)
+    _remove_partial(path.parent)
+    descriptor, part = _new_partial(path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
@@ -296,6 +296,40 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Pat
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _new_partial(directory: Path) -> tuple[int, Path]:
+    """Create a temporary file, and lock it for as long as it is open."""
+    import tempfile
+
+    while True:
+        descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, directory)
+        with suppress(OSError):  # a file system without locks
+            if not _lock_partial(descriptor) or not os.path.lexists(name):
+                os.close(descriptor)  # another process removed it before it was locked
+                continue
+        return descriptor, Path(name)
+
+
+def _remove_partial(directory: Path) -> None:
+    """Remove the temporary files of processes that were killed."""
+    for path in [path for path in directory.iterdir() if is_partial(path.name)]:
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if _lock_partial(descriptor):
+                    path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _lock_partial(descriptor: int) -> bool:
+    """Lock a file, and return False if another process has locked it; raise OSError if that cannot be known."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_partial(name: str) -> bool:
