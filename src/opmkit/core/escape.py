@@ -15,7 +15,8 @@ _IGNORABLE = (
     r"\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Default ignorable code points of Unicode: invisible, or they change the order of others."""
-_NOT_EMOJI = r"(?<![#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff])\ufe0f"
+_EMOJI = r"#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_NOT_EMOJI = rf"(?<![{_EMOJI}])\ufe0f"
 """The selector of colored emoji, where none precedes it."""
 _FORMATS = rf"[\x7f-\x9f\u2028\u2029{_IGNORABLE}]|{_NOT_EMOJI}"
 """Controls that JSON and YAML allow: DEL, C1, separators of lines, and invisible characters."""
