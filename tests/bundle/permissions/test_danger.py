@@ -145,6 +145,48 @@ def test_harmless(value: dict[str, Any]) -> None:
         ("impersonate", "create", "user.openshift.io", "useridentitymappings"),
         ("impersonate", "update", "user.openshift.io", "groups"),
         ("impersonate", "update", "config.openshift.io", "oauths"),
+        ("escalate", "patch", "operators.coreos.com", "installplans/status"),
+        ("escalate", "patch", "operators.coreos.com", "installplans/*"),
+        ("escalate", "update", "operators.coreos.com", "*/status"),
+        ("escalate", "patch", "operators.coreos.com", "catalogsources/status"),
+        ("escalate", "patch", "operators.coreos.com", "subscriptions/status"),
+        ("escalate", "patch", "operators.coreos.com", "operatorgroups/status"),
+        ("escalate", "patch", "olm.operatorframework.io", "clustercatalogs/status"),
+        ("escalate", "patch", "olm.operatorframework.io", "clusterextensionrevisions/status"),
+        ("escalate", "patch", "olm.operatorframework.io", "*/status"),
+        ("security-context", "update", "", "namespaces/finalize"),
+        ("security-context", "patch", "", "namespaces/status"),
+        ("security-context", "update", "", "namespaces/*"),
+        ("security-context", "update", "", "*/finalize"),
+        ("security-context", "patch", "", "*/status"),
+        ("security-context", "update", "security.internal.openshift.io", "rangeallocations"),
+        ("network", "patch", "", "pods/status"),
+        ("network", "create", "", "services"),
+        ("network", "create", "ingress.operator.openshift.io", "dnsrecords"),
+        ("network", "create", "k8s.ovn.org", "adminpolicybasedexternalroutes"),
+        ("network", "create", "k8s.cni.cncf.io", "network-attachment-definitions"),
+        ("secrets", "get", "image.openshift.io", "imagestreams/secrets"),
+        ("secrets", "get", "image.openshift.io", "imagestreams/layers"),
+        ("secrets", "get", "image.openshift.io", "imagestreams/*"),
+        ("secrets", "get", "image.openshift.io", "*/secrets"),
+        ("workloads", "update", "image.openshift.io", "imagestreams/layers"),
+        ("workloads", "update", "image.openshift.io", "*/layers"),
+        ("workloads", "patch", "image.openshift.io", "imagestreams/status"),
+        ("workloads", "patch", "image.openshift.io", "images"),
+        ("secrets", "create", "monitoring.coreos.com", "alertmanagerconfigs"),
+        ("secrets", "create", "sharedresource.openshift.io", "sharedsecrets"),
+        ("secrets", "use", "sharedresource.openshift.io", "sharedsecrets"),
+        ("nodes", "create", "metal3.io", "baremetalhosts"),
+        ("nodes", "create", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs"),
+        ("nodes", "create", "infrastructure.cluster.x-k8s.io", "metal3machines"),
+        ("nodes", "create", "controlplane.cluster.x-k8s.io", "kubeadmcontrolplanes"),
+        ("nodes", "create", "addons.cluster.x-k8s.io", "clusterresourcesets"),
+        ("nodes", "create", "snapshot.storage.k8s.io", "volumesnapshotcontents"),
+        ("impersonate", "patch", "", "serviceaccounts"),
+        ("platform", "create", "scheduling.k8s.io", "priorityclasses"),
+        ("exec", "delete", "", "pods/proxy"),
+        ("exec", "delete", "", "services/proxy"),
+        ("certificates", "update", "certificates.k8s.io", "podcertificaterequests/status"),
         ("secrets", "*", "", "secrets"),
         ("secrets", "get", "*", "secrets"),
         ("secrets", "list", "", "*"),
@@ -250,6 +292,16 @@ def documented(found: DangerousRule) -> str:
     values = (found.groups, found.resources, found.verbs)
     groups, resources, verbs = (", ".join(f"`{each}`" if each else "core" for each in column) for column in values)
     return f"| `{found.kind}` | {groups} | {resources} | {verbs} | {found.why} |"
+
+
+def test_kinds_that_include_others() -> None:
+    found = {kind: Danger(kind, "", CLUSTER, "demo") for kind in DangerKind}
+    for kind in (DangerKind.EVERYTHING, DangerKind.UNKNOWN_ROLE):
+        assert found[kind].is_of(["secrets"])
+        assert found[kind].is_of([kind])
+        assert not found[kind].is_of(["others", "unknown-object"])
+    assert not found[DangerKind.SECRETS].is_of(["bind", "everything"])
+    assert not found[DangerKind.EVERYTHING].is_of([])
 
 
 def test_names_of_kinds() -> None:

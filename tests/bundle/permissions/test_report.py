@@ -86,6 +86,26 @@ def test_all_service_accounts_of_the_operator_count() -> None:
     assert gained(new, read(csv(account=None))) == []
 
 
+@pytest.mark.parametrize("account", ["default", "builder", "deployer", "pipeline", "", None])
+def test_shared_service_accounts_gain_what_the_operator_had(account: str | None) -> None:
+    old = read(csv(cluster=[PODS]))
+    shared = {} if account is None else {"serviceAccountName": account}
+    value = csv(cluster=[PODS])
+    strategy = value["spec"]["install"]["spec"]
+    strategy["clusterPermissions"].append({**shared, "rules": [PODS]})
+    name = account or "default"
+    new = read(value)
+    assert gained(old, new) == [
+        f"{name}: create pods in every namespace (others)",
+        f"{name}: run pods in every namespace (workloads)",
+    ]
+    assert gained(new, new) == gained(new, old) == []
+    bound = binding("ClusterRoleBinding", "ClusterRole/r", f"ServiceAccount/ns/{name}")
+    assert f"ns/{name}: create pods in every namespace (others)" in gained(
+        new, read(value, bound, role("ClusterRole", "r", PODS))
+    )
+
+
 def test_a_wider_scope() -> None:
     limited = ["OwnNamespace"]
     watched, cluster = csv(watched=[SECRETS], modes=limited), csv(cluster=[SECRETS], modes=limited)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.kit.permissions import SECRETS, binding, crd, csv, manifest, role, rule
+from tests.kit.permissions import EVERYTHING, SECRETS, binding, crd, csv, manifest, role, rule
 from tests.kit.plans import chain, embeds, encode, package
 
 if TYPE_CHECKING:
@@ -83,6 +83,22 @@ WAYS: dict[str, tuple[list[dict[str, Any]], str]] = {
         [csv(name=NEW, cluster=[rule("create", "volumeattachments", "storage.k8s.io")])],
         "demo may now attach volumes to nodes by all attachments (nodes)",
     ),
+    "the status of install plans": (
+        [csv(name=NEW, cluster=[rule("patch", "installplans/status", "operators.coreos.com")])],
+        "demo may now install operators with any permission in every namespace (escalate)",
+    ),
+    "the status of namespaces": (
+        [csv(name=NEW, cluster=[rule("patch", "namespaces/status")])],
+        "demo may now change the pod security of all namespaces in every namespace (security-context)",
+    ),
+    "images of others": (
+        [csv(name=NEW, cluster=[rule("update", "imagestreams/layers", "image.openshift.io")])],
+        "demo may now replace all images of workloads in every namespace (workloads)",
+    ),
+    "the account of all pods": (
+        [csv(name=NEW, account="default", cluster=[rule("get", "pods")])],
+        "default may now get pods in every namespace (others)",
+    ),
     "all URLs": (
         [csv(name=NEW, cluster=[{"verbs": ["get"], "nonResourceURLs": ["*"]}])],
         "demo may now get all URLs of the API server in every namespace (wildcard)",
@@ -131,6 +147,20 @@ def test_gained_permissions(newcomer: InstalledOpm, way: str) -> None:
     assert f"{OLD} to {NEW}: {line}" in findings
     kinds = ",".join(each.rpartition("(")[2].removesuffix(")") for each in findings)
     assert newcomer.attempt(*gate, kinds).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["secrets", "escalate", "bind"])
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [csv(name=NEW, cluster=[EVERYTHING])],
+        [csv(name=NEW), binding("ClusterRoleBinding", "ClusterRole/admin", "ServiceAccount/demo")],
+    ],
+)
+def test_kinds_that_include_others_fail(newcomer: InstalledOpm, kind: str, objects: list[dict[str, Any]]) -> None:
+    write_bundle(newcomer.directory / "new", objects)
+    assert newcomer.attempt("bundle", "permissions", "./new", "--fail-on", kind).returncode == 1
+    assert newcomer.attempt("bundle", "permissions", "./new", "--fail-on", "unknown-object").returncode == 0
 
 
 def test_a_bundle_without_complete_objects_fails_the_gate(newcomer: InstalledOpm) -> None:

@@ -55,6 +55,7 @@ _ADMISSION = ("admissionregistration.k8s.io",)
 _AUTHENTICATION = ("authentication.k8s.io",)
 _CERTIFICATES = ("certificates.k8s.io",)
 _MONITORING = ("monitoring.coreos.com",)
+_IMAGES = ("image.openshift.io",)
 _IDENTITIES = ("users", "groups", "serviceaccounts", "nodes", "uids", "userextras", "userextras/*")
 _IMPERSONATE_LIMITED = (
     "impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node", "impersonate:associated-node",
@@ -86,6 +87,22 @@ DANGEROUS_RULES = (
         "Prometheus sends the secrets, or the files with tokens, that a monitor names to the pods that it selects",
     ),
     DangerousRule(
+        DangerKind.SECRETS, "read secrets through Alertmanager by {}configurations", _MONITORING,
+        ("alertmanagerconfigs",), _SET, "Alertmanager sends the secrets that a configuration names to any address",
+    ),
+    DangerousRule(
+        DangerKind.SECRETS, "share {}secrets between namespaces", ("sharedresource.openshift.io",), ("sharedsecrets",),
+        (*_SET, "use"), "Pods mount the secret of another namespace",
+    ),
+    DangerousRule(
+        DangerKind.SECRETS, "read the pull secrets of {}image streams", _IMAGES, ("imagestreams/secrets",), _READ,
+        "They are the secrets of a namespace by which pods pull images",
+    ),
+    DangerousRule(
+        DangerKind.SECRETS, "pull {}images of others", _IMAGES, ("imagestreams/layers",), ("get",),
+        "Images can contain credentials",
+    ),
+    DangerousRule(
         DangerKind.SECRETS, "obtain credentials of the cloud by {}requests", ("cloudcredential.openshift.io",),
         ("credentialsrequests",), _SET, "OpenShift creates credentials of the cloud provider as requested",
     ),
@@ -95,13 +112,18 @@ DANGEROUS_RULES = (
     ),
     DangerousRule(
         DangerKind.ESCALATE, _INSTALL, ("operators.coreos.com",),
-        ("subscriptions", "installplans", "clusterserviceversions", "catalogsources", "operatorgroups"), _SET,
-        "OLM v0 grants what the operator asks for; a catalog source decides what installed operators update to",
+        ("subscriptions", "installplans", "clusterserviceversions", "catalogsources", "operatorgroups",
+         "subscriptions/status", "installplans/status", "catalogsources/status", "operatorgroups/status"), _SET,
+        "OLM v0 grants what the operator asks for, and applies the objects in the status of an install plan; a catalog "
+        "source decides what installed operators update to",
     ),
     DangerousRule(
         DangerKind.ESCALATE, _INSTALL, ("olm.operatorframework.io",),
-        ("clusterextensions", "clusterextensionrevisions", "clusterobjectsets", "clustercatalogs"), _SET,
-        "OLM v1 applies what bundles contain; a catalog decides what installed operators update to",
+        ("clusterextensions", "clusterextensionrevisions", "clusterobjectsets", "clustercatalogs",
+         "clusterextensions/status", "clusterextensionrevisions/status", "clusterobjectsets/status",
+         "clustercatalogs/status"), _SET,
+        "OLM v1 applies what bundles contain; a catalog, and the address in its status, decides what installed "
+        "operators update to",
     ),
     DangerousRule(
         DangerKind.BIND, "bind {}roles", _RBAC, ("roles", "clusterroles"), ("bind",),
@@ -135,6 +157,11 @@ DANGEROUS_RULES = (
         ("oauths", "authentications"), _WRITE, "An identity provider decides who is which user",
     ),
     DangerousRule(
+        DangerKind.IMPERSONATE, "act as accounts of the cloud provider by {}service accounts", _CORE,
+        ("serviceaccounts",), _SET,
+        "Annotations of a service account name an account of the cloud provider, or make it an OAuth client",
+    ),
+    DangerousRule(
         DangerKind.WEBHOOKS, "change {}admission webhooks and policies", _ADMISSION, _ADMISSION_RESOURCES, _WRITE,
         "A webhook reads, changes and rejects any object, such as secrets and pods",
     ),
@@ -156,12 +183,18 @@ DANGEROUS_RULES = (
         "Volumes of others can be attached to a node of the operator",
     ),
     DangerousRule(
+        DangerKind.NODES, "read volumes by {}snapshot contents", ("snapshot.storage.k8s.io",),
+        ("volumesnapshotcontents",), _SET, "A volume of the operator can be a copy of any snapshot of the storage",
+    ),
+    DangerousRule(
         DangerKind.NODES, "change {}machine configuration", ("machineconfiguration.openshift.io",), (ANY,), _WRITE,
         "The configuration of a machine is files and services that root runs on nodes",
     ),
     DangerousRule(
         DangerKind.NODES, "change {}machines and their settings",
-        ("machine.openshift.io", "cluster.x-k8s.io", "tuned.openshift.io", "performance.openshift.io"), (ANY,), _WRITE,
+        ("machine.openshift.io", "metal3.io", "cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io",
+         "infrastructure.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "addons.cluster.x-k8s.io",
+         "tuned.openshift.io", "performance.openshift.io"), (ANY,), _WRITE,
         "A new machine starts with any program, and settings of machines are applied by root", is_namespaced=True,
     ),
     DangerousRule(
@@ -171,7 +204,7 @@ DANGEROUS_RULES = (
     ),
     DangerousRule(
         DangerKind.EXEC, "connect to the ports of {}pods", _CORE, ("pods/portforward", "pods/proxy", "services/proxy"),
-        ("get", *_SET), "Ports that network policies protect, or that only listen locally, can be reached",
+        ("get", *_SET, "delete"), "Ports that network policies protect, or that only listen locally, can be reached",
     ),
     DangerousRule(
         DangerKind.TOKENS, "issue tokens of {}service accounts", _CORE, ("serviceaccounts/token",), ("create",),
@@ -199,8 +232,9 @@ DANGEROUS_RULES = (
         ("use",), "Privileged pods are root on their node",
     ),
     DangerousRule(
-        DangerKind.SECURITY_CONTEXT, "change the pod security of {}namespaces", _CORE, ("namespaces",),
-        ("update", "patch"), "Labels of a namespace decide which pods may be privileged, and which policies apply",
+        DangerKind.SECURITY_CONTEXT, "change the pod security of {}namespaces", _CORE,
+        ("namespaces", "namespaces/finalize", "namespaces/status"), ("update", "patch"),
+        "Labels of a namespace decide which pods may be privileged, and which policies apply",
     ),
     DangerousRule(
         DangerKind.SECURITY_CONTEXT, "create namespaces with any pod security", _CORE, ("namespaces",), ("create",),
@@ -215,8 +249,13 @@ DANGEROUS_RULES = (
         "Who requests a project is its administrator",
     ),
     DangerousRule(
+        DangerKind.SECURITY_CONTEXT, "change the user IDs of {}namespaces", ("security.internal.openshift.io",),
+        ("rangeallocations",), _WRITE, "Namespaces with the same user IDs can read the files of each other",
+    ),
+    DangerousRule(
         DangerKind.CERTIFICATES, "approve {}certificate requests", _CERTIFICATES,
-        ("certificatesigningrequests/approval", "certificatesigningrequests/status"), ("update", "patch"),
+        ("certificatesigningrequests/approval", "certificatesigningrequests/status",
+         "podcertificaterequests/status"), ("update", "patch"),
         "A certificate can be that of any user or node",
     ),
     DangerousRule(
@@ -246,6 +285,10 @@ DANGEROUS_RULES = (
         _WRITE, "Scripts in the web console have the session of the user",
     ),
     DangerousRule(
+        DangerKind.PLATFORM, "change {}priority classes", ("scheduling.k8s.io",), ("priorityclasses",), _WRITE,
+        "Pods of a higher priority evict those of others, and the default applies to pods of others",
+    ),
+    DangerousRule(
         DangerKind.NETWORK, "redirect traffic by {}endpoints", ("", "discovery.k8s.io"),
         ("endpoints", "endpointslices"), _SET,
         "A service sends its traffic to the addresses in its endpoints, across namespaces (CVE-2021-25740)",
@@ -253,6 +296,27 @@ DANGEROUS_RULES = (
     DangerousRule(
         DangerKind.NETWORK, "redirect traffic by the status of {}services", _CORE, ("services/status",),
         ("update", "patch"), "A service receives the traffic to the addresses in its status (CVE-2020-8554)",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "redirect traffic by the status of {}pods", _CORE, ("pods/status",), ("update", "patch"),
+        "A service sends its traffic to the addresses in the status of the pods with its labels",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "claim addresses by {}services", _CORE, ("services",), _SET,
+        "A service receives the traffic to its `externalIPs` (CVE-2020-8554)",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "claim hostnames of the cluster by {}DNS records", ("ingress.operator.openshift.io",),
+        ("dnsrecords",), _SET, "OpenShift writes the records into the DNS zones of the cluster",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "redirect the traffic of {}namespaces by external routes", ("k8s.ovn.org",),
+        ("adminpolicybasedexternalroutes",), _SET, "Traffic of the selected namespaces leaves by any gateway",
+    ),
+    DangerousRule(
+        DangerKind.NETWORK, "attach pods to networks of nodes by {}definitions", ("k8s.cni.cncf.io",),
+        ("network-attachment-definitions",), _SET,
+        "A definition configures network plug-ins, which root runs on nodes",
     ),
     DangerousRule(
         DangerKind.NETWORK, "claim any hostname by {}routes", ("route.openshift.io",), ("routes/custom-host",), _SET,
@@ -288,8 +352,9 @@ DANGEROUS_RULES = (
         "A template contains pods and other objects, which are created for whoever uses it",
     ),
     DangerousRule(
-        DangerKind.WORKLOADS, "replace {}images of workloads", ("image.openshift.io",),
-        ("imagestreams", "imagestreamtags", "imagetags", "imagestreamimports", "imagestreammappings"), _SET,
+        DangerKind.WORKLOADS, "replace {}images of workloads", _IMAGES,
+        ("imagestreams", "imagestreams/status", "imagestreams/layers", "imagestreamtags", "imagetags",
+         "imagestreamimports", "imagestreammappings", "images"), _SET,
         "Builds and deployments of others take the images of an image stream",
     ),
     DangerousRule(

@@ -26,6 +26,7 @@ from opmkit.bundle.permissions.objects import (
     DEFAULT_ROLES,
     OPENSHIFT_RBAC,
     RBAC_KINDS,
+    SHARED_ACCOUNTS,
     InstalledObject,
     definition_group,
     installed_objects,
@@ -87,7 +88,8 @@ class Grant(JsonResult):
         source: ``clusterPermissions``, ``permissions``, ``OLM``, or kind and name of a binding or role.
         rules: The rules.
         unknown_role: The role whose rules are granted but not known, or not all of them.
-        is_other: Whether the bundle does not define the subject, such as a user, a group or an account of others.
+        is_other: Whether the bundle does not define the subject, such as a user, a group or an account of others, or
+            others use it as well, such as the account ``default``.
     """
 
     subject: str
@@ -201,7 +203,7 @@ def read_permissions(objects: Iterable[PlacedObject]) -> Permissions:
     spec = csv.get("spec", {})
     modes = {str(mode.get("type", "")) for mode in spec.get("installModes") or () if mode.get("supported")}
     granted = list(_csv_grants(spec, watches_all=ALL_NAMESPACES in modes))
-    defined = {grant.subject for grant in granted if grant.source != _OLM}
+    defined = {grant.subject for grant in granted if grant.source != _OLM} - SHARED_ACCOUNTS
     defined.update(object_name(each.value) for each in by_kind[_ACCOUNT])
     operator = {grant.subject for grant in granted} | set(_accounts_of_deployments(spec))
     definitions = [each.value for each in by_kind[CRD_KIND]]
@@ -243,7 +245,8 @@ def _csv_grants(spec: Mapping[str, Any], *, watches_all: bool) -> Iterator[Grant
     strategy = _strategy(spec)
     for key, scope in (("clusterPermissions", PermissionScope.CLUSTER), ("permissions", PermissionScope.WATCHED)):
         for granted in strategy.get(key) or ():
-            yield Grant(account_of(granted), True, scope, key, _rules(granted))
+            account = account_of(granted)
+            yield Grant(account, True, scope, key, _rules(granted), is_other=account in SHARED_ACCOUNTS)
     added: dict[str, list[PolicyRule]] = defaultdict(list)
     for granted in strategy.get("permissions") or () if watches_all else ():
         added[account_of(granted)].append(_READ_NAMESPACES)
@@ -426,7 +429,8 @@ class _Roles:
         elif kind != _ACCOUNT:
             return f"{kind} {name}", False, True
         is_operator = name in self._operator
-        is_defined = (is_operator or name in self._defined) and not namespace.startswith(_SYSTEM_NAMESPACE)
+        is_own = (is_operator or name in self._defined) and name not in SHARED_ACCOUNTS
+        is_defined = is_own and not namespace.startswith(_SYSTEM_NAMESPACE)
         return (f"{namespace}/{name}" if namespace else name), is_operator, not is_defined
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.core.json_types import JsonResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 BUNDLE_SUBJECT = "the bundle"
 """Subject of what objects of a bundle do themselves; no account has this name."""
@@ -60,6 +60,8 @@ class DangerKind(StrEnum):
     """An object is installed whose effect is not known."""
 
 
+_OF_RULES = frozenset(DangerKind) - {DangerKind.OTHERS, DangerKind.UNKNOWN_ROLE, DangerKind.UNKNOWN_OBJECT}
+"""Kinds of what rules permit."""
 CLUSTER_ONLY = frozenset(
     {DangerKind.WEBHOOKS, DangerKind.NODES, DangerKind.CERTIFICATES, DangerKind.APIS, DangerKind.PLATFORM}
 )
@@ -101,6 +103,11 @@ class Danger(JsonResult):
     may: str
     scope: PermissionScope
     subject: str
+
+    def is_of(self, kinds: Collection[str]) -> bool:
+        """Return whether it is of one of some kinds, or includes one: all rules can be in an unknown role."""
+        is_any_rule = self.kind in (DangerKind.EVERYTHING, DangerKind.UNKNOWN_ROLE)
+        return self.kind in kinds or (is_any_rule and not _OF_RULES.isdisjoint(kinds))
 
     def __str__(self) -> str:
         """Return the permission as the end of a sentence: ``read all secrets in every namespace``."""

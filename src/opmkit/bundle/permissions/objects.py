@@ -50,6 +50,8 @@ _FOREIGN_GROUPS = re.compile(
 """API groups of Kubernetes, OLM and OpenShift; an operator that ships a definition for one does not own them."""
 DEFAULT_ROLES = re.compile(r"cluster-admin|admin|edit|view|cluster-reader|basic-user|sudoer|system:.*", re.DOTALL)
 """Roles, ClusterRoles and bindings of every cluster; OLM v0 replaces them by those of the bundle."""
+SHARED_ACCOUNTS = frozenset({"default", "builder", "deployer", "pipeline"})
+"""Service accounts that Kubernetes, OpenShift and Tekton create in each namespace, and pods of others run with."""
 _CLOUD_IDENTITIES = (
     "eks.amazonaws.com/role-arn", "iam.gke.io/gcp-service-account", "azure.workload.identity/client-id",
 )  # fmt: skip

@@ -190,14 +190,18 @@ class _Before:
     def uncovered(self, grant: Grant) -> tuple[PolicyRule, ...]:
         """Return what a grant permits that its subject was not permitted before, wherever the grant applies."""
         rules = grant.rules
-        for owner, scope in product(_owners(grant), _at_least(grant.scope)):
+        for owner, scope in _places(grant):
             rules = self._owned(owner, scope).uncovered(rules)
         return rules
 
     def has_unknown_role(self, grant: Grant) -> bool:
         """Whether the subject of a grant had its unknown role before, wherever the grant applies."""
-        places = product(_owners(grant), _at_least(grant.scope))
-        return any((owner, scope, grant.unknown_role) in self._unknown_roles for owner, scope in places)
+        return any((owner, scope, grant.unknown_role) in self._unknown_roles for owner, scope in _places(grant))
+
+
+def _places(grant: Grant) -> Iterator[tuple[str, PermissionScope]]:
+    """Yield the owners and scopes whose permissions make a grant no gain; others gain what only the operator had."""
+    return product((grant.subject,) if grant.is_other else _owners(grant), _at_least(grant.scope))
 
 
 def _owners(grant: Grant) -> tuple[str, ...]:

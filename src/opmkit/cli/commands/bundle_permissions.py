@@ -38,7 +38,7 @@ def permissions(
     ),
     fail_on: list[str] | None = flag(
         None,
-        "Exit with 1 if there are dangerous permissions of these kinds, such as secrets, or any; "
+        "Exit with 1 if there are dangerous permissions of these kinds, such as secrets, or that include them, or any; "
         "with --from, if there are new ones",
         metavar="KIND,...",
     ),
@@ -86,7 +86,7 @@ def permissions(
             print_text(permissions_as_markdown(sections))
         case PermissionFormat.TEXT:
             print_permissions(sections)
-    if failures := [danger for danger in dangers if _ANY in kinds or danger.kind in kinds]:
+    if failures := [danger for danger in dangers if _ANY in kinds or danger.is_of(kinds)]:
         _print_failures(failures, bool(from_))
         ctx.exit(1)
 
