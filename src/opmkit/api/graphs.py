@@ -149,7 +149,7 @@ class GraphOperations(Session):
         old, new = (source.blobs() for source in sources)
         read = self._bundle_reader(progress) if pull_bundles else None
         read_permissions = self._permission_reader(progress) if pull_bundles else None
-        difference = with_reviewed_updates(diff_blobs(old, new), new, read, read_permissions)
+        difference = with_reviewed_updates(diff_blobs(old, new), old, new, read, read_permissions)
         packages = compare_catalogs(old, new, difference)
         names = {comparison.package.name for comparison in packages}
         views = package_views(new)

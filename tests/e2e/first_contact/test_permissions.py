@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.kit.installed import InstalledOpm
 
-OLD, NEW = "demo.v1.0.0", "demo.v2.0.0"
+OLD, NEW, NEXT = "demo.v1.0.0", "demo.v2.0.0", "demo.v3.0.0"
 RBAC = "rbac.authorization.k8s.io/v1"
 CERTIFICATES = "certificates.cert-manager.io"
 TOKEN = {
@@ -119,11 +119,13 @@ def write_bundle(directory: Path, objects: list[dict[str, Any]]) -> None:
         (directory / "manifests" / f"{number}.yaml").write_text(json.dumps(value))
 
 
-def write_catalog(directory: Path, **versions: list[dict[str, Any]]) -> None:
-    """Write a catalog that contains the objects of its bundles, each of which replaces the one before."""
+def write_catalog(
+    directory: Path, channels: dict[str, list[dict[str, Any]]] | None = None, **versions: list[dict[str, Any]]
+) -> None:
+    """Write a catalog that contains the objects of its bundles, by default each replaces the one before."""
     names = {key: f"demo.{key}.0.0" for key in versions}
     properties = {names[key]: list(map(embeds, objects)) for key, objects in versions.items()}
-    documents = package("demo", {"stable": chain(*names.values())}, properties)
+    documents = package("demo", channels or {"stable": chain(*names.values())}, properties)
     without_images = [{key: value for key, value in each.items() if key != "image"} for each in documents]
     directory.mkdir()
     (directory / "catalog.json").write_bytes(encode(without_images))
@@ -147,6 +149,34 @@ def test_gained_permissions(newcomer: InstalledOpm, way: str) -> None:
     assert f"{OLD} to {NEW}: {line}" in findings
     kinds = ",".join(each.rpartition("(")[2].removesuffix(")") for each in findings)
     assert newcomer.attempt(*gate, kinds).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "channels",
+    [
+        {"stable": [{"name": OLD}, {"name": NEXT, "skips": [OLD]}], "beta": chain(NEW)},
+        {"stable": chain(OLD), "beta": chain(NEW), "fast": [{"name": NEXT, "skipRange": "<3.0.0"}]},
+        {"stable": chain(OLD), "beta": chain(NEW), "fast": [{"name": NEXT, "skips": [OLD]}]},
+        {"stable": chain(OLD, NEW), "beta": chain(NEW)},
+        {"stable": chain(OLD), "beta": chain(NEW), "fast": [{"name": OLD}, {"name": NEW, "skips": [OLD]}]},
+    ],
+)
+def test_all_new_updates_count(newcomer: InstalledOpm, channels: dict[str, list[dict[str, Any]]]) -> None:
+    all_bundles = {"v1": [csv(name=OLD)]} | {
+        key: [csv(name=f"demo.{key}.0.0", cluster=[EVERYTHING])] for key in ("v2", "v3")
+    }
+    bundles = {key: value for key, value in all_bundles.items() if f"demo.{key}.0.0" in json.dumps(channels)}
+    published = {"stable": chain(OLD), "beta": chain(NEW)}
+    write_catalog(newcomer.directory / "published", published, **{key: all_bundles[key] for key in ("v1", "v2")})
+    write_catalog(newcomer.directory / "catalog", channels, **bundles)
+    gate = ("validate", "catalog", "--against", "published", "--allowed-permissions")
+    done = newcomer.attempt(*gate, "none")
+    assert done.returncode == 1
+    assert f"{OLD} to " in done.stdout + done.stderr
+    assert newcomer.attempt(*gate, "everything").returncode == 0
+    done = newcomer.attempt("index", "diff", "published", "catalog", "--fail-on", "gained-permission")
+    assert done.returncode == 1
+    assert f"{OLD} to " in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("kind", ["secrets", "escalate", "bind"])

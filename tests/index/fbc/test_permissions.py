@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.fbc.permissions import PermissionChange, permission_changes, previous_versions, read_images
+from opmkit.index.fbc.permissions import PermissionChange, new_updates, permission_changes, read_images
 from tests.kit.permissions import EVERYTHING, PODS, SECRETS, csv, read
 from tests.kit.plans import catalog, chain, embeds, encode, package
 
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 V1, V2, V3 = (f"demo.v{number}.0.0" for number in range(1, 4))
 
 
-def edges(entries: Sequence[dict[str, Any]], *added: str) -> list[tuple[str, str]]:
-    """Return the names of the bundles before and after."""
-    blobs = parse_blobs(encode(package("demo", {"stable": entries})), "catalog.json")
-    found = previous_versions(blobs.channels, {blob.name: blob for blob in blobs.bundles}, added)
+def edges(
+    entries: Sequence[dict[str, Any]], *added: str, published: Mapping[str, Sequence[dict[str, Any]]] | None = None
+) -> list[tuple[str, str]]:
+    """Return the names of the bundles before and after; by default, all updates were published."""
+    channels = {"stable": entries}
+    blobs, old = (
+        parse_blobs(encode(package("demo", each)), "catalog.json")
+        for each in (channels, channels if published is None else published)
+    )
+    found = new_updates(blobs.channels, {blob.name: blob for blob in blobs.bundles}, added, old.channels)
     return [(old.name if old else "", new.name) for old, new in found]
 
 
@@ -33,7 +39,7 @@ def bundles(**objects: Sequence[Mapping[str, Any]]) -> dict[str, BundleBlob]:
     return dict(catalog(package("demo", {"stable": chain(*names)}, properties)).packages["demo"].bundles)
 
 
-def test_previous_versions() -> None:
+def test_updates_to_added_bundles() -> None:
     assert edges(chain(V1, V2, V3), V2, V3) == [(V1, V2), (V2, V3)]
     assert edges(chain(V1, V2, V3)) == []
     assert edges(chain(V1), V1) == [("", V1)]
@@ -50,6 +56,27 @@ def test_the_highest_lower_version_counts_as_well() -> None:
     assert edges(entries, V3) == [(V1, V3), (V2, V3)]
     assert edges([{"name": V1}, {"name": V2, "replaces": "demo.v0.0.1"}], V2) == [(V1, V2)]
     assert edges([{"name": V1}, {"name": V3}], V1) == [("", V1)]
+
+
+@pytest.mark.parametrize(
+    "update", [{"skips": [V1]}, {"skipRange": "<3.0.0"}, {"skipRange": "1.0.0"}, {"replaces": V2, "skips": [V1]}]
+)
+def test_updates_by_skips_and_skip_ranges(update: dict[str, Any]) -> None:
+    assert (V1, V3) in edges([{"name": V1}, {"name": V2}, {"name": V3, **update}], V3)
+    assert edges([{"name": V1}, {"name": V2}, {"name": V3, **update}]) == []
+    assert (V1, V3) in edges([{"name": V1}, {"name": V2}, {"name": V3, **update}], published={"stable": [{"name": V1}]})
+
+
+def test_new_updates_between_published_bundles() -> None:
+    apart = {"stable": [{"name": V1}], "beta": [{"name": V2}]}
+    assert edges(chain(V1, V2), published=apart) == [(V1, V2)]
+    assert edges(chain(V1, V2), published={"beta": chain(V1, V2)}) == []
+    # also to a lower version
+    assert edges([{"name": V2}, {"name": V1, "replaces": V2}], published=apart) == [(V2, V1)]
+    # the build metadata of a version does not make it higher
+    again = "demo.v1.0.0+1"
+    assert edges([{"name": V1}, {"name": again, "skips": [V1]}], again) == [(V1, again)]
+    assert edges([{"name": V1}, {"name": V2, "skipRange": "invalid"}], published=apart) == []
 
 
 @pytest.mark.parametrize("entries", [[(V1, V2), (V2, V1)], [(V1, V1), (V2, V2)]])

@@ -16,6 +16,7 @@ from opmkit.core.json_types import JsonResult
 from opmkit.documents.errors import InvalidDocument
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.csv_metadata import bundle_objects
+from opmkit.index.graph.updates import names_in_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.permissions.grant import Permissions
     from opmkit.bundle.permissions.kinds import Danger
-    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
 
 ImagePermissions: TypeAlias = "Mapping[str, Permissions | str]"
 """Permissions by bundle image, or why they cannot be read."""
@@ -88,30 +89,54 @@ def permission_changes(
             yield change
 
 
-def previous_versions(
-    channels: Iterable[ChannelBlob], bundles: Mapping[str, BundleBlob], added: Iterable[str]
+def new_updates(
+    channels: Iterable[ChannelBlob],
+    bundles: Mapping[str, BundleBlob],
+    added: Iterable[str],
+    published: Iterable[ChannelBlob] = (),
 ) -> list[tuple[BundleBlob | None, BundleBlob]]:
-    """Return each added bundle of a package after the versions before it, sorted by name.
+    """Return the new updates of a package, sorted by name: the bundle before, and the bundle after each.
 
-    These are the bundles that it replaces in a channel, and the bundle with the highest lower version; None if there
-    are none. An added bundle counts as replaced only if its version is lower, so that no cycle hides what it adds.
+    These are the updates to added bundles, and those between others that no published channel offered. An added bundle
+    is also an update of the bundle with the highest lower version; its bundle before is None if it is no update. An
+    added bundle counts as updated only if its version is lower, so that no cycle hides what it adds.
+
+    Args:
+        channels: The channels.
+        bundles: The bundles by name.
+        added: Names of bundles that are new, or whose content is.
+        published: The channels before.
     """
     names = set(added)
-    before: dict[str, set[str]] = {name: set() for name in sorted(names & bundles.keys())}
     versions = {name: version for name, blob in bundles.items() if (version := _version(blob)) is not None}
     ordered = sorted(versions, key=lambda name: (versions[name], name))
-    for channel in channels:
-        for entry in channel.entries:
-            old = entry.replaces
-            if entry.name in before and old in bundles and (old not in names or _is_lower(old, entry.name, versions)):
-                before[entry.name].add(old)
+    offered = {entry for channel in published for entry in channel.entries}
+    # skip ranges are slow, and most entries do not change
+    changed = [
+        entry for channel in channels for entry in channel.entries if entry.name in names or entry not in offered
+    ]
+    again = {entry.name for entry in changed} - names
+    known = set(_updates((entry for entry in offered if entry.name in again), versions))
+    before: dict[str, set[str]] = {name: set() for name in names & bundles.keys()}
+    for old, new in _updates(changed, versions):
+        if old not in bundles or new not in bundles or (old, new) in known:
+            continue
+        if old not in names or _is_lower(old, new, versions):
+            before.setdefault(new, set()).add(old)
+    for name in names & versions.keys():
+        position = bisect_left(ordered, versions[name], key=lambda other: versions[other])
+        before[name].update(ordered[max(position - 1, 0) : position])
     edges: list[tuple[BundleBlob | None, BundleBlob]] = []
-    for name, replaced in before.items():
-        if name in versions:
-            position = bisect_left(ordered, versions[name], key=lambda other: versions[other])
-            replaced.update(ordered[max(position - 1, 0) : position])
-        edges += [(bundles[other], bundles[name]) for other in sorted(replaced)] or [(None, bundles[name])]
+    for name, updated in sorted(before.items()):
+        edges += [(bundles[other], bundles[name]) for other in sorted(updated)] or [(None, bundles[name])]
     return edges
+
+
+def _updates(entries: Iterable[EntryBlob], versions: Mapping[str, Version]) -> Iterator[tuple[str, str]]:
+    """Yield the names before and after each update: by replacement, by skips, and of versions in a skip range."""
+    for entry in entries:
+        in_range = names_in_ranges([entry.skip_range], versions)
+        yield from ((old, entry.name) for old in {entry.replaces, *entry.skips, *in_range} - {"", entry.name})
 
 
 def _is_lower(old: str, new: str, versions: Mapping[str, Version]) -> bool:

@@ -50,13 +50,14 @@ class ChannelUpdates(Struct, frozen=True):
                 pending += targets
                 ranges.add(self.skip_ranges.get(name, ""))
             remaining -= found
-            pending += _names_in_ranges(ranges, {name: versions[name] for name in remaining if name in versions})
+            pending += names_in_ranges(ranges, {name: versions[name] for name in remaining if name in versions})
             found.update(pending)
             ranges.clear()
         return found
 
 
-def _names_in_ranges(texts: Iterable[str], versions: Mapping[str, Version]) -> set[str]:
+def names_in_ranges(texts: Iterable[str], versions: Mapping[str, Version]) -> set[str]:
+    """Return the names whose versions are in one of some skip ranges; invalid ranges contain none."""
     found: set[str] = set()
     for text in sorted(filter(None, texts)) if versions else ():
         try:

@@ -48,43 +48,49 @@ def compare_indexes(
     old, new = (IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after))
     for source in (old, new):
         source.require(INDEXES)
-    complete: set[tuple[str, str]] = set()
+    complete: set[str] = set()
     if {old.kind, new.kind} <= DATABASES:
         diff = diff_states(_state(old), _state(new))
     else:
         from opmkit.index.diff.fbc import diff_blobs
 
         diff = diff_blobs(old.stream_blobs(), _note_objects(new.stream_blobs(), complete))
-    added = _added_bundles(diff)
-    if not read and not read_permissions and not complete & added:
+    if not read and not read_permissions and not complete & _changed_graphs(diff):
         return diff
-    return with_reviewed_updates(diff, new.stream_blobs(), read, read_permissions)
+    return with_reviewed_updates(diff, old.stream_blobs(), new.stream_blobs(), read, read_permissions)
 
 
 def with_reviewed_updates(
     diff: IndexDiff,
-    blobs: Iterable[Blob],
+    before: Iterable[Blob],
+    after: Iterable[Blob],
     read: ReadBundles | None = None,
     read_permissions: ReadPermissions | None = None,
 ) -> IndexDiff:
-    """Return a difference with the updates to added bundles that OLM refuses, or that gain dangerous permissions.
+    """Return a difference with the new updates that OLM refuses, or by which operators gain dangerous permissions.
 
     Args:
         diff: The difference.
-        blobs: The blobs of the second index, of which the changed packages are stored.
+        before: The blobs of the first index, of which the channels of changed packages are stored.
+        after: The blobs of the second index, of which the changed packages are stored.
         read: Reads bundles without their objects; without it, their CustomResourceDefinitions are ignored.
         read_permissions: Reads the permissions of bundle images; without it, those of bundles without objects are
             ignored.
     """
     from opmkit.index.fbc.permissions import (  # slow to import: API types
+        new_updates,
         permission_changes,
-        previous_versions,
         read_images,
     )
 
     added = _added_bundles(diff)
-    packages: dict[str, tuple[list[ChannelBlob], dict[str, BundleBlob]]] = {name: ([], {}) for name, _ in sorted(added)}
-    for blob in blobs if added else ():
+    changed = sorted(_changed_graphs(diff))
+    packages: dict[str, tuple[list[ChannelBlob], dict[str, BundleBlob]]] = {name: ([], {}) for name in changed}
+    published: dict[str, list[ChannelBlob]] = {name: [] for name in changed}
+    for blob in before if changed else ():
+        if isinstance(blob, ChannelBlob) and blob.package in published:
+            published[blob.package].append(blob)
+    for blob in after if changed else ():
         channels, bundles = packages.get(blob.package, ([], {}))
         if isinstance(blob, ChannelBlob):
             channels.append(blob)
@@ -95,7 +101,7 @@ def with_reviewed_updates(
     for package, (channels, bundles) in packages.items():
         names = {name for owner, name in added if owner == package}
         edges += new_edges(channels, bundles, names)
-        updates += [(old, new) for old, new in previous_versions(channels, bundles, names) if old]
+        updates += [(old, new) for old, new in new_updates(channels, bundles, names, published[package]) if old]
     complete = read_missing_objects((blob for edge in edges for blob in edge), read)
     images = read_images((blob for edge in updates for blob in edge), read_permissions)
     known = [edge for edge in updates if all(blob.image in images or has_objects(blob) for blob in edge)]
@@ -113,11 +119,20 @@ def _added_bundles(diff: IndexDiff) -> set[tuple[str, str]]:
     }
 
 
-def _note_objects(blobs: Iterable[Blob], complete: set[tuple[str, str]]) -> Iterator[Blob]:
-    """Yield blobs, and add package and name of the bundles that contain their objects to a set."""
+def _changed_graphs(diff: IndexDiff) -> set[str]:
+    """Return the packages of both indexes whose channels or bundles changed."""
+    return {
+        package.name
+        for package in diff.packages
+        if package.kind is ChangeKind.CHANGED and (package.channels or package.bundles)
+    }
+
+
+def _note_objects(blobs: Iterable[Blob], complete: set[str]) -> Iterator[Blob]:
+    """Yield blobs, and add the packages of bundles that contain their objects to a set."""
     for blob in blobs:
         if isinstance(blob, BundleBlob) and has_objects(blob):
-            complete.add((blob.package, blob.name))
+            complete.add(blob.package)
         yield blob
 
 

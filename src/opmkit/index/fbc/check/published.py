@@ -233,16 +233,16 @@ class _PackageComparison(Struct, frozen=True, dict=True):
             yield locate(CatalogFinding(message, hint=hint, rule="GATE-CRD"), bundles[update.next])
 
     def check_permissions(self) -> Iterator[CatalogFinding]:
-        """Check that new bundles gain no dangerous permissions but the allowed ones."""
+        """Check that operators gain no dangerous permissions but the allowed ones by new updates."""
         if self.allowed_permissions is None:
             return
         # slow to import: API types
         from opmkit.bundle.permissions.kinds import allowed_kinds
-        from opmkit.index.fbc.permissions import permission_changes, previous_versions, read_images
+        from opmkit.index.fbc.permissions import new_updates, permission_changes, read_images
 
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
         added = [name for name, bundle in bundles.items() if self._is_new(bundle)]
-        edges = previous_versions(self.new.channels, bundles, added)
+        edges = new_updates(self.new.channels, bundles, added, self.old.channels.values())
         permissions = read_images((blob for edge in edges for blob in edge), self.read_permissions)
         hint = "Remove the permission from the bundle, or allow it if the operator needs it."
         allowed = allowed_kinds(self.allowed_permissions, self.new.name)
