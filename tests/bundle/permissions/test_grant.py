@@ -274,6 +274,8 @@ def test_webhooks_that_see_what_others_do(
     assert not old.covers(Interception("b", False, ("apps",), resources, ("CREATE",)))
     assert not Interception("a", True, ("",), resources, ("*",), "app=x").covers(same)
     assert Interception("a", True, ("*",), resources, ("*",)).covers(same)
+    exact = Interception("b", False, ("",), resources, ("CREATE",), is_exact=True)
+    assert (same.covers(exact), exact.covers(same), exact.covers(exact)) == (True, False, True)
 
 
 @pytest.mark.parametrize(

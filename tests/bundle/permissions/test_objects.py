@@ -118,11 +118,22 @@ def test_harmless(value: dict[str, Any]) -> None:
         ),
         (
             manifest("ServiceMonitor", "monitoring.coreos.com/v1", spec={"endpoints": [{"bearerTokenFile": "/x"}]}),
-            "tokens: the bundle: obtain the token of Prometheus (ServiceMonitor x) in its own namespace",
+            "tokens: the bundle: obtain the token in /x of Prometheus (ServiceMonitor x) in its own namespace",
         ),
         (
             manifest("PodMonitor", "monitoring.coreos.com/v1", spec={"podMetricsEndpoints": [{"basicAuth": {"a": 1}}]}),
             "secrets: the bundle: obtain secrets from Prometheus (PodMonitor x) in its own namespace",
+        ),
+        *(
+            (
+                manifest("ServiceMonitor", "monitoring.coreos.com/v1", spec={"endpoints": [endpoint]}),
+                "secrets: the bundle: obtain secrets a/t from Prometheus (ServiceMonitor x) in its own namespace",
+            )
+            for endpoint in (
+                {"authorization": {"credentials": {"name": "a", "key": "t"}}},
+                {"oauth2": {"clientSecret": {"name": "a", "key": "t"}}},
+                {"proxyUrl": "http://x", "proxyConnectHeader": {"x": [{"name": "a", "key": "t"}]}},
+            )
         ),
         (
             manifest("ConsolePlugin", "console.openshift.io/v1"),
@@ -136,6 +147,18 @@ def test_harmless(value: dict[str, Any]) -> None:
 )
 def test_dangerous(value: dict[str, Any], expected: str) -> None:
     assert dangers(csv(), value) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"), [({}, 1), ({"authorization": "UserToken"}, 2), ({"authorize": True}, 2)]
+)
+def test_proxies_of_the_web_console(fields: dict[str, Any], expected: int) -> None:
+    value = manifest("ConsolePlugin", "console.openshift.io/v1", spec={"proxy": [{"authorization": "None", **fields}]})
+    texts = [
+        "platform: the bundle: run scripts in the web console (ConsolePlugin x)",
+        "tokens: the bundle: obtain tokens of users of the web console (ConsolePlugin x) in its own namespace",
+    ]
+    assert dangers(csv(), value) == texts[:expected]
 
 
 @pytest.mark.parametrize(
@@ -160,6 +183,31 @@ def test_cloud_identities(annotation: str) -> None:
     value = {**manifest("ServiceAccount", "v1"), "metadata": {"name": "demo", "annotations": {annotation: "root"}}}
     text = "impersonate: the bundle: act as root of the cloud provider (ServiceAccount demo) in its own namespace"
     assert dangers(csv(), value) == [text]
+
+
+@pytest.mark.parametrize("annotation", ["oauth-redirecturi.first", "oauth-redirectreference.first"])
+def test_service_accounts_that_are_oauth_clients(annotation: str) -> None:
+    annotations = {f"serviceaccounts.openshift.io/{annotation}": "https://example.com"}
+    value = {**manifest("ServiceAccount", "v1"), "metadata": {"name": "demo", "annotations": annotations}}
+    assert dangers(csv(), value) == [
+        "impersonate: the bundle: obtain tokens of users who log in to https://example.com (ServiceAccount demo) in "
+        "its own namespace"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("self-provisioner", "self-provisioners", "cluster-status", "storage-admin", "registry-viewer"),
+        *("cluster-debugger", "cluster-monitoring-view", "helm-chartrepos-viewer", "console-extensions-reader"),
+        *("aggregate-olm-edit", "olm-operators-admin", "global-operators-admin", "cluster-readers", "basic-users"),
+        *("cluster-admins", "self-access-reviewer", "sudoer"),
+    ],
+)
+def test_roles_of_openshift_and_olm(name: str) -> None:
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        value = manifest(kind, "rbac.authorization.k8s.io/v1", name)
+        assert dangers(csv(), value) == [f"roles: the bundle: replace {kind} {name} in every namespace"]
 
 
 def test_definitions() -> None:
@@ -215,7 +263,7 @@ def test_service_accounts_of_others(field: str) -> None:
             {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}},
             "run pods with sysctl kernel.msgmax",
         ),
-        ({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}, "run pods without seccomp or AppArmor"),
+        ({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}, "run pods without seccomp"),
         (
             {"securityContext": {"windowsOptions": {"hostProcess": True}}},
             "run pods as administrators of Windows nodes",
@@ -227,13 +275,26 @@ def test_service_accounts_of_others(field: str) -> None:
             "run containers with capabilities ALL, SYS_ADMIN",
         ),
         (container(securityContext={"procMount": "Unmasked"}), "run containers with all of /proc"),
-        (container(securityContext={"seLinuxOptions": {"type": "spc_t"}}), "run containers with SELinux options"),
-        (container(securityContext={"seLinuxOptions": {"user": "u"}}), "run containers with SELinux options"),
+        (container(securityContext={"seLinuxOptions": {"type": "spc_t"}}), "run containers with SELinux type spc_t"),
+        (
+            container(securityContext={"seLinuxOptions": {"user": "u", "role": "r", "level": "l"}}),
+            "run containers with SELinux role r, user u",
+        ),
         (
             container(securityContext={"appArmorProfile": {"type": "Unconfined"}}),
-            "run containers without seccomp or AppArmor",
+            "run containers without AppArmor",
         ),
-        (container(ports=[{"containerPort": 1, "hostPort": 1}]), "run containers with ports of nodes"),
+        (container(ports=[{"containerPort": 1, "hostPort": 1}]), "run containers with port 1 of nodes"),
+        *(
+            (container(**fields), "let nodes connect to 10.0.0.1 by probes or hooks of containers")
+            for fields in (
+                {"livenessProbe": {"httpGet": {"host": "10.0.0.1"}}},
+                {"readinessProbe": {"tcpSocket": {"host": "10.0.0.1"}}},
+                {"startupProbe": {"httpGet": {"host": "10.0.0.1"}}},
+                {"lifecycle": {"preStop": {"httpGet": {"host": "10.0.0.1"}}}},
+                {"lifecycle": {"postStart": {"tcpSocket": {"host": "10.0.0.1"}}}},
+            )
+        ),
     ],
 )
 def test_privileged_pods(spec: dict[str, Any], expected: str) -> None:
@@ -242,7 +303,30 @@ def test_privileged_pods(spec: dict[str, Any], expected: str) -> None:
 
 def test_directories_of_nodes() -> None:
     volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "hostPath": {"path": "/dev"}}]
-    assert pod(volumes=volumes) == ["nodes: demo: mount /dev of nodes (Deployment demo)"]
+    mounted = "nodes: demo: mount /dev of nodes (Deployment demo)"
+    assert pod(volumes=volumes) == [mounted]
+    assert pod(volumes=volumes, **container(volumeMounts=[{"name": "b", "readOnly": True}])) == [mounted]
+    assert pod(volumes=volumes, **container(volumeMounts=[{"name": "a"}, {"name": "b"}])) == [
+        mounted,
+        "nodes: demo: write to /dev of nodes (Deployment demo)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ('{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}', 1),
+        ('{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}', 0),
+        ("{}", 0),
+        ("{", 0),
+        ("[]", 0),
+    ],
+)
+def test_the_suggested_namespace(template: str, expected: int) -> None:
+    value = csv()
+    value["metadata"]["annotations"] = {"operatorframework.io/suggested-namespace-template": template}
+    text = "security-context: the bundle: suggest a namespace with privileged pods in its own namespace"
+    assert dangers(value) == [text] * expected
 
 
 def test_annotations_of_pods() -> None:
@@ -250,7 +334,7 @@ def test_annotations_of_pods() -> None:
     template = value["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]
     template["metadata"] = {"annotations": {"container.apparmor.security.beta.kubernetes.io/x": "unconfined", "a": "b"}}
     (found,) = dangers(value)
-    assert "run containers without seccomp or AppArmor" in found
+    assert "run containers without AppArmor" in found
 
 
 def test_pods_within_the_baseline() -> None:

@@ -86,6 +86,78 @@ def test_all_service_accounts_of_the_operator_count() -> None:
     assert gained(new, read(csv(account=None))) == []
 
 
+def _pod(**context: Any) -> dict[str, Any]:
+    return csv(pod={"containers": [{"name": "x", "securityContext": context}]})
+
+
+def _mount(*, read_only: bool) -> dict[str, Any]:
+    mounts = [{"name": "x", "mountPath": "/x", "readOnly": read_only}]
+    return csv(
+        pod={
+            "volumes": [{"name": "x", "hostPath": {"path": "/etc"}}],
+            "containers": [{"name": "x", "volumeMounts": mounts}],
+        }
+    )
+
+
+def _port(port: int) -> dict[str, Any]:
+    return csv(pod={"containers": [{"name": "x", "ports": [{"hostPort": port}]}]})
+
+
+def _monitor(**endpoint: Any) -> dict[str, Any]:
+    return manifest("ServiceMonitor", "monitoring.coreos.com/v1", spec={"endpoints": [endpoint]})
+
+
+def _credentials(name: str) -> dict[str, Any]:
+    return _monitor(authorization={"credentials": {"name": name, "key": "token"}})
+
+
+def _plugin(authorization: str) -> dict[str, Any]:
+    return manifest("ConsolePlugin", "console.openshift.io/v1", spec={"proxy": [{"authorization": authorization}]})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (_mount(read_only=True), _mount(read_only=False)),
+        (_pod(seLinuxOptions={"type": "a_t"}), _pod(seLinuxOptions={"type": "spc_t"})),
+        (_port(8080), _port(443)),
+        (_pod(seccompProfile={"type": "Unconfined"}), _pod(appArmorProfile={"type": "Unconfined"})),
+        (_credentials("a"), _credentials("b")),
+        (_monitor(bearerTokenFile="/a"), _monitor(bearerTokenFile="/etc/b")),
+        (_plugin("None"), _plugin("UserToken")),
+    ],
+)
+def test_more_power_of_the_same_object(old: dict[str, Any], new: dict[str, Any]) -> None:
+    more = [] if old["kind"] == "ClusterServiceVersion" else [csv()]
+    assert len(gained(read(*more, old), read(*more, new))) == 1
+    assert gained(read(*more, new), read(*more, new)) == []
+
+
+def test_webhooks_that_see_equivalent_requests() -> None:
+    rules = [{"apiGroups": ["apps"], "resources": ["deployments"], "operations": ["CREATE"]}]
+    webhook = {"type": "MutatingAdmissionWebhook", "generateName": "m", "rules": rules}
+    exact = read(csv(webhookdefinitions=[{**webhook, "matchPolicy": "Exact"}]))
+    for policy in ({}, {"matchPolicy": "Equivalent"}):
+        wider = read(csv(webhookdefinitions=[{**webhook, **policy}]))
+        assert len(gained(exact, wider)) == 1
+        assert gained(wider, exact) == []
+
+
+def test_install_modes_that_watch_other_namespaces() -> None:
+    old, own = ["OwnNamespace"], read(csv(watched=[SECRETS], modes=["OwnNamespace"]))
+    for modes in (["SingleNamespace"], ["MultiNamespace"], ["OwnNamespace", "MultiNamespace"]):
+        wider = read(csv(watched=[SECRETS], modes=modes))
+        assert gained(own, wider) == ["demo: read all secrets in the watched namespaces (secrets)"]
+        assert gained(wider, own) == gained(wider, wider) == []
+    assert gained(read(csv(cluster=[SECRETS], modes=old)), wider) == []
+
+
+def test_a_known_role_for_all_users_is_not_unknown() -> None:
+    bound = binding("ClusterRoleBinding", "ClusterRole/system:discovery", DEMO)
+    assert gained(read(csv()), read(csv(), bound)) == []
+
+
 @pytest.mark.parametrize("account", ["default", "builder", "deployer", "pipeline", "", None])
 def test_shared_service_accounts_gain_what_the_operator_had(account: str | None) -> None:
     old = read(csv(cluster=[PODS]))

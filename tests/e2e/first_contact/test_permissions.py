@@ -22,6 +22,12 @@ TOKEN = {
     **manifest("Secret", "v1", type="kubernetes.io/service-account-token"),
     "metadata": {"name": "x", "annotations": {"kubernetes.io/service-account.name": "prometheus"}},
 }
+OAUTH_CLIENT = {"serviceaccounts.openshift.io/oauth-redirecturi.first": "https://example.com"}
+MONITOR = manifest(
+    "ServiceMonitor",
+    "monitoring.coreos.com/v1",
+    spec={"endpoints": [{"proxyUrl": "http://x", "proxyConnectHeader": {"x": [{"name": "a", "key": "t"}]}}]},
+)
 AGGREGATED = {"authorization.openshift.io/aggregate-to-basic-user": "true"}
 OPENSHIFT = manifest(
     "RoleBinding", "authorization.openshift.io/v1", roleRef={"name": "r"}, userNames=["system:anonymous"]
@@ -98,6 +104,28 @@ WAYS: dict[str, tuple[list[dict[str, Any]], str]] = {
     "the account of all pods": (
         [csv(name=NEW, account="default", cluster=[rule("get", "pods")])],
         "default may now get pods in every namespace (others)",
+    ),
+    "an OAuth client": (
+        [{**manifest("ServiceAccount", "v1"), "metadata": {"name": "demo", "annotations": OAUTH_CLIENT}}],
+        "the bundle may now obtain tokens of users who log in to https://example.com (ServiceAccount demo) in its own "
+        "namespace (impersonate)",
+    ),
+    "a role of OpenShift": (
+        [role("ClusterRole", "self-provisioner", apiVersion=RBAC)],
+        "the bundle may now replace ClusterRole self-provisioner in every namespace (roles)",
+    ),
+    "headers with secrets": (
+        [MONITOR],
+        "the bundle may now obtain secrets a/t from Prometheus (ServiceMonitor x) in its own namespace (secrets)",
+    ),
+    "tokens of users": (
+        [manifest("ConsolePlugin", "console.openshift.io/v1", spec={"proxy": [{"authorization": "UserToken"}]})],
+        "the bundle may now obtain tokens of users of the web console (ConsolePlugin x) in its own namespace (tokens)",
+    ),
+    "probes of other hosts": (
+        [csv(name=NEW, pod={"containers": [{"name": "x", "livenessProbe": {"httpGet": {"host": "10.0.0.1"}}}]})],
+        "demo may now let nodes connect to 10.0.0.1 by probes or hooks of containers (Deployment demo) in its own "
+        "namespace (security-context)",
     ),
     "all URLs": (
         [csv(name=NEW, cluster=[{"verbs": ["get"], "nonResourceURLs": ["*"]}])],

@@ -66,12 +66,17 @@ MAX_WEBHOOK_RULES = 1000
 """Maximum number of rules of a bundle's webhooks."""
 MAX_AGGREGATIONS = 100
 """Maximum number of ClusterRoles of a bundle that aggregate others."""
+_PUBLIC_URLS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _KNOWN_ROLES: Mapping[str, tuple[PolicyRule, ...]] = {
     "cluster-admin": (_CLUSTER_ADMIN, PolicyRule((ANY,), urls=(ANY,))),
     "system:auth-delegator": (
         PolicyRule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
         PolicyRule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews",)),
     ),
+    "system:discovery": (
+        PolicyRule(("get",), urls=(*_PUBLIC_URLS, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
+    ),
+    "system:public-info-viewer": (PolicyRule(("get",), urls=_PUBLIC_URLS),),
 }
 """The rules of roles of every cluster that operators bind."""
 
@@ -114,6 +119,7 @@ class Interception(JsonResult):
         selector: The labels of the objects, such as ``app=lagoon``; "" for all objects.
         versions: Versions of the APIs.
         scope: ``Cluster`` for objects without a namespace, ``Namespaced`` for others, or ``*``.
+        is_exact: Whether it only sees requests for these groups and versions, and none for the same objects by others.
     """
 
     webhook: str
@@ -124,6 +130,7 @@ class Interception(JsonResult):
     selector: str = ""
     versions: tuple[str, ...] = (ANY,)
     scope: str = ANY
+    is_exact: bool = False
 
     def covers(self, other: Interception) -> bool:
         """Whether the webhook sees all requests of another one, and can do the same to them."""
@@ -134,6 +141,7 @@ class Interception(JsonResult):
             and (ANY in self.operations or set(other.operations) <= set(self.operations))
             and (ANY in self.versions or set(other.versions) <= set(self.versions))
             and self.scope in (ANY, other.scope)
+            and self.is_exact <= other.is_exact
             and all(map(self._sees, other.resources))
         )
 
@@ -283,6 +291,7 @@ def _interceptions(spec: Mapping[str, Any]) -> tuple[Interception, ...]:
             _selector_text(webhook.get("objectSelector") or {}),
             _sorted(rule.get("apiVersions")),
             rule.get("scope") or ANY,
+            webhook.get("matchPolicy") == "Exact",
         )
         for webhook in found
         for rule in webhook.get("rules") or ()

@@ -48,14 +48,26 @@ _FOREIGN_GROUPS = re.compile(
     r"template|user)\.openshift\.io"
 )
 """API groups of Kubernetes, OLM and OpenShift; an operator that ships a definition for one does not own them."""
-DEFAULT_ROLES = re.compile(r"cluster-admin|admin|edit|view|cluster-reader|basic-user|sudoer|system:.*", re.DOTALL)
-"""Roles, ClusterRoles and bindings of every cluster; OLM v0 replaces them by those of the bundle."""
+DEFAULT_ROLES = re.compile(
+    r"admin|edit|view|sudoer|cluster-(status|debugger|monitoring-view)|(cluster-(admin|reader)|basic-user|"
+    r"self-(provisioner|access-reviewer))s?|cluster-status-binding|storage-admin|registry-(viewer|editor|admin)|"
+    r"helm-chartrepos-viewer|console-extensions-reader|aggregate-olm-(edit|view)|olm-operators-(admin|edit|view)|"
+    r"global-operators-(admin|edit|view)|system:.*",
+    re.DOTALL,
+)
+"""Roles, ClusterRoles and bindings of every cluster, OpenShift or OLM; OLM v0 replaces them by those of the bundle."""
 SHARED_ACCOUNTS = frozenset({"default", "builder", "deployer", "pipeline"})
 """Service accounts that Kubernetes, OpenShift and Tekton create in each namespace, and pods of others run with."""
 _CLOUD_IDENTITIES = (
     "eks.amazonaws.com/role-arn", "iam.gke.io/gcp-service-account", "azure.workload.identity/client-id",
 )  # fmt: skip
 """Annotations of service accounts that name an account of a cloud provider, whose permissions pods get."""
+_OAUTH_CLIENT = re.compile(r"serviceaccounts\.openshift\.io/oauth-redirect(uri|reference)\..*", re.DOTALL)
+"""Annotations that make a service account an OAuth client, with the address or object to which users return."""
+_NAMESPACE_TEMPLATE = "operatorframework.io/suggested-namespace-template"
+"""Annotation of a ClusterServiceVersion with the namespace, as JSON, that web consoles create for the operator."""
+_CREDENTIALS = ("authorization", "basicAuth", "bearerTokenSecret", "oauth2", "proxyConnectHeader")
+"""Fields of the endpoints of a monitor with secrets that Prometheus sends."""
 _BASELINE_CAPABILITIES = frozenset(
     {
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
@@ -138,7 +150,7 @@ def installed_objects(
             shipped.add(_definition_name(value))
             dangers += _definition(value, own)
         elif kind == CSV_KIND:
-            dangers += _apis(csv, own)
+            dangers += (*_apis(csv, own), *_suggested_namespace(csv))
         elif kind in _CHECKS:
             dangers += _CHECKS[kind](value)
         yield InstalledObject(kind, group, name, tuple(dangers), digest=digest)
@@ -194,6 +206,18 @@ def _apis(csv: Mapping[str, Any], own: Collection[str]) -> Iterator[Danger]:
                 yield _danger(DangerKind.WEBHOOKS, may)
 
 
+def _suggested_namespace(csv: Mapping[str, Any]) -> Iterator[Danger]:
+    """Yield the pod security of the namespace that web consoles create for the operator."""
+    template = (csv.get("metadata", {}).get("annotations") or {}).get(_NAMESPACE_TEMPLATE) or "{}"
+    try:
+        namespace = mapping(orjson.loads(template))
+    except orjson.JSONDecodeError:  # no console can use it
+        return
+    level = text(mapping(mapping(namespace.get("metadata")).get("labels")).get("pod-security.kubernetes.io/enforce"))
+    if level == "privileged":
+        yield _danger(DangerKind.SECURITY_CONTEXT, "suggest a namespace with privileged pods")
+
+
 def _deployment(deployment: Mapping[str, Any], accounts: Collection[str]) -> InstalledObject:
     name = str(deployment.get("name", ""))
     template = deployment.get("spec", {}).get("template", {})
@@ -215,31 +239,60 @@ def _pod_privileges(pod: Mapping[str, Any]) -> Iterator[tuple[DangerKind, str]]:
     for field, what in (("hostNetwork", "network"), ("hostPID", "process IDs"), ("hostIPC", "shared memory")):
         if pod.get(field):
             yield DangerKind.SECURITY_CONTEXT, f"run pods with the {what} of nodes"
-    for volume in pod.get("volumes") or ():
-        if host_path := volume.get("hostPath"):
-            yield DangerKind.NODES, f"mount {host_path.get('path', '')} of nodes"
     for sysctl in (pod.get("securityContext") or {}).get("sysctls") or ():
         if sysctl.get("name", "") not in _BASELINE_SYSCTLS:
             yield DangerKind.SECURITY_CONTEXT, f"run pods with sysctl {sysctl.get('name', '')}"
     yield from _context_privileges(pod.get("securityContext") or {}, "pods")
-    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
-        yield from _context_privileges(container.get("securityContext") or {}, "containers")
-        if any(port.get("hostPort") for port in container.get("ports") or ()):
-            yield DangerKind.SECURITY_CONTEXT, "run containers with ports of nodes"
+    containers = (*(pod.get("initContainers") or ()), *(pod.get("containers") or ()))
+    for container in containers:
+        yield from _container_privileges(container)
+    writable = {
+        mount.get("name")
+        for container in containers
+        for mount in container.get("volumeMounts") or ()
+        if not mount.get("readOnly")
+    }
+    for volume in pod.get("volumes") or ():
+        if host_path := volume.get("hostPath"):
+            yield DangerKind.NODES, f"mount {host_path.get('path', '')} of nodes"
+            if volume.get("name") in writable:
+                yield DangerKind.NODES, f"write to {host_path.get('path', '')} of nodes"
+
+
+def _container_privileges(container: Mapping[str, Any]) -> Iterator[tuple[DangerKind, str]]:
+    yield from _context_privileges(container.get("securityContext") or {}, "containers")
+    for port in container.get("ports") or ():
+        if port.get("hostPort"):
+            yield DangerKind.SECURITY_CONTEXT, f"run containers with port {port['hostPort']} of nodes"
+    for host in _probed_hosts(container):
+        yield DangerKind.SECURITY_CONTEXT, f"let nodes connect to {host} by probes or hooks of containers"
+
+
+def _probed_hosts(container: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the hosts, instead of the pod, to which nodes connect for probes and lifecycle hooks."""
+    lifecycle = container.get("lifecycle") or {}
+    probes = (container.get(key) for key in ("livenessProbe", "readinessProbe", "startupProbe"))
+    for handler in filter(None, (*probes, lifecycle.get("postStart"), lifecycle.get("preStop"))):
+        for key in ("httpGet", "tcpSocket"):
+            if host := (handler.get(key) or {}).get("host"):
+                yield str(host)
 
 
 def _context_privileges(context: Mapping[str, Any], what: str) -> Iterator[tuple[DangerKind, str]]:
-    selinux = context.get("seLinuxOptions") or {}
+    selinux = {key: value for key, value in (context.get("seLinuxOptions") or {}).items() if value and key != "level"}
+    if selinux.get("type", "") in _BASELINE_SELINUX_TYPES:
+        selinux.pop("type", None)
+    options = ", ".join(f"{key} {value}" for key, value in sorted(selinux.items()))
     added = {*((context.get("capabilities") or {}).get("add") or ())} - _BASELINE_CAPABILITIES
-    profiles = ((context.get(key) or {}).get("type") for key in ("seccompProfile", "appArmorProfile"))
+    seccomp, apparmor = ((context.get(key) or {}).get("type") for key in ("seccompProfile", "appArmorProfile"))
     found = {
         f"run privileged {what}": context.get("privileged"),
         f"run {what} as administrators of Windows nodes": (context.get("windowsOptions") or {}).get("hostProcess"),
         f"run {what} with capabilities {', '.join(sorted(added))}": added,
         f"run {what} with all of /proc": context.get("procMount") not in (None, "", "Default"),
-        f"run {what} with SELinux options": selinux.get("type", "") not in _BASELINE_SELINUX_TYPES
-        or selinux.get("user") or selinux.get("role"),
-        f"run {what} without seccomp or AppArmor": "Unconfined" in profiles,
+        f"run {what} with SELinux {options}": options,
+        f"run {what} without seccomp": seccomp == "Unconfined",
+        f"run {what} without AppArmor": apparmor == "Unconfined",
     }  # fmt: skip
     for may, applies in found.items():
         if applies:
@@ -249,7 +302,7 @@ def _context_privileges(context: Mapping[str, Any], what: str) -> Iterator[tuple
 def _annotated_privileges(metadata: Mapping[str, Any]) -> Iterator[tuple[DangerKind, str]]:
     for key, value in (metadata.get("annotations") or {}).items():
         if key.startswith("container.apparmor.security.beta.kubernetes.io/") and value == "unconfined":
-            yield DangerKind.SECURITY_CONTEXT, "run containers without seccomp or AppArmor"
+            yield DangerKind.SECURITY_CONTEXT, "run containers without AppArmor"
 
 
 def _role(value: Mapping[str, Any]) -> Iterator[Danger]:
@@ -281,6 +334,10 @@ def _service_account(value: Mapping[str, Any]) -> Iterator[Danger]:
         if identity := annotations.get(key):
             may = f"act as {identity} of the cloud provider (ServiceAccount {object_name(value)})"
             yield _danger(DangerKind.IMPERSONATE, may)
+    for key, target in annotations.items():
+        if _OAUTH_CLIENT.fullmatch(key):
+            may = f"obtain tokens of users who log in to {target} (ServiceAccount {object_name(value)})"
+            yield _danger(DangerKind.IMPERSONATE, may)
 
 
 def _service(value: Mapping[str, Any]) -> Iterator[Danger]:
@@ -295,14 +352,29 @@ def _monitor(value: Mapping[str, Any]) -> Iterator[Danger]:
     place = f"({value['kind']} {object_name(value)})"
     spec = mapping(value.get("spec"))
     for endpoint in map(mapping, (*items(spec.get("endpoints")), *items(spec.get("podMetricsEndpoints")))):
-        if endpoint.get("bearerTokenFile"):
-            yield _danger(DangerKind.TOKENS, f"obtain the token of Prometheus {place}")
-        if any(endpoint.get(key) for key in ("authorization", "basicAuth", "bearerTokenSecret", "oauth2")):
-            yield _danger(DangerKind.SECRETS, f"obtain secrets from Prometheus {place}")
+        if file := endpoint.get("bearerTokenFile"):
+            yield _danger(DangerKind.TOKENS, f"obtain the token in {file} of Prometheus {place}")
+        if credentials := [endpoint[key] for key in _CREDENTIALS if endpoint.get(key)]:
+            names = " ".join(("secrets", ", ".join(dict.fromkeys(_secret_names(credentials))))).rstrip()
+            yield _danger(DangerKind.SECRETS, f"obtain {names} from Prometheus {place}")
+
+
+def _secret_names(value: object) -> Iterator[str]:
+    """Yield ``NAME/KEY`` of each reference to a secret in a value."""
+    fields = mapping(value)
+    if "key" in fields:
+        yield f"{text(fields.get('name'))}/{text(fields.get('key'))}"
+    for each in (*items(value), *fields.values()):
+        yield from _secret_names(each)
 
 
 def _console_plugin(value: Mapping[str, Any]) -> Iterator[Danger]:
-    yield _danger(DangerKind.PLATFORM, f"run scripts in the web console (ConsolePlugin {object_name(value)})")
+    place = f"(ConsolePlugin {object_name(value)})"
+    yield _danger(DangerKind.PLATFORM, f"run scripts in the web console {place}")
+    for proxy in map(mapping, items(mapping(value.get("spec")).get("proxy"))):
+        # `authorize` is the field of version v1alpha1
+        if proxy.get("authorization") == "UserToken" or proxy.get("authorize"):
+            yield _danger(DangerKind.TOKENS, f"obtain tokens of users of the web console {place}")
 
 
 def _priority_class(value: Mapping[str, Any]) -> Iterator[Danger]:

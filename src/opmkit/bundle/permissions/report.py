@@ -135,11 +135,26 @@ def _widest(permissions: Permissions) -> tuple[Grant, ...]:
     return tuple(replace(grant, scope=cluster) if grant.scope is watched else grant for grant in permissions.grants)
 
 
+def _limited(old: Permissions, new: Permissions) -> tuple[Grant, ...]:
+    """Return the grants of an operator that does not watch all namespaces.
+
+    If only the new version can watch others than its own, the old one was limited to that.
+    """
+    if not _watches_others(new) or _watches_others(old):
+        return old.grants
+    watched, own = PermissionScope.WATCHED, PermissionScope.OWN
+    return tuple(replace(grant, scope=own) if grant.scope is watched else grant for grant in old.grants)
+
+
+def _watches_others(permissions: Permissions) -> bool:
+    return not {"SingleNamespace", "MultiNamespace"}.isdisjoint(permissions.install_modes)
+
+
 def _gained(old: Permissions, new: Permissions) -> Iterator[Grant]:
     """Yield what is permitted now and was not before, in either way to install the operator."""
     found: set[tuple[str, PermissionScope, PolicyRule | str]] = set()
     for watches_all in _ways(new):
-        before = _Before(_widest(old) if _is_wide(old, watches_all) else old.grants)
+        before = _Before(_widest(old) if _is_wide(old, watches_all) else _limited(old, new))
         for grant in _widest(new) if watches_all else new.grants:
             gained: list[PolicyRule | str] = [*before.uncovered(grant)]
             if grant.unknown_role and not before.has_unknown_role(grant):
