@@ -155,6 +155,10 @@ catalogs: [{name: one, destination: {workingDir: .}, builders: [olm.builder.cust
         ("index add --bundles HOST/a:1 --tag a:1 --container-tool buildah", "not found in PATH"),
         ("index add --bundles HOST/a:1 --tag a:1 --container-tool podman", "podman"),
         ("alpha render-template composite -f catalogs.yaml -c contribution.yaml --allow-programs", "not found in PATH"),
+        (
+            "alpha render-template composite -f catalogs.yaml -c path.yaml --allow-programs",
+            "refusing to run ./ext-trap",
+        ),
     ],
     ids=lambda value: value.split(" ")[-1] if value[0].islower() else None,
 )
@@ -167,6 +171,7 @@ def test_programs_are_not_found_in_the_working_directory(
         "kubeconfig": KUBECONFIG,
         "charts.yaml": CHART,
         "contribution.yaml": CONTRIBUTION,
+        "path.yaml": CONTRIBUTION.replace("ext-trap", "./ext-trap"),
         "catalogs.yaml": CATALOGS,
     }
     for name, text in files.items():
@@ -267,6 +272,27 @@ def test_policies_of_a_checkout_are_regular_files(newcomer: InstalledOpm, name: 
     done = user.attempt("bundle", "validate", str(ROOT / "examples" / "operator" / "bundle"))
     assert done.returncode == 1
     assert f"{name}: not a regular file" in done.stderr
+
+
+POLICY_ERRORS = {
+    "fail-on: error\n...\nfail-on: warning\n": "policy.yaml:3:1: several documents",
+    '{"fail-on": "warning", "fail-on": "error"}': "policy.yaml:1:24: duplicate key 'fail-on'",
+    "catalog: {against: ./published}": "base/published: no such file or directory",
+    "catalog: {against: 127.0.0.1:1/a:1}": "127.0.0.1:1",
+}
+
+
+@pytest.mark.parametrize("policy", POLICY_ERRORS)
+def test_policies_of_the_base_branch_have_effect(newcomer: InstalledOpm, policy: str) -> None:
+    """The checkout contains a catalog in place of the published one."""
+    catalog = ROOT / "fixtures" / "catalogs" / "valid"
+    for name in ("catalog", "published", "127.0.0.1:1/a:1"):
+        shutil.copytree(catalog, newcomer.directory / name)
+    (newcomer.directory / "base").mkdir()
+    (newcomer.directory / "base" / "policy.yaml").write_text(policy)
+    done = newcomer.with_env(OPM_POLICY="base/policy.yaml").attempt("validate", "catalog")
+    assert done.returncode == 1
+    assert POLICY_ERRORS[policy] in done.stderr
 
 
 @pytest.mark.parametrize("link", ["manifests/zz.yaml", "metadata"])

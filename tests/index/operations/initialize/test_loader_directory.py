@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.operations.initialize.loader import InitializeResult, initialize
 from opmkit.index.sqlite import IndexDatabase, replace_database
@@ -85,6 +86,13 @@ def test_ignores_hidden_files(manifests: Path) -> None:
     (manifests / "1" / ".notes").write_text("{")
     (manifests / "link").symlink_to(manifests / "1")
     assert load(manifests)[0].bundles == ("demo.v1", "demo.v2")
+
+
+def test_links_out_of_the_directory_are_refused(manifests: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("a: 1")
+    (manifests / "1" / "z.yaml").symlink_to(tmp_path / "outside")
+    with pytest.raises(InvalidBundle, match=r"1/z\.yaml: refusing to follow a symbolic link"):
+        load(manifests)
 
 
 def test_last_file_for_a_package_is_used(manifests: Path) -> None:
