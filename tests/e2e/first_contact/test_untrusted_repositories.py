@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,6 +183,30 @@ def test_changes_follow_no_links_out_of_the_checkout(
     assert done.returncode == 1
     assert "refusing to follow a symbolic link" in done.stdout + done.stderr
     assert tree(outside) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("operators/reef/ci.yaml", "template render operators --no-validate"),
+        ("operators/reef/catalog-templates/v4.20.yaml", "template render operators --no-validate"),
+        ("catalog.lock", "template render t.yaml --no-validate --lock catalog.lock"),
+        ("operators/reef/Makefile", "template onboard operators/reef --from catalog"),
+        ("operators/reef/ci.yaml", "template onboard operators/reef --from catalog"),
+    ],
+)
+def test_pipes_in_a_checkout_are_not_read(newcomer: InstalledOpm, path: str, command: str) -> None:
+    add_operator(newcomer.directory, "reef")
+    (newcomer.directory / "catalog").mkdir()
+    (newcomer.directory / "catalog" / "catalog.yaml").write_text(CATALOG)
+    template = {"schema": "olm.template.basic", "entries": list(yaml.safe_load_all(CATALOG))[:2]}
+    (newcomer.directory / "t.yaml").write_text(yaml.safe_dump(template))
+    pipe = newcomer.directory / path
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    out, err = newcomer.start(*command.split()).communicate(timeout=60)
+    assert "Traceback" not in out + err
 
 
 def test_promote_writes_all_or_none(newcomer: InstalledOpm) -> None:

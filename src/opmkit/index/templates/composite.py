@@ -228,7 +228,7 @@ def _build_blobs(component: Component, options: CompositeOptions, render: Bundle
     if component.builder is Builder.RAW:
         return parse_blobs(read_file(path), str(path))
     type_ = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
-    template = TemplateFile.open(path)
+    template = TemplateFile.open(path, named=True)
     return render_template(template, type_, render, level=options.level, compat=options.compat)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors
+from opmkit.core.files import disk_errors, open_regular
 from opmkit.documents.content import Content
 from opmkit.documents.document_stream import Document, is_nested_deeper, read_documents, sort_keys
 from opmkit.documents.errors import InvalidDocument
@@ -50,18 +50,18 @@ class TemplateFile(Struct):
     def from_source(cls, source: FilePath | BinaryIO, *, allow_duplicates: bool = False) -> TemplateFile:
         """Read a file, or a stream, which messages call standard input; see `read` for the errors."""
         if isinstance(source, FilePath):
-            return cls.open(source, allow_duplicates=allow_duplicates)
+            return cls.open(source, allow_duplicates=allow_duplicates, named=True)
         return cls.read(source, "standard input", allow_duplicates=allow_duplicates)
 
     @classmethod
-    def open(cls, path: FilePath, *, allow_duplicates: bool = False) -> TemplateFile:
-        """Read a file.
+    def open(cls, path: FilePath, *, allow_duplicates: bool = False, named: bool = False) -> TemplateFile:
+        """Read a file of a tree, or one that the user named, which can also be a pipe.
 
         Raises:
             InvalidCatalog: See `read`.
             DiskError: The file can't be read.
         """
-        with disk_errors(path), path.open("rb") as file:
+        with disk_errors(path), path.open("rb") if named else open_regular(path) as file:
             return cls.read(file, str(path), allow_duplicates=allow_duplicates)
 
     @classmethod
