@@ -295,3 +295,20 @@ def test_transports_name_images(text: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     (tmp_path / text).mkdir(parents=True)
     assert named_path(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker://user:S3#cret@h/x:1",
+        "user:S3#cret@h/x:1",
+        "user:S3/cret@h/x:1",
+        "http:/user:S3cret@h/x",
+        "//user:S3cret@h/x",
+        "https://user:S3/cret@h/x",
+    ],
+)
+def test_errors_have_no_passwords(text: str) -> None:
+    with pytest.raises(InvalidReference) as caught:
+        parse_image_reference(text)
+    assert "cret" not in f"{caught.value}{caught.value.to_dict()}"

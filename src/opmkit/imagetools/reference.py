@@ -386,6 +386,8 @@ def _parse_name(name: str, text: str) -> Reference:
         raise _invalid(text, "the name is missing", "write [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
     parts = (registry, repository, tag if colon else None, digest if at else None)
     if problem := _part_problem(*parts):
+        if without_logins(name) != name:  # what seems to be a tag can be a password
+            problem = "it contains a user name and a password", "remove them, and log in with podman or docker"
         raise _invalid(text, *problem)
     return Reference(*parts, short_name="" if _has_registry(rest) else rest.partition(":")[0])
 
