@@ -291,8 +291,9 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Pat
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
+            file.flush()
             os.fchmod(descriptor, mode)
-        part.replace(path)
+            part.replace(path)  # while it is locked
     except BaseException:
         part.unlink(missing_ok=True)
         raise
