@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import Blobs, PackageBlob
+from opmkit.index.fbc.blobs import Blobs, EntryBlob, PackageBlob
 from opmkit.index.pictures.page import page
 from opmkit.index.pictures.page import page as page_data
 from opmkit.index.pictures.page.page import NextUpdate, render_page
@@ -40,6 +40,16 @@ def test_policy_allows_only_the_script_and_style_of_the_page() -> None:
     assert len(re.findall("<script", text)) == 3
     assert "alert(1)" not in re.sub(DATA_ELEMENT, "", text).replace("&lt;script&gt;alert(1)", "")
     assert "{{" not in text
+
+
+def test_commands_to_ci_systems_are_escaped() -> None:
+    name = "##vso[task.complete]\u202e"
+    blobs = Blobs((), (channel(EntryBlob(name)),), (bundle("1.0.0", name=name),))
+    packages = package_views(blobs)
+    raw = render_page("a", packages, package_problems(blobs, packages))
+    assert name.encode() not in raw
+    assert b"##vso[" not in raw
+    assert name in json.dumps(data(raw), ensure_ascii=False)
 
 
 def test_next_updates() -> None:
