@@ -43,11 +43,10 @@ def test_policy_allows_only_the_script_and_style_of_the_page() -> None:
 
 
 def test_commands_to_ci_systems_are_escaped() -> None:
-    name = "##vso[task.complete]\u202e"
+    name = "##vso[task.complete]"
     blobs = Blobs((), (channel(EntryBlob(name)),), (bundle("1.0.0", name=name),))
     packages = package_views(blobs)
     raw = render_page("a", packages, package_problems(blobs, packages))
-    assert name.encode() not in raw
     assert b"##vso[" not in raw
     assert name in json.dumps(data(raw), ensure_ascii=False)
 
