@@ -111,7 +111,7 @@ def _plan_makefile(directory: Path) -> Iterator[OnboardingFile]:
     """Yield the makefile, unless it has the target ``catalogs``."""
     name = next((name for name in _MAKEFILES if (directory / name).exists()), MAKEFILE)
     with disk_errors(directory / name):
-        if (directory / name).is_file() and _TARGET.search(read_limited(directory / name, named=False)):
+        if (directory / name).is_file() and _TARGET.search(read_limited(directory / name, regular=True)):
             return
     before = read_existing(directory, name)
     yield OnboardingFile(name, before, _TARGETS if before is None else b"%s\n\n%s" % (before.rstrip(), _TARGETS))
