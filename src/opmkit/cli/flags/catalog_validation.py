@@ -47,7 +47,7 @@ class RequirementFlags:
     pull_bundles: bool = flag(False, "Read missing CRDs from the bundle images")
     allowed_permissions: str = flag(
         _ANY,
-        "Dangerous permissions that new bundles may gain, such as workloads or PACKAGE/secrets; none allows none",
+        "Dangerous permissions that updates may add, such as workloads or PACKAGE/secrets; none allows none, any all",
         metavar="KIND,...",
         panel=ADVANCED_PANEL,
     )
