@@ -7,7 +7,14 @@ from typing import Any, cast
 import pytest
 from tests.kit.memory_registry import MemoryRegistry, MemoryRepository, StoredRepository
 
-from opmkit.imagetools.errors import AuthenticationFailed, InvalidImage, UnsupportedImage
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    InvalidImage,
+    NotFound,
+    RegistryUnavailable,
+    TagMoved,
+    UnsupportedImage,
+)
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Manifest, Platform
@@ -131,6 +138,33 @@ def test_registry_that_denies_access_to_what_does_not_exist(repository: MemoryRe
     assert read_records(repository) == {}
     update_record(repository, SUBJECT, record(image(1, 1)).merge)
     assert read_records(repository) == {SUBJECT: record(image(1, 1))}
+
+
+@pytest.mark.parametrize("times", [1, 1 << 20])
+@pytest.mark.parametrize("error", [AuthenticationFailed("denied"), NotFound("404"), RegistryUnavailable("500")])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_wrong_answer_does_not_replace_a_record(
+    repository: MemoryRepository, times: int, error: Exception, is_known: bool
+) -> None:
+    update_record(repository, SUBJECT, record(image(1, 1)).merge)
+    asked: list[str] = []
+
+    def lie(kind: str, _: str, identifier: str) -> None:
+        if (kind, identifier) == ("manifest", RECORD_TAG) and len(asked) < times:
+            asked.append(kind)
+            raise error
+
+    repository.registry.lie = lie
+    is_repeated = isinstance(error, AuthenticationFailed) and times == 1 and not is_known
+    if is_repeated:
+        update_record(repository, "images:ab", record(image(2, 1)).merge)
+    else:
+        with pytest.raises((AuthenticationFailed, RegistryUnavailable)):
+            update_record(repository, "images:ab", record(image(2, 1)).merge, is_known=is_known)
+    repository.registry.lie = lambda *_: None
+    assert read_records(repository).keys() == ({SUBJECT, "images:ab"} if is_repeated else {SUBJECT})
+    with pytest.raises(TagMoved):
+        mark_repository(repository)
 
 
 def test_artifact(repository: MemoryRepository) -> None:

@@ -450,7 +450,7 @@ class CatalogDeletion:
                     configurations=plan.configurations if name in plan.named else frozenset(),
                 )
                 if change(record) != record:
-                    update_record(inventory.repository, subject, change)
+                    update_record(inventory.repository, subject, change, is_known=True)
 
 
 def _updated(

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from opmkit.imagetools.errors import AuthenticationFailed, InvalidImage, NotFound, UnsupportedImage, prefix_errors
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    InvalidImage,
+    NotFound,
+    RegistryUnavailable,
+    UnsupportedImage,
+    prefix_errors,
+)
 from opmkit.imagetools.repository import update_tag
 from opmkit.imagetools.spec import Descriptor, Manifest, check_digest, media_types, sha256_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
@@ -196,7 +203,10 @@ def list_subject(configuration: str) -> str:
 
 
 def read_records(repository: ImageSource) -> dict[str, MirrorRecord]:
-    """Return the records in a repository by their subjects, none if it has none; see `parse_records`."""
+    """Return the records in a repository by their subjects, none if it has none; see `parse_records`.
+
+    A denied access also counts as none: without a record, nothing is moved or deleted.
+    """
     try:
         manifest = repository.get_manifest(RECORD_TAG)
     except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
@@ -214,18 +224,35 @@ def parse_records(repository: ImageSource, manifest: Manifest | IndexManifest) -
     return {subject: _read_layer(repository, layer) for subject, layer in _layers(manifest).items()}
 
 
-def update_record(repository: Repository, subject: str, change: Callable[[MirrorRecord], MirrorRecord | None]) -> None:
+def update_record(
+    repository: Repository,
+    subject: str,
+    change: Callable[[MirrorRecord], MirrorRecord | None],
+    *,
+    is_known: bool = False,
+) -> None:
     """Change the record of a subject, which others may change at the same time; None removes it.
 
     The artifact remains without any record, because a repository without a tag cannot be told from one whose tags
     the registry fails to list.
 
+    Args:
+        repository: The repository.
+        subject: The subject.
+        change: Returns the new record.
+        is_known: Whether the repository is known to have records, so that an answer without them is wrong.
+
     Raises:
         TagMoved: Other writers keep changing it.
+        InvalidImage, UnsupportedImage: It is something else, or of a later version.
+        RegistryUnavailable: The registry both has the records and lacks them.
         ImageToolsError: It cannot be read or written.
     """
 
     def apply(current: Manifest | IndexManifest | None) -> Manifest | IndexManifest:
+        if current is None and (is_known or _lists_records(repository)):
+            message = f"tag {RECORD_TAG}: the registry lists this record of mirrors, but answers that it does not exist"
+            raise RegistryUnavailable(message, hint="check the registry, and run the command again")
         layers = _layers(current) if current else {}
         record = _read_layer(repository, layers[subject]) if subject in layers else MirrorRecord()
         changed = change(record)
@@ -240,15 +267,31 @@ def update_record(repository: Repository, subject: str, change: Callable[[Mirror
 
     try:
         update_tag(repository, RECORD_TAG, apply)
-    except AuthenticationFailed:  # some registries deny access to repositories that do not exist
-        mark_repository(repository)
+    except AuthenticationFailed:
+        if is_known:
+            raise
+        # Some registries deny access to repositories that do not exist. A manifest without a tag creates the
+        # repository, and leaves a record that exists as it is.
+        _put(repository, _EMPTY, media_types.OCI_EMPTY)
+        repository.put_manifest(_build({}))
         update_tag(repository, RECORD_TAG, apply)
 
 
 def mark_repository(repository: Repository) -> None:
-    """Store an artifact without records in a repository from which all images are about to be deleted."""
+    """Store an artifact without records in a repository from which all images are about to be deleted.
+
+    Raises:
+        TagMoved: The repository has records.
+    """
     _put(repository, _EMPTY, media_types.OCI_EMPTY)
-    repository.put_manifest(_build({}), RECORD_TAG)
+    repository.put_manifest(_build({}), RECORD_TAG, replacing="")
+
+
+def _lists_records(repository: Repository) -> bool:
+    try:
+        return RECORD_TAG in repository.tags()
+    except NotFound:
+        return False
 
 
 def _build(layers: Mapping[str, Descriptor]) -> Manifest:
