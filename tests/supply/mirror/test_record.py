@@ -17,7 +17,7 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.spec import Manifest, Platform
+from opmkit.imagetools.spec import Descriptor, Manifest, Platform
 from opmkit.imagetools.spec.fields import dump_json
 from opmkit.supply.mirror.record import (
     RECORD_TAG,
@@ -90,10 +90,16 @@ def test_content_is_the_same_after_a_round_trip() -> None:
         ({"images": [{"source": "a", "repository": "a", "tag": "a", "digest": "x"}]}, "digest"),
         ({"images": [{"source": "a", "repository": "a", "tag": "a", "digest": digest(1), "versions": [1]}]}, "below 1"),
         ({"versions": 1}, "versions"),
+        ({"versions": None}, "versions: missing"),
+        ({"images": None}, "images: missing"),
+        ({"exceptions": []}, "exceptions: unknown field"),
+        ({"images": [{**image(1).to_json({}), "shared": True}]}, "shared: unknown field"),
+        ({"images": [{**image(1).to_json({}), "repository": "../m/a"}]}, "invalid repository"),
+        ({"images": [{**image(1).to_json({}), "tag": "a/b"}]}, "invalid tag"),
     ],
 )
 def test_invalid_content(change: dict[str, Any], message: str) -> None:
-    content = {"version": 1, "versions": [digest(1)], "images": [], **change}
+    content = {"version": 1, "versions": [digest(1)], "configurations": [], "images": [], **change}
     with pytest.raises((InvalidImage, UnsupportedImage)) as failed:
         MirrorRecord.parse(dump_json(content), "record")
     assert message in f"{failed.value.message} {failed.value.hint}"
@@ -176,6 +182,25 @@ def test_artifact(repository: MemoryRepository) -> None:
     assert [(each.media_type, dict(each.annotations)) for each in manifest.layers] == [
         (RECORD_TYPE, {"org.opencontainers.image.title": SUBJECT})
     ]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "subject"),
+    [(f"{RECORD_TYPE[:-7]}2+json", SUBJECT), ("application/octet-stream", SUBJECT), (RECORD_TYPE, "other:1")],
+)
+def test_unknown_layer_is_neither_ignored_nor_replaced(
+    repository: MemoryRepository, media_type: str, subject: str
+) -> None:
+    update_record(repository, SUBJECT, record(image(1, 1)).merge)
+    before = cast("Manifest", repository.get_manifest(RECORD_TAG))
+    layer = Descriptor(media_type, digest(9), 9, annotations={"org.opencontainers.image.title": subject})
+    changed = Manifest.build(before.config, [*before.layers, layer], artifact_type=RECORD_TYPE)
+    repository.put_manifest(changed, RECORD_TAG)
+    with pytest.raises(UnsupportedImage, match=RECORD_TAG):
+        read_records(repository)
+    with pytest.raises(UnsupportedImage, match=RECORD_TAG):
+        update_record(repository, "images:ab", record(image(1, 1)).merge)
+    assert repository.resolve(RECORD_TAG).digest == changed.digest
 
 
 def test_other_image_under_the_tag(repository: MemoryRepository) -> None:

@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     InvalidImage,
+    InvalidReference,
     NotFound,
     RegistryUnavailable,
     UnsupportedImage,
     prefix_errors,
 )
+from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.repository import update_tag
 from opmkit.imagetools.spec import Descriptor, Manifest, check_digest, media_types, sha256_digest
-from opmkit.imagetools.spec.fields import Fields, dump_json
+from opmkit.imagetools.spec.fields import Fields, dump_json, invalid_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 RECORD_TAG = "mirror-record"
 RECORD_TYPE = "application/vnd.opmkit.mirror.record.v1+json"
 _SUBJECT = "org.opencontainers.image.title"
+_SUBJECTS = ("catalog:", "images:")
+_ANY_REGISTRY = "registry.invalid"
 _VERSION = 1
 _MAX_SIZE = 128 << 20
 """Bytes of the record of one subject, which has about 500 for an image."""
@@ -111,7 +115,8 @@ class RecordedImage(Struct, frozen=True):
     def from_json(cls, value: object, path: str, versions: tuple[str, ...]) -> RecordedImage:
         """Parse a JSON object; raises InvalidImage."""
         fields = Fields.from_value(value, path)
-        return cls(
+        fields.require_only("source", "repository", "tag", "digest", "versions", "put", "tagged")
+        image = cls(
             fields.string("source"),
             fields.string("repository"),
             fields.string("tag"),
@@ -120,6 +125,11 @@ class RecordedImage(Struct, frozen=True):
             tuple(map(check_digest, fields.strings("put"))),
             fields.boolean("tagged"),
         )
+        try:
+            Reference(_ANY_REGISTRY, image.repository, image.tag)
+        except InvalidReference as error:
+            raise InvalidImage(f"{path}: {error.message}", hint=error.hint) from error
+        return image
 
 
 class MirrorRecord(Struct, frozen=True):
@@ -183,8 +193,13 @@ class MirrorRecord(Struct, frozen=True):
             UnsupportedImage: A later version of the format.
         """
         fields = Fields.from_json(raw, path, limit=_MAX_SIZE)
+        keys = ("version", "versions", "configurations", "images")
         if fields.integer("version") != _VERSION:
             raise UnsupportedImage(f"{path}: unsupported version {fields.integer('version')}", hint="update opmkit")
+        fields.require_only(*keys)
+        for key in keys:
+            if fields.get(key) is None:
+                raise invalid_field(f"{path}.{key}", "a list", None)
         versions = fields.strings("versions")
         images = (
             RecordedImage.from_json(value, name, versions) for name, value in fields.items("images", limit=_MAX_IMAGES)
@@ -303,7 +318,18 @@ def _layers(manifest: Manifest | IndexManifest) -> dict[str, Descriptor]:
     if not isinstance(manifest, Manifest) or manifest.artifact_type != RECORD_TYPE:
         hint = "delete the tag, or rename it"
         raise InvalidImage(f"tag {RECORD_TAG}: not a record of a mirror", hint=hint)
-    return {each.annotations.get(_SUBJECT, ""): each for each in manifest.layers if each.media_type == RECORD_TYPE}
+    found = {}
+    for layer in manifest.layers:
+        subject = layer.annotations.get(_SUBJECT, "")
+        if layer.media_type not in (RECORD_TYPE, media_types.OCI_EMPTY):
+            message = f"tag {RECORD_TAG}: unsupported layer of the media type {layer.media_type!r:.80}"
+            raise UnsupportedImage(message, hint="update opmkit")
+        if layer.media_type == RECORD_TYPE:
+            if not subject.startswith(_SUBJECTS) or subject in found:
+                message = f"tag {RECORD_TAG}: unsupported or repeated subject {subject!r:.80} of a layer"
+                raise UnsupportedImage(message, hint="update opmkit")
+            found[subject] = layer
+    return found
 
 
 def _read_layer(repository: ImageSource, layer: Descriptor) -> MirrorRecord:
