@@ -83,7 +83,7 @@ def test_nothing_needed_is_lost(mirror: Mirror) -> None:
     done = mirror.delete(f"{mirror.to}/theirs/catalog:oc", "--yes")  # no mirror has put it
     assert (done.returncode, "pass --yes-unrecorded" in done.stderr) == (1, True)
     assert digest_at(f"{mirror.to}/theirs/catalog:oc")
-    done = mirror.delete(f"{mirror.to}/theirs/catalog:oc", "--yes-unrecorded")
+    done = mirror.delete(f"{mirror.to}/theirs/catalog:oc", "--yes", "--yes-unrecorded")
     assert done.returncode == 0, done.stderr
     assert mirror.has(reef.image, fish, kelp, atoll.image) == [True] * 4  # for current:1
     pruned = mirror.opm.attempt("mirror", second, "--to", mirror.to, "--target-catalog", "current:1", "--prune")

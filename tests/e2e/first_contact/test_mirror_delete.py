@@ -108,7 +108,7 @@ def test_answer_that_is_not_understood_ends_the_deletion(mirrors: Mirrors, path:
     MirrorSite(mirrors.host, "m/theirs", mirrors.site.scratch).push_operand("app", 35)
     with FaultProxy(mirrors.host, Fault("(GET|HEAD)", path, answer, times=1 << 20)) as proxy:
         name = f"{proxy.host}/m/{mirrors.catalogs[0].partition('/')[2]}"
-        done = mirrors.delete(name, "--yes-unrecorded", host=proxy.host)
+        done = mirrors.delete(name, "--yes", "--yes-unrecorded", host=proxy.host)
         assert (done.returncode, proxy.count("DELETE")) == (1, 0), done.stdout
     assert done.stderr.startswith("Error: ")
     assert "\n  hint: " in done.stderr
@@ -130,6 +130,9 @@ def test_catalogs_and_images_of_others_are_kept(mirrors: Mirrors) -> None:
     assert "--overwrite-tags" in refused.stderr
     refused = mirrors.delete(f"{mirrors.host}/m/theirs/catalog:1", "--yes")
     assert (refused.returncode, "pass --yes-unrecorded" in refused.stderr) == (1, True)
+    shown = mirrors.delete(f"{mirrors.host}/m/theirs/catalog:1", "--yes-unrecorded")
+    assert (shown.returncode, "pass --yes\n" in shown.stderr) == (0, True)
+    assert digest_at(f"{mirrors.host}/m/theirs/catalog:1")
     done = mirrors.delete(mirrors.catalogs[0], "--yes")
     assert done.returncode == 0, done.stderr
     assert mirrors.has(reef.image, reef.images[0], *mirrors.bundles[1].images) == [False, True, True]

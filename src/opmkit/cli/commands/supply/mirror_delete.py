@@ -40,7 +40,7 @@ def delete(
     ),
     yes: bool = flag(False, "Delete the images; without it, the plan is shown, and nothing is deleted", "--yes", "-y"),
     yes_unrecorded: bool = flag(
-        False, "Also delete the listed images of which no record says that they were mirrored for the catalog"
+        False, "With --yes, also delete the images of which no record says that they were mirrored for the catalog"
     ),
     keep: list[str] | None = flag(
         None, "Further indexes whose images are kept: images, directories or databases", metavar="INDEX,..."
@@ -70,7 +70,7 @@ def delete(
     that was interrupted can be repeated. The registry frees the space of layers by its own garbage collection.
 
     Only what 'opm mirror' has put there according to its records is deleted. Other images of the catalog are listed as
-    unrecorded, such as those of releases without records; --yes-unrecorded deletes them as well.
+    unrecorded, such as those of releases without records; --yes --yes-unrecorded deletes them as well.
 
     With --config, the catalogs and images of an ImageSetConfiguration are deleted. Those of a
     DeleteImageSetConfiguration are, too, but where it selects packages, only the images of the selected bundles.
@@ -90,16 +90,15 @@ def delete(
     if isinstance(content, ImageSet):
         print_warnings(content.warnings)
     options = DeletionOptions(tuple(keep or ()), search, max_nested_paths, workers, yes_unrecorded)
-    is_confirmed = yes or yes_unrecorded
     with progress() as bars:
         with waiting("Preparing the deletion"):
             planned = registry_flags.opm().open_mirror_deletion(content, to, options, progress=bars)
         result = planned.result
-        if is_confirmed:
+        if yes:
             with waiting("Deleting"):
                 result = planned.run()
-    _print_deletion(result, output, is_done=is_confirmed)
-    if result.failures or (is_confirmed and any(each.is_catalog for each in result.in_state("unrecorded"))):
+    _print_deletion(result, output, is_done=yes)
+    if result.failures or (yes and any(each.is_catalog for each in result.in_state("unrecorded"))):
         raise typer.Exit(1)
 
 
@@ -119,7 +118,7 @@ def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bo
     if unrecorded := result.in_state("unrecorded"):
         print_to_stderr(
             f"No record says that {format_count(len(unrecorded), 'image')} of these {_were(unrecorded)} mirrored for "
-            "what is deleted. To delete what is listed as unrecorded, pass --yes-unrecorded"
+            "what is deleted. To delete what is listed as unrecorded, pass --yes-unrecorded in addition to --yes"
         )
     print_failures(result)
     if result.failures:
