@@ -186,6 +186,24 @@ def test_page_that_was_read_before(main: Script, repository: RegistryRepository)
         repository.tags()
 
 
+@pytest.mark.parametrize(
+    "link", ["more", "</v2/team/app/tags/list?last=a>", "/v2/_catalog?last=a; rel=next", "<>; rel=next"]
+)
+def test_link_that_is_not_understood(main: Script, repository: RegistryRepository, link: str) -> None:
+    main.reply = lambda method, path: (200, {"Link": link}, b'{"tags": ["a"], "repositories": ["a"]}')
+    with pytest.raises(RegistryUnavailable, match="invalid Link header"):
+        repository.tags()
+    with pytest.raises(RegistryUnavailable, match="invalid Link header"):
+        repository.registry_repositories()
+
+
+@pytest.mark.parametrize("relation", ['rel="last"', "REL=Next", 'rel="next last"'])
+def test_relations_of_links(main: Script, repository: RegistryRepository, relation: str) -> None:
+    link = {"Link": f"</v2/team/app/tags/list?last=a>; {relation}"}
+    main.reply = lambda method, path: (200, {} if "last" in path else link, b'{"tags": ["a"]}')
+    assert list(repository.tags()) == ["a"] * (1 if 'rel="last' in relation else 2)
+
+
 def test_next_page_on_another_host_gets_no_credentials(
     main: Script, other: Script, repository: RegistryRepository
 ) -> None:

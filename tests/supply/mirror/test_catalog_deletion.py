@@ -215,6 +215,21 @@ def test_answers_that_are_not_understood_end_the_deletion(
     assert site.registry.deletes == 0
 
 
+def test_list_of_repositories_without_one_that_a_record_names(site: Site) -> None:
+    """The omitted repository has an image of the other catalog only, and thus is not read otherwise."""
+    site.push_catalog("two:1", site.shared, site.other)
+    site.mirror("one:1")
+    site.mirror("two:1")
+    omitted = site.path(site.other)
+    listed = [name for name in site.registry.repositories if name != omitted]
+    site.registry.lie = lambda asked, *_: listed if asked == "repositories" else None
+    with pytest.raises(ImageToolsError, match=f"it omits {TARGET}/{omitted}"):
+        site.delete("one:1")
+    assert site.registry.deletes == 0
+    del site.registry.repositories[omitted]  # as when an operator has removed it
+    assert states(site.delete("one:1"))["one"] == DELETED
+
+
 def test_names_in_a_catalog_do_not_decide_about_tags_of_others(site: Site) -> None:
     """A malicious catalog names an image of another registry, whose path and tag are those of a mirrored one."""
     site.push_catalog("good:1", site.by_tag(site.operands[4]))

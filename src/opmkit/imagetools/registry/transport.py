@@ -24,7 +24,12 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
-from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response, status_phrase
+from opmkit.imagetools.registry.http_errors import (
+    MalformedResponse,
+    error_from_exception,
+    error_from_response,
+    status_phrase,
+)
 from opmkit.imagetools.registry.messages import (
     Endpoint,
     Request,
@@ -136,6 +141,7 @@ class RegistryTransport:
         Raises:
             LimitExceeded: There are more than MAX_PAGES pages.
             RegistryUnavailable: A page leads to one that was read before.
+            MalformedResponse: A Link header is invalid.
             TransientError: The list takes longer than MAX_LIST_CALLS calls may take.
         """
         deadline = self.retry.deadline(MAX_LIST_CALLS * self.options.deadline)
@@ -144,7 +150,7 @@ class RegistryTransport:
             seen.add(request.url)
             response = self.send(request)
             yield response
-            url = _next_page(response.headers.get("Link", ""))
+            url = _next_page(response.headers.get("Link", ""), request.subject)
             if not url:
                 return
             request = replace(request, url=self.next_url(request, request.url, url))
@@ -284,13 +290,27 @@ class RegistryTransport:
         return not request.for_token and _origin(url) == (self._probe.scheme(host, location), host)
 
 
-def _next_page(links: str) -> str:
-    """Return the URL with the relation ``next`` in a Link header, or "" if there is none."""
+def _next_page(links: str, subject: str) -> str:
+    """Return the URL with the relation ``next`` in a Link header, or "" if there is none.
+
+    Raises:
+        MalformedResponse: A link is invalid or has no relation, so that the list may be incomplete.
+    """
     if not links:
         return ""
     from requests.utils import parse_header_links  # slow to import
 
-    return next((link["url"] for link in parse_header_links(links) if link.get("rel") == "next"), "")
+    found = ""
+    for link in parse_header_links(links):
+        values = {key.lower(): value for key, value in link.items()}
+        if not links.lstrip().startswith("<") or not values.get("rel") or not values["url"]:
+            raise MalformedResponse(
+                f"{subject}: invalid response: the list has an invalid Link header: {links!r:.80}",
+                hint="check the registry, and the proxy in front of it",
+            )
+        if "next" in values["rel"].lower().split():
+            found = found or values["url"]
+    return found
 
 
 def _check_blocked(request: Request) -> None:

@@ -229,6 +229,7 @@ class CatalogDeletion:
         if self._options.search:
             listed = repositories_below(self._client, self._location)
             self._read(listed)
+            self._read(self._recorded_repositories())
             check_listing(self._location, listed, self._inventories)
         wanted = [*self._released_images(released), *self._content_images(content, released)]
         self._read(each.name for each in wanted)
@@ -243,6 +244,15 @@ class CatalogDeletion:
         )
         named = frozenset(name for catalog in content.catalogs for name in self._versions(catalog))
         return PlannedDeletion(self, replace(result, images=images), released, named, content.configurations)
+
+    def _recorded_repositories(self) -> Iterator[str]:
+        """Yield the repositories below the prefix that have images according to the records."""
+        for inventory in tuple(self._inventories.values()):
+            for record in (inventory.records or {}).values():
+                for image in record.images:
+                    name = f"{self._location.registry}/{image.repository}"
+                    if name.startswith(self._location.start):
+                        yield name
 
     def _plan(
         self, wanted: Sequence[WantedDeletion], needed: NeededImages, ownership: Ownership | None
