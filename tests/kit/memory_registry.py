@@ -181,8 +181,9 @@ class MemoryRepository:
 
     def delete_manifest(self, digest: str) -> None:
         with self.registry.lock:
-            self.registry.count("delete", self.path, digest)
             self.registry.deletes += 1
+            if self.registry.count("delete", self.path, digest):
+                return
             self._stored.manifests.pop(digest, None)
             for tag in [tag for tag, named in self._stored.tags.items() if named == digest]:
                 del self._stored.tags[tag]

@@ -230,6 +230,22 @@ def test_list_of_repositories_without_one_that_a_record_names(site: Site) -> Non
     assert states(site.delete("one:1"))["one"] == DELETED
 
 
+@pytest.mark.parametrize("name", ["m/one", "m/app/web"])
+def test_delete_that_the_registry_only_pretends(site: Site, name: str) -> None:
+    """The record remains until a later deletion succeeds."""
+    assert name in ("m/one", site.path(site.first), site.path(site.shared))
+    site.mirror("one:1")
+    before = read_records(site.registry.target(Reference(TARGET, "m/one")))
+    site.registry.lie = lambda kind, at, _: (kind, at) == ("delete", name) or None
+    done = site.delete("one:1")
+    assert all("still has it" in each.error.message for each in done.failures)
+    assert {each.image.rpartition(":")[0] for each in done.failures} == {f"{TARGET}/{name}"}
+    assert read_records(site.registry.target(Reference(TARGET, "m/one"))) == before
+    site.registry.lie = lambda *_: None
+    assert not site.delete("one:1").failures
+    assert not site.has(site.first)
+
+
 def test_names_in_a_catalog_do_not_decide_about_tags_of_others(site: Site) -> None:
     """A malicious catalog names an image of another registry, whose path and tag are those of a mirrored one."""
     site.push_catalog("good:1", site.by_tag(site.operands[4]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from msgspec import Struct, structs
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
-from opmkit.imagetools.errors import AuthenticationFailed, DeletesUnsupported, ImageToolsError
+from opmkit.imagetools.errors import AuthenticationFailed, DeletesUnsupported, ImageToolsError, NotFound
 from opmkit.imagetools.repository import DIGEST_TAG
 from opmkit.imagetools.repository import digest_tag as artifact_tag
 from opmkit.imagetools.spec import is_digest
@@ -471,7 +472,7 @@ class _Deleter:
         self._keeps_tags: bool | None = None
 
     def delete(self, image: ImageDeletion) -> None:
-        """Delete the manifests of an image with their tags."""
+        """Delete the manifests of an image with their tags, and verify that the registry has done so."""
         repository = self._inventories[image.repository].repository
         for digest in image.manifests:
             repository.delete_manifest(digest)
@@ -480,6 +481,13 @@ class _Deleter:
         for tag in image.tags if self._keeps_tags else ():
             if resolve_in_target(repository, tag) in image.manifests:  # it may name another image since
                 repository.delete_tag(tag)
+        for digest in image.manifests:
+            with suppress(NotFound):
+                repository.resolve(digest)
+                raise ImageToolsError(
+                    f"{image.repository}@{digest}: the registry accepted to delete it, but still has it",
+                    hint="check whether the registry protects its images, and run the command again",
+                )
 
 
 def _mark_emptied(planned: Iterable[ImageDeletion], inventories: Mapping[str, RepositoryInventory]) -> None:
