@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.supply.mirror.record import read_records
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import small_image
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from subprocess import CompletedProcess
 
+    from opmkit.supply.mirror.record import MirrorRecord
     from tests.kit.installed import InstalledOpm
     from tests.kit.tokenserver import TokenServer
 
@@ -69,8 +73,8 @@ class Mirrors:
         to = ("--to", f"{host or self.host}/m", "--use-http")
         return self.opm.attempt("mirror", "delete", *arguments, *to)
 
-    def mirror(self, *arguments: str) -> CompletedProcess[str]:
-        return self.opm.attempt("mirror", *arguments, "--to", f"{self.host}/m", "--use-http")
+    def mirror(self, *arguments: str, host: str = "") -> CompletedProcess[str]:
+        return self.opm.attempt("mirror", *arguments, "--to", f"{host or self.host}/m", "--use-http")
 
     def at(self, image: str) -> str:
         return f"{self.host}/m/{image.partition('/')[2]}"
@@ -139,6 +143,49 @@ def test_catalogs_and_images_of_others_are_kept(mirrors: Mirrors) -> None:
     assert digest_at(f"{mirrors.host}/m/theirs/other:1") == before
     assert mirrors.mirror(mirrors.catalogs[1], "--target-catalog", "theirs/other:1", "--overwrite-tags").returncode == 0
     assert digest_at(f"{mirrors.host}/m/theirs/other:1") == digest_at(mirrors.catalogs[1])
+
+
+def record_at(name: str) -> dict[str, MirrorRecord]:
+    with RegistryClient(RegistryOptions(plain_http=True)) as client:
+        return read_records(client.repository(Reference.parse(name)))
+
+
+def test_wrong_answers_about_records_and_deletes(mirrors: Mirrors) -> None:
+    """A denied read of a record, a link without a relation, and deletes that are accepted and not done."""
+    name = mirrors.catalogs[0].partition("/")[2]
+    before = record_at(f"{mirrors.host}/m/{name}")
+    assert len(before) == 2
+    faults = {
+        "/v2/m/.*/manifests/mirror-record": ("GET", Answer(403)),
+        "/v2/_catalog": ("GET", Answer(200, {"Link": "</v2/_catalog?last=m>"}, b'{"repositories": []}')),
+        "/v2/m/": ("DELETE", Answer(202)),
+    }
+    for path, (method, answer) in faults.items():
+        with FaultProxy(mirrors.host, Fault(method, path, answer, times=1 << 20)) as proxy:
+            if answer.status == 403:
+                mirrored = mirrors.mirror(mirrors.catalogs[0], host=proxy.host)
+                assert (mirrored.returncode, "access denied" in mirrored.stderr) == (1, True)
+            done = mirrors.delete(f"{proxy.host}/m/{name}", "--yes", host=proxy.host)
+            assert (done.returncode, "Error: " in done.stderr) == (1, True)
+        assert record_at(f"{mirrors.host}/m/{name}") == before
+    assert "but still has it" in done.stderr
+    assert mirrors.has(*mirrors.catalogs, mirrors.bundles[0].image) == [True] * 3
+
+
+def test_advice_about_unrecorded_images(mirrors: Mirrors) -> None:
+    """It is given before the catalog is gone, by which the images are found."""
+    image = small_image(mirrors.site.scratch, {"file": b"was there before"})
+    target = MirrorSite(mirrors.host, f"m/{mirrors.site.prefix}", mirrors.site.scratch)
+    target.push("solo", f"mirrored-{image.digest.replace(':', '-')}", image)
+    bundle = SampleBundle("solo", "1.0.0", mirrors.bundles[0].image, [mirrors.site.push("solo", "1", image)])
+    catalog = mirrors.site.push_catalog([bundle], "3")
+    assert mirrors.mirror(catalog).returncode == 0
+    planned = mirrors.delete(catalog)
+    assert "pass --yes-unrecorded in addition to --yes; a deletion without it leaves nothing" in planned.stderr
+    done = mirrors.delete(catalog, "--yes")
+    assert (done.returncode, "--yes-unrecorded" in done.stderr) == (0, False), done.stderr
+    assert "nothing leads to them any more" in done.stderr
+    assert mirrors.has(catalog, *bundle.images) == [False, True]
 
 
 def test_help(newcomer: InstalledOpm) -> None:

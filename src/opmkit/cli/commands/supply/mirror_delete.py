@@ -115,14 +115,27 @@ def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bo
     print_to_stderr(_kept_catalogs(result))
     if not is_done and result.in_state("delete"):
         print_to_stderr("Nothing was deleted. To delete the images, pass --yes")
-    if unrecorded := result.in_state("unrecorded"):
-        print_to_stderr(
-            f"No record says that {format_count(len(unrecorded), 'image')} of these {_were(unrecorded)} mirrored for "
-            "what is deleted. To delete what is listed as unrecorded, pass --yes-unrecorded in addition to --yes"
-        )
+    if advice := _unrecorded_advice(result, is_done=is_done):
+        print_to_stderr(advice)
     print_failures(result)
     if result.failures:
         print_to_stderr("The catalogs were not deleted. Run the command again to continue")
+
+
+def _unrecorded_advice(result: MirrorDeletion, *, is_done: bool) -> str:
+    """Return how to delete the unrecorded images, "" for none: they are found by a catalog that is still there."""
+    unrecorded = result.in_state("unrecorded")
+    if not unrecorded:
+        return ""
+    text = (
+        f"No record says that {format_count(len(unrecorded), 'image')} of these {_were(unrecorded)} mirrored for "
+        "what is deleted. "
+    )
+    has_ended = all(each.state in ("deleted", "absent") for each in result.images if each.is_catalog)
+    if is_done and has_ended and not result.failures:
+        return f"{text}They remain, and nothing leads to them any more: delete them with another tool"
+    advice = f"{text}To delete what is listed as unrecorded, pass --yes-unrecorded in addition to --yes"
+    return advice if is_done else f"{advice}; a deletion without it leaves nothing that leads to them"
 
 
 def _were(images: Sized) -> str:
