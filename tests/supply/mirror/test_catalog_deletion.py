@@ -321,6 +321,30 @@ def test_interrupted_mirror_knows_what_it_has_put(site: Site) -> None:
     }
 
 
+@pytest.mark.parametrize("image_set", [False, True])
+def test_record_that_another_mirror_has_replaced(site: Site, image_set: bool) -> None:
+    """A writer that was slower than expected puts its own record while the images are copied."""
+    site.mirror("one:1")
+    stored = site.registry.repositories["m/one"]
+    theirs = stored.tags[RECORD_TAG]
+    site.push_catalog("one:1", site.other)
+    changed: list[str] = []
+
+    def overwrite(kind: str, name: str, identifier: str) -> None:
+        if (kind, name, identifier) == ("put", "m/one", "1"):
+            changed.append(stored.tags[RECORD_TAG])
+            stored.tags[RECORD_TAG] = theirs
+
+    site.registry.lie = overwrite
+    site.mirror(configuration("one:1", site.operands[0]) if image_set else "one:1")
+    assert changed
+    assert theirs not in (changed[0], stored.tags[RECORD_TAG])
+    records = read_records(site.registry.target(Reference(TARGET, "m/one")))
+    assert len(records) == 1 + image_set
+    assert len(records["catalog:1"].versions) == 2
+    assert site.path(site.other) in {each.repository for each in records["catalog:1"].images}
+
+
 def test_plan_lists_what_is_deleted(site: Site) -> None:
     site.mirror("one:1")
     assert set(states(site.plan_deletion("one:1").result).values()) == {DELETE}

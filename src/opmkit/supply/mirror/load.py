@@ -79,7 +79,9 @@ class MirrorLoad:
         self._copy = MirrorCopy(
             self.plan, self._source, self._target, self._spool, options, mount_sources=holders, progress=progress
         )
-        return self._copy.run()
+        report = self._copy.run()
+        self._recording.confirm()
+        return report
 
 
 @contextmanager

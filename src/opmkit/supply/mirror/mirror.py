@@ -201,6 +201,7 @@ class IndexMirror:
                     )
                 finally:
                     self._target.finish()
+        self._recording.confirm()
         return report
 
     def _find_catalog(self, catalog: MirrorCatalog) -> MirroredCatalog:

@@ -155,6 +155,12 @@ class MirrorRecord(Struct, frozen=True):
         configurations = _union(self.configurations, other.configurations)
         return MirrorRecord((*earlier, *other.versions), configurations, tuple(images.values()))
 
+    def include(self, other: MirrorRecord) -> MirrorRecord:
+        """Return the images of both like `merge`, but this record itself if it has what ``other`` has."""
+        merged = self.merge(other)
+        is_known = set(self.versions).issuperset(other.versions)
+        return self if is_known and replace(merged, versions=self.versions) == self else merged
+
     def active(self, current: str) -> tuple[str, ...]:
         """Return the versions that are in use while the catalog's tag names the digest ``current``.
 
@@ -245,8 +251,8 @@ def update_record(
     change: Callable[[MirrorRecord], MirrorRecord | None],
     *,
     is_known: bool = False,
-) -> None:
-    """Change the record of a subject, which others may change at the same time; None removes it.
+) -> str:
+    """Change the record of a subject, which others may change at the same time; return the digest of the artifact.
 
     The artifact remains without any record, because a repository without a tag cannot be told from one whose tags
     the registry fails to list.
@@ -254,7 +260,7 @@ def update_record(
     Args:
         repository: The repository.
         subject: The subject.
-        change: Returns the new record.
+        change: Returns the new record, or None to remove it.
         is_known: Whether the repository is known to have records, so that an answer without them is wrong.
 
     Raises:
@@ -281,7 +287,7 @@ def update_record(
         return _build(layers)
 
     try:
-        update_tag(repository, RECORD_TAG, apply)
+        return update_tag(repository, RECORD_TAG, apply).digest
     except AuthenticationFailed:
         if is_known:
             raise
@@ -289,7 +295,7 @@ def update_record(
         # repository, and leaves a record that exists as it is.
         _put(repository, _EMPTY, media_types.OCI_EMPTY)
         repository.put_manifest(_build({}))
-        update_tag(repository, RECORD_TAG, apply)
+        return update_tag(repository, RECORD_TAG, apply).digest
 
 
 def mark_repository(repository: Repository) -> None:

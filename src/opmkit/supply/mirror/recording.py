@@ -14,7 +14,9 @@ from opmkit.imagetools.spec import sha256_digest
 from opmkit.imagetools.spec.fields import dump_json
 from opmkit.supply.mirror.errors import TagConflict
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, is_digest_tag
+from opmkit.supply.mirror.plan import resolve_in_target
 from opmkit.supply.mirror.record import (
+    RECORD_TAG,
     MirrorRecord,
     RecordedImage,
     RecordSubject,
@@ -105,6 +107,9 @@ class MirrorRecording:
         self.groups = groups
         self._is_checked = not (overwrite_tags or target.shares_blobs)
         self._records: dict[str, dict[str, MirrorRecord]] = {}
+        self._written: list[tuple[RecordSubject, MirrorRecord]] = []
+        self._digests: dict[str, str] = {}
+        """The digests of the written artifacts by the names of their subjects."""
 
     def without_conflicts(self, plan: MirrorPlan) -> MirrorPlan:
         """Return the plan with a failure for each image whose tag names another image that this mirror has not put.
@@ -151,7 +156,24 @@ class MirrorRecording:
                 (subject.configuration,),
                 tuple(recorded_image(image, subject.version) for image in images),
             )
-            update_record(self._target.repository(name), subject.title, partial(MirrorRecord.merge, other=record))
+            change = partial(MirrorRecord.merge, other=record)
+            self._digests[subject.name] = update_record(self._target.repository(name), subject.title, change)
+            self._written.append((subject, record))
+
+    def confirm(self) -> None:
+        """Write what another mirror at the same time has replaced in the meantime.
+
+        Registries cannot compare and move a tag in one request, so a slow writer may replace a record unnoticed.
+
+        Raises:
+            TagMoved: Other writers keep replacing it.
+            ImageToolsError: It cannot be read or written.
+        """
+        names = {name: self._target.repository(Reference.parse(name)) for name in self._digests}
+        changed = {name for name, each in names.items() if resolve_in_target(each, RECORD_TAG) != self._digests[name]}
+        for subject, record in self._written:
+            if subject.name in changed:
+                update_record(names[subject.name], subject.title, partial(MirrorRecord.include, other=record))
 
     def _conflicts(self, image: PlannedImage) -> bool:
         if not self._is_checked or image.replaces in ("", image.digest):
