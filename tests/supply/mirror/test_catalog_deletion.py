@@ -266,6 +266,19 @@ def test_names_in_a_catalog_do_not_decide_about_tags_of_others(site: Site) -> No
     assert site.digest(site.by_tag(site.operands[4], "v1")) != before
 
 
+def test_tag_of_the_catalog_that_a_person_has_moved(site: Site) -> None:
+    site.mirror("one:1")
+    mirrored = site.registry.repositories["m/one"].tags["1"]
+    theirs = site.push(site.registry, "m/one", "1", site.catalog([site.first])).digest
+    done = site.delete("one:1")
+    assert {each.digest: each.state for each in done.images if each.is_catalog} == {
+        mirrored: DELETED,
+        theirs: UNRECORDED,
+    }
+    assert (len(done.images), site.has(site.first)) == (4, True)
+    assert site.registry.repositories["m/one"].tags["1"] == theirs
+
+
 def test_catalog_does_not_replace_what_others_have_pushed(site: Site) -> None:
     site.push(site.registry, "m/one", "1", site.catalog([site.other]))
     with pytest.raises(TagConflict, match=r"m/one:1: refusing to move the tag"):

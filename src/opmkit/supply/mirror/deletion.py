@@ -441,7 +441,7 @@ def delete_images(
     _mark_emptied(planned, inventories)
     progress.begin("Deleting", len(planned), "images")
     deleter = _Deleter(inventories)
-    done: dict[str, ImageDeletion] = {}
+    done: dict[tuple[str, str], ImageDeletion] = {}
     failures: list[MirrorFailure] = []
     try:
         for is_catalog in (False, True):
@@ -457,11 +457,12 @@ def delete_images(
                     except (ImageToolsError, LimitExceeded) as error:
                         failures.append(MirrorFailure(image.target, error, is_target_error=True))
                     else:
-                        done[image.target] = replace(image, state=DELETED)
+                        done[image.target, image.digest] = replace(image, state=DELETED)
                     progress.advance(1)
     finally:
         progress.end()
-    return replace(plan, images=tuple(done.get(image.target, image) for image in plan.images), failures=tuple(failures))
+    images = tuple(done.get((image.target, image.digest), image) for image in plan.images)
+    return replace(plan, images=images, failures=tuple(failures))
 
 
 class _Deleter:
