@@ -300,6 +300,23 @@ def test_tag_of_records_is_reserved(site: Site) -> None:
         site.mirror("two:1")
 
 
+@pytest.mark.parametrize("tag", [f"mirrored-sha256-{'0' * 64}", f"sha256-{'0' * 64}", f"sha256-{'0' * 64}.sig"])
+def test_tags_for_other_digests_are_reserved(site: Site, tag: str) -> None:
+    """A malicious catalog must not take the tag that the mirror of another image needs."""
+    image = site.push(site.source, "team/one", tag, site.image(99))
+    site.push_catalog("one:1", Reference(SOURCE, "team/one", tag), site.first)
+    with pytest.raises(MirrorFailed, match="this tag is reserved for") as failed:
+        site.mirror("one:1")
+    assert [each.image for each in failed.value.failures] == [f"{SOURCE}/team/one:{tag}"]
+    site.mirror("one:1", continue_on_errors=True)
+    assert [site.has(site.first), "m/team/one" in site.registry.repositories] == [True, False]
+    own = f"mirrored-{str(image.digest).replace(':', '-')}"
+    site.push(site.source, "team/one", own, site.image(99))
+    site.push_catalog("one:1", Reference(SOURCE, "team/one", own))
+    site.mirror("one:1")
+    assert site.has(image)
+
+
 @pytest.mark.parametrize("prefix", ["", "pp/mirror"])
 def test_prefix(site: Site, prefix: str) -> None:
     """Without one, and beside another one that begins with it."""

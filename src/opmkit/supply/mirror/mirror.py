@@ -221,7 +221,7 @@ class IndexMirror:
         from opmkit.imagetools.copy import all_manifests
 
         name, repository = self._target.name(catalog.name), self._target.repository(catalog.name)
-        check_target_tag(f"{name}:{catalog.tag}", catalog.tag)
+        check_target_tag(f"{name}:{catalog.tag}", catalog.tag, catalog.digest)
         request = MirrorRequest(catalog.name, ("the mirrored catalog",), tag=catalog.tag, last=True)
         current = resolve_in_target(repository, catalog.tag)
         planned = PlannedImage(request, catalog.digest, catalog.tag, name, replaces=current)

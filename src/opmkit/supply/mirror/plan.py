@@ -24,6 +24,7 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
     UnsupportedImage,
 )
+from opmkit.imagetools.repository import DIGEST_TAG
 from opmkit.imagetools.spec import Descriptor, IndexManifest, is_digest, media_types, parse_manifest
 from opmkit.supply.mirror.model import (
     MirrorFailure,
@@ -176,7 +177,8 @@ class _Planner:
             raise UnsupportedImage(f"{reference}: unsupported digest algorithm: only sha256 is supported")
         default_tag = digest_tag(digest, self.options.platforms) if reference.digest else reference.identifier
         tag = request.tag or default_tag
-        check_target_tag(f"{name}:{tag}", tag)
+        is_named_by_image = not (request.tag or request.attached_to)
+        check_target_tag(f"{name}:{tag}", tag, digest, is_named_by_image=is_named_by_image)
         current = self._resolve(repository, tag)
         is_partial = bool(self.options.platforms)
         planned = PlannedImage(request, digest, tag, name, is_partial=is_partial, replaces=current)
@@ -275,10 +277,24 @@ class _Planner:
         return absent + sum(manifest.size for manifest in manifests)
 
 
-def check_target_tag(name: str, tag: str) -> None:
-    """Raise InvalidReference if an image must not have a tag in the target, because records have it."""
+def check_target_tag(name: str, tag: str, digest: str, *, is_named_by_image: bool = False) -> None:
+    """Raise InvalidReference if an image must not have a tag in the target, because it is reserved.
+
+    Args:
+        name: The name with the tag, for messages.
+        tag: The tag.
+        digest: The digest of the image.
+        is_named_by_image: Whether a bundle names the tag, so that it must not be one of signatures and other artifacts.
+    """
     if tag == RECORD_TAG:
-        raise InvalidReference(f"{name}: this tag is reserved for the records of mirrors", hint="use another tag")
+        purpose = "the records of mirrors"
+    elif is_digest_tag(tag) and not tag.endswith(digest.replace(":", "-")):
+        purpose = "another digest"
+    elif is_named_by_image and DIGEST_TAG.fullmatch(tag):
+        purpose = "signatures and other artifacts"
+    else:
+        return
+    raise InvalidReference(f"{name}: this tag is reserved for {purpose}", hint="use another tag")
 
 
 def resolve_in_target(repository: Repository, identifier: str) -> str:
