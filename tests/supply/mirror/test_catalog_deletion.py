@@ -17,7 +17,7 @@ from opmkit.supply.mirror.deletion import ABSENT, DELETE, DELETED, KEPT, UNRECOR
 from opmkit.supply.mirror.errors import MirrorFailed, TagConflict
 from opmkit.supply.mirror.image_set import ImageSet, ImageSetCatalog
 from opmkit.supply.mirror.model import MirrorRequest
-from opmkit.supply.mirror.record import RECORD_TAG, read_records
+from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, RecordedImage, read_records, update_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -277,6 +277,22 @@ def test_tag_of_the_catalog_that_a_person_has_moved(site: Site) -> None:
     }
     assert (len(done.images), site.has(site.first)) == (4, True)
     assert site.registry.repositories["m/one"].tags["1"] == theirs
+
+
+def test_record_that_names_an_image_outside_of_the_prefix(site: Site) -> None:
+    """Whoever may push to a repository below the prefix can change the record in it."""
+    site.mirror("one:1")
+    payroll = site.push(site.registry, "platform/payroll", "1", site.image(77))
+    digest = str(payroll.digest)
+    children = site.registry.target(payroll).get_manifest(digest)
+    put = (digest, *(each.digest for each in getattr(children, "manifests", ())))
+    catalog = site.registry.target(Reference(TARGET, "m/one"))
+    versions = read_records(catalog)["catalog:1"].versions
+    forged = RecordedImage(str(payroll), "platform/payroll", "1", digest, versions, put, is_tag_set=True)
+    update_record(catalog, "catalog:1", MirrorRecord(versions, (), (forged,)).merge)
+    done = site.delete("one:1", search=False)
+    assert states(done)["one"] == DELETED
+    assert site.registry.repositories["platform/payroll"].tags == {"1": digest}
 
 
 def test_catalog_does_not_replace_what_others_have_pushed(site: Site) -> None:

@@ -278,13 +278,16 @@ class CatalogDeletion:
         return wanted.digest or (named.digest if named else "")
 
     def _released_images(self, released: Mapping[RecordName, frozenset[str]]) -> Iterator[WantedDeletion]:
-        """Yield the images that only the released versions of a record need, and what is left of earlier ones."""
+        """Yield the images that only the released versions of a record need, and what is left of earlier ones.
+
+        A mirror only puts images below the prefix: others in a record are ignored.
+        """
         for name, versions in released.items():
             record = self._records(name)
             home = self._inventories[name.repository].path
             for image in record.images:
-                if versions.issuperset(image.versions):
-                    repository = f"{self._location.registry}/{image.repository}"
+                repository = f"{self._location.registry}/{image.repository}"
+                if versions.issuperset(image.versions) and repository.startswith(self._location.start):
                     is_catalog = image.repository == home and image.digest in record.versions
                     yield WantedDeletion(
                         image.source, repository, image.tag, image.digest, is_catalog=is_catalog, is_recorded=True

@@ -461,8 +461,8 @@ def delete_images(
                     progress.advance(1)
     finally:
         progress.end()
-    images = tuple(done.get((image.target, image.digest), image) for image in plan.images)
-    return replace(plan, images=images, failures=tuple(failures))
+    result = tuple(done.get((image.target, image.digest), image) for image in plan.images)
+    return replace(plan, images=result, failures=tuple(failures))
 
 
 class _Deleter:
