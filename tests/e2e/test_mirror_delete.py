@@ -177,7 +177,7 @@ def test_image_and_catalog_with_another_tag_are_kept(mirror: Mirror) -> None:
     both = (first, f"{mirror.at(first).rpartition(':')[0]}:stable")
     planned = mirror.plan(*both)  # no mirror has set the tag
     assert (planned["catalog"]["state"], planned["reef-bundle"]["state"]) == ("unrecorded", "unrecorded")
-    assert mirror.delete(*both, "--yes-unrecorded").returncode == 0
+    assert mirror.delete(*both, "--yes", "--yes-unrecorded").returncode == 0
     assert mirror.has(first, mirror.bundles[0].image, mirror.bundles[0].images[0]) == [False, False, True]
 
 
