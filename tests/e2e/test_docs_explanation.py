@@ -16,6 +16,7 @@ from opmkit.imagetools.layer.reader import MAX_LINKS
 from opmkit.imagetools.registry import messages, repository, transport
 from opmkit.imagetools.signatures import documents, lookaside, verify
 from opmkit.imagetools.spec import config, fields, manifest
+from opmkit.index.plan import edges, result
 from opmkit.index.sqlite import connect
 from tests.e2e.test_docs_guides import BLOCK, matches
 from tests.kit.command_lines import ROOT, console_commands
@@ -32,7 +33,8 @@ LIMITS = {
     "configuration of an image": config.MAX_CONFIG_SIZE,
     "layers of an image": manifest.MAX_LAYERS,
     "images in an image index": manifest.MAX_INDEX_MANIFESTS,
-    "nested image indexes": image._MAX_INDEX_DEPTH,
+    "nested image indexes, of which bundles have none": image._MAX_INDEX_DEPTH,
+    "images in the image index of a bundle": image.MAX_PLATFORMS,
     "decompressed layers of an image, read from or written to disk": DISK_LIMITS.total_bytes,
     "files in the layers of an image": DISK_LIMITS.entries,
     "links to follow for one file": MAX_LINKS,
@@ -55,6 +57,8 @@ LIMITS = {
     "signatures of an image outside its registry": lookaside.MAX_SIGNATURES,
     "signed payload": documents.MAX_PAYLOAD_SIZE,
     "attestation": documents.MAX_ATTESTATION_SIZE,
+    "updates on all paths of `opm index plan` in JSON": result.MAX_HOPS,
+    "updates of a package that `opm index plan` checks for CRDs and permissions": edges.MAX_UPDATES,
 }
 
 

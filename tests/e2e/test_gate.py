@@ -169,7 +169,7 @@ def test_settings_of_the_policy_are_defaults_of_flags(opm: Opm) -> None:
     (opm.directory / "published").mkdir()
     report = json.loads(opm.attempt("validate", catalog, "-o", "json").stdout)
     assert {finding["rule"] for finding in report["findings"]} == {"GATE-DIGEST", "GATE-REGISTRY"}
-    assert report["notices"] == ["published: the published index has no packages"]
+    assert report["notices"] == [f"{opm.directory / 'published'}: the published index has no packages"]
     flags = ("--allowed-registries", "quay.io/", "--ignore", "GATE-DIGEST")
     report = json.loads(opm("validate", catalog, "-o", "json", *flags))
     assert {entry["reason"] for entry in report["allowed"]} == {"ignored on the command line"}
@@ -322,6 +322,7 @@ def run_job(opm: Opm, workflow: str) -> list[CompletedProcess[str]]:
     commands = [run for step in job["steps"] if (run := step.get("run") or step.get("with", {}).get("run"))]
     assert len(commands) == 2
     environment = {**os.environ, **opm.env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    environment["RUNNER_TEMP"] = str(opm.directory)
     environment["GITHUB_STEP_SUMMARY"] = str(opm.directory / "summary.md")
     return [
         subprocess.run(

@@ -67,7 +67,7 @@ def test_exit_code_and_formats(site: Opm) -> None:
     assert found["counts"] == {"head": 1, "stuck": 1}
     assert [path["outcome"] for path in found["paths"]] == ["head", "stuck"]
     markdown = site("index", "plan", "new", "--from", "old", "--output", "markdown")
-    assert f"| v0 | acme | stable | acme.v1.2.0 | 0 | {STUCK} |" in markdown
+    assert f"| `v0` | `acme` | `stable` | `acme.v1.2.0` | `0` | `{STUCK}` |" in markdown
 
 
 def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
@@ -81,7 +81,7 @@ def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
     assert done.stdout.splitlines()[2:] == [f"Refused by OLM v0: reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: {reason}"]
     assert done.stderr == "1 installed version: 1 reach the head, 1 update refused because of a CRD\n"
     markdown = opm("index", "plan", "new", "--from", "old", "--output", "markdown")
-    assert f"| v0 | reef | reef.v1.0.0 to reef.v2.0.0 | reefs.demo.com | {reason} |" in markdown
+    assert f"| `v0` | `reef` | `reef.v1.0.0 to reef.v2.0.0` | `reefs.demo.com` | `{reason}` |" in markdown
     junit = opm.attempt("index", "plan", "new", "--from", "old", "--output", "junit", "--fail-on", "crd").stdout
     assert [case.get("name") for case in ElementTree.fromstring(junit).iter("testcase")] == ["all rules", "PLAN-CRD"]
     v1 = opm("index", "plan", "new", "--from", "old", "--olm", "v1")
@@ -192,7 +192,7 @@ def test_an_extension(site: Opm) -> None:
     found = json.loads(site(*arguments, "--output", "json"))
     assert (found["steps"], found["problem"][:8]) == ([], "no entry")
     markdown = site("index", "plan", "new", "--extension", "acme", "--output", "markdown")
-    assert "| 1 | acme.v1.3.0 | catalog | - |" in markdown
+    assert "| `1` | `acme.v1.3.0` | `catalog` | `-` |" in markdown
     two = ("index", "plan", "first=new", "second=old", "--extension", "acme")
     assert "several catalogs of the same priority" in site(*two)
     assert "acme.v1.2.0" in site(*two, "--priority", "second=1")
@@ -229,8 +229,8 @@ def test_a_cluster(site: Opm) -> None:
     assert [each["namespace"] for each in found] == ["a", "b", "c", "d"]
     assert [bool(each["problem"]) for each in found] == [False, False, False, True]
     markdown = site(*arguments, "--output", "markdown")
-    assert "| 1 | acme.v1.3.0 | acme/stable | prod | acme.v1.1.0 | subscription |" in markdown
-    assert "- Blocked: it has 0 OperatorGroups" in markdown
+    assert "| `1` | `acme.v1.3.0` | `acme/stable` | `prod` | `acme.v1.1.0` | `subscription` |" in markdown
+    assert "- `Blocked: it has 0 OperatorGroups" in markdown
     with (site.directory / "state.json").open("rb") as file:
         piped = subprocess.run(
             site.argv(*arguments[:-1], "-"), cwd=site.directory, env={**os.environ, **site.env}, stdin=file, check=False
@@ -276,7 +276,10 @@ def test_versions_of_openshift(site: Opm) -> None:
         ("4.18", "acme.v1.2.0", "acme.v1.2.0"),
         ("4.19", "acme.v1.2.0", ""),
     ]
-    assert "| 4.18 | acme | stable |" in site(*platforms, "--output", "markdown")
+    markdown = site(*platforms, "--output", "markdown").splitlines()
+    assert markdown[0].startswith("| OPENSHIFT | PACKAGE |")
+    assert markdown[1].startswith("| --- | --- |")
+    assert any(line.startswith("| `4.18` | `acme` | `stable` |") for line in markdown)
     unknown = site.attempt("index", "plan", "v4.18=v18", "v4.19=new", "--installed", "acme.v9")
     assert "not found in the catalog of OpenShift 4.18" in unknown.stderr
 

@@ -229,7 +229,7 @@ def test_wrapper_of_opm_reports_a_release_of_opm(site: Site) -> None:
 
 def test_validation_is_that_of_operator_sdk(site: Site) -> None:
     bundle = site.project / "other"
-    Broken("csv-apiversion-unknown").write(bundle)
+    Broken("csv-replaces-self").write(bundle)
     wrapper = site.write_wrapper()
     assert site.run(site.opm, "bundle", "validate", bundle).returncode == 1
     done = site.run(wrapper, "bundle", "validate", bundle)

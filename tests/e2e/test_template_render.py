@@ -115,10 +115,10 @@ def test_each_image_is_requested_once_for_all_templates(work: Opm, images: dict[
         for template in (work.directory / "operators").rglob("*.yaml"):
             template.write_text(template.read_text().replace(registry.host, proxy.host))
         work(*RENDER, "operators")
-        assert proxy.count("HEAD", f"/v2/{name}/manifests/1.1.0") == 1
+        assert proxy.count("GET", f"/v2/{name}/manifests/1.1.0") == 1  # that of a HEAD is no proof
         assert proxy.count("GET", f"/v2/{name}/blobs/") == 2 * len(images)  # configuration and layer
         work(*RENDER, "operators")
-        assert proxy.count("HEAD", f"/v2/{name}/manifests/1.1.0") == 1
+        assert proxy.count("GET", f"/v2/{name}/manifests/1.1.0") == 1
 
 
 def test_moved_tag_stays_locked_until_it_is_updated(work: Opm, images: dict[str, str], tmp_path: Path) -> None:

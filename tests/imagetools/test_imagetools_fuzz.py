@@ -126,7 +126,8 @@ def test_references(text: str) -> None:
     try:
         reference = parse_image_reference(text)
     except InvalidReference as error:
-        assert repr(text) in error.message or text in error.message  # noqa: PT017
+        if "@" not in text:  # which may end a login, and messages contain none
+            assert repr(text) in error.message or text in error.message  # noqa: PT017
         return
     assert parse_image_reference(str(reference)) == reference
 

@@ -107,9 +107,11 @@ PATHS = {
         files={"b/file": b"evil"},
     ),
     "link cycle": HostileImage(
-        partial(layer, symlink("manifests/a.yaml", "b.yaml"), symlink("manifests/b.yaml", "a.yaml"))
+        partial(layer, symlink("manifests/a.yaml", "b.yaml"), symlink("manifests/b.yaml", "a.yaml")),
+        "broken symbolic link",
+        add_error="",
     ),
-    "link to itself": HostileImage(partial(layer, symlink(FILE, "more.yaml"))),
+    "link to itself": HostileImage(partial(layer, symlink(FILE, "more.yaml")), "broken symbolic link", add_error=""),
     "link to a file outside": HostileImage(partial(layer, symlink(FILE, "/etc/passwd")), NOT_READ),
     "link to a file of another directory": HostileImage(
         partial(layer, member("real/more.yaml", YAML), symlink(FILE, "../real/more.yaml")), NOT_READ

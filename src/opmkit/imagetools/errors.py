@@ -36,6 +36,10 @@ class RegistryUnavailable(ImageToolsError):
     """The registry cannot be reached, keeps failing, or exceeds the deadline."""
 
 
+class RegistryUnreachable(RegistryUnavailable):
+    """No connection to the registry can be established."""
+
+
 class DeletesUnsupported(ImageToolsError):
     """The registry does not delete images (405), usually because its operator has not enabled that."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +35,7 @@ def bundle(newcomer: InstalledOpm) -> Path:
     directory = newcomer.directory / "bundle"
     metadata = directory / "metadata" / "annotations.yaml"
     metadata.parent.mkdir(parents=True)
-    (directory / "manifests").symlink_to(MANIFESTS)
+    shutil.copytree(MANIFESTS, directory / "manifests")
     prefix = "operators.operatorframework.io.bundle"
     metadata.write_text(
         f"annotations:\n  {prefix}.package.v1: lagoon-operator\n  {prefix}.channels.v1: alpha\n"

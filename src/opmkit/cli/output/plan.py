@@ -64,8 +64,9 @@ def _as_markdown(plan: AnyPlan) -> str:
         case NamespacePlan():
             return namespaces_as_markdown([(plan.walk.final.name, plan, "")])
         case PlatformPlan():
-            rows = [_PLATFORM_HEADER, ("---",) * len(_PLATFORM_HEADER), *_platform_rows(plan)]
-            return "\n".join(f"| {' | '.join(map(code, row))} |" for row in rows)
+            head = [_PLATFORM_HEADER, ("---",) * len(_PLATFORM_HEADER)]
+            rows = [*head, *(map(code, row) for row in _platform_rows(plan))]
+            return "\n".join(f"| {' | '.join(row)} |" for row in rows)
         case ClusterPlan():
             return namespaces_as_markdown([(each.name, each.plan, each.problem) for each in plan.namespaces])
         case _:

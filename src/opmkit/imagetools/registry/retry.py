@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from opmkit.core import interrupts
 from opmkit.http.connections import Deadline
-from opmkit.imagetools.errors import RegistryUnavailable
+from opmkit.imagetools.errors import RegistryUnavailable, RegistryUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,4 +95,5 @@ class RetryPolicy(Struct, frozen=True):
 def _final_error(error: TransientError, attempts: int, wait: float) -> RegistryUnavailable:
     retry_after = f"; the registry asks to retry after {wait:.0f} s" if error.retry_after else ""
     attempted = f"; gave up after {attempts} attempts" if attempts > 1 else ""
-    return RegistryUnavailable(f"{error.message}{retry_after}{attempted}", hint=error.hint)
+    kind = RegistryUnreachable if error.unreachable else RegistryUnavailable
+    return kind(f"{error.message}{retry_after}{attempted}", hint=error.hint)

@@ -23,6 +23,7 @@ from opmkit.imagetools.errors import (
     InvalidImage,
     NotFound,
     RegistryUnavailable,
+    RegistryUnreachable,
     prefix_errors,
 )
 from opmkit.imagetools.hint_terms import ImageOperation, ImageSetting
@@ -105,7 +106,8 @@ class EngineTool:
     def require_equal_platforms(self, reference: ImageReference, content: ComparedContent) -> ImageReference:
         """Return the reference, after comparing the images in the registry: engines store that for one platform.
 
-        An image that is only in the storage of the engine is for one platform, and is not compared.
+        An image that is only in the storage of the engine is for one platform, and is not compared. Neither is one
+        whose registry only the engine can connect to, such as an engine on another machine: that is logged.
 
         Raises:
             ImageToolsError: Among others, the engine has another image than the registry.
@@ -117,7 +119,11 @@ class EngineTool:
             return reference
         repository = self._registries.repository(reference)
         with prefix_errors(str(reference), reference.name):
-            manifest = repository.get_manifest(reference.identifier)
+            try:
+                manifest = repository.get_manifest(reference.identifier)
+            except RegistryUnreachable as error:
+                _log.warning("%s: other platforms are not compared: %s", reference, error.message)
+                return reference
             platforms = load_platforms(repository, manifest)
             require_equal_content(platforms, content, _read_tree)
             known = {manifest.digest, *chain.from_iterable(map(_digests, platforms.values()))}
