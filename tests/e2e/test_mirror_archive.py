@@ -308,7 +308,7 @@ def _link(name: str, target: str) -> tarfile.TarInfo:
         (_edit(name="../../etc/passwd"), (), "invalid image reference"),
         (_edit(name="quay.io/me/app"), (), "mirror.json.images[0].name: expected a name with a tag"),
         (_edit(digest="sha256:../x"), (), "invalid digest"),
-        (_edit(digest=f"sha256:{'0' * 64}"), (), "not found"),
+        (_edit(digest=f"sha256:{'0' * 64}"), (), "reserved for another digest"),
         (_edit(platforms=[7]), (), "mirror.json.images[0].platforms[0]: expected a string"),
         (lambda _, data: data, (_link("../evil", "/etc/passwd"),), "points outside the archive"),
         (lambda _, data: data, (tarfile.TarInfo("mirror.json"),), "duplicate member"),
