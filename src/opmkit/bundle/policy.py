@@ -231,7 +231,7 @@ class _Parser(Struct, frozen=True):
         if self.content.error is not None:
             raise InvalidPolicy(
                 self.content.error.located(str(self.path)),
-                hint="write each setting once, into one YAML document",
+                hint="correct the YAML, and write each setting once, into one YAML document",
             )
         value: Any = self.content.value
         if value is None:

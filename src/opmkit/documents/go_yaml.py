@@ -16,6 +16,7 @@ import yaml
 
 from opmkit.documents.errors import DuplicateKey, InvalidDocument
 from opmkit.documents.json_value import float_text
+from opmkit.documents.yaml_errors import syntax_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def load(content: bytes, duplicates: list[DuplicateKey] | None = None, *, only: 
             _require_end(loader, content)
         return value
     except yaml.YAMLError as error:
-        raise _syntax_error(error, content) from error
+        raise syntax_error(error, content) from error
     finally:
         loader.dispose()
 
@@ -86,19 +87,8 @@ def _require_end(loader: yaml.CSafeLoader, content: bytes) -> None:
             if isinstance(event, yaml.NodeEvent) and (not isinstance(event, yaml.ScalarEvent) or event.value):
                 raise _error(event, problem)
     except yaml.YAMLError as error:  # what follows is not even a document
-        found = _syntax_error(error, content)
+        found = syntax_error(error, content)
         raise InvalidDocument(problem, line=found.line, column=found.column) from error
-
-
-def _syntax_error(error: yaml.YAMLError, content: bytes) -> InvalidDocument:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        problem = error.problem or error.context or "invalid YAML"
-        return InvalidDocument(problem, line=mark.line + 1, column=mark.column + 1)
-    if isinstance(error, yaml.reader.ReaderError):
-        before = content[: error.position]
-        return InvalidDocument(str(error.reason), line=before.count(b"\n") + 1)
-    return InvalidDocument(" ".join(str(error).split()))
 
 
 class _Decoder:

@@ -47,6 +47,8 @@ def unreadable_for_pipelines(raw: bytes) -> tuple[str, int] | None:
         return None
     import yaml  # slow to import: few files need it
 
+    from opmkit.documents.yaml_errors import syntax_error
+
     documents = 0
     try:
         for event in yaml.parse(raw, Loader=yaml.CSafeLoader):
@@ -60,8 +62,7 @@ def unreadable_for_pipelines(raw: bytes) -> tuple[str, int] | None:
                 return f"the unknown tag {tag}", line
             if isinstance(event, yaml.ScalarEvent) and event.value == "=" and event.implicit[0]:
                 return "the value = without quotes", line
-    except yaml.MarkedYAMLError as error:
-        return f"invalid syntax: {error.problem}", error.problem_mark.line + 1 if error.problem_mark else 0
-    except yaml.YAMLError:  # characters that YAML does not allow
-        return "invalid characters", 0
+    except yaml.YAMLError as error:
+        found = syntax_error(error, raw)
+        return f"invalid syntax: {found.message}", found.line
     return None

@@ -211,7 +211,7 @@ class _Parser:
         if self.content.error:
             raise InvalidImageSet(
                 self.content.error.located(self.file),
-                hint="write each setting once, into one YAML document",
+                hint="correct the YAML, and write each setting once, into one YAML document",
             )
         if not isinstance(self.content.value, dict):
             raise self._invalid((), "is not a mapping", f"write an {KIND}")

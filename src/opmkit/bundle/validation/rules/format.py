@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.opm_content import media_type
+from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.loading import read_finding
+from opmkit.bundle.validation.opm_content import PLAIN, media_type
 from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
@@ -149,6 +151,8 @@ def media_type_mismatch(bundle: BundleView, file: ManifestView) -> Iterator[Find
     """The media type determines how clusters unpack a bundle. Files without an object are not considered."""
     declared = bundle.annotations.get(labels.MEDIA_TYPE, "")
     actual = media_type(bundle, MANIFESTS)
+    if bundle.compat is Compat.OPMKIT and actual == PLAIN and any(map(read_finding, bundle.files_in(MANIFESTS))):
+        return  # a file that cannot be read may be the ClusterServiceVersion
     if declared != actual:
         message = f"the media type is {declared!r}, but the manifests are {actual!r}"
         yield Finding(message, file.path, ("annotations", labels.MEDIA_TYPE))

@@ -143,7 +143,7 @@ def validate(
     findings = (
         *(() if allow_empty else _check_empty(loaded)),
         *loaded.errors,
-        *check_blobs(loaded.blobs, compat),
+        *_check_blobs(loaded, compat),
         *loaded.warnings,
         *find_warnings(loaded.blobs),
         *check_policy(loaded.blobs, policy),
@@ -151,6 +151,27 @@ def validate(
     )
     order = sorted(findings, key=lambda finding: (finding.file, finding.line, finding.severity))
     return CatalogResult(target, tuple(order))
+
+
+_UNREAD = frozenset({"FBC-SYNTAX", "FBC-DOCUMENT", "FBC-SCHEMA"})
+"""Rules of documents that are not read at all."""
+_ABSENCES = frozenset(
+    {
+        "FBC-BUNDLE-STRANDED",
+        "FBC-DEFAULT-CHANNEL",
+        "FBC-DEPRECATION",
+        "FBC-ENTRY-BUNDLE",
+        "FBC-PACKAGE-EMPTY",
+        "FBC-PACKAGE-UNKNOWN",
+    }
+)
+"""Rules that another document can break by its absence."""
+
+
+def _check_blobs(loaded: LoadResult, compat: CatalogCompat) -> Iterator[CatalogFinding]:
+    """Yield the findings of the documents, except those that an unread one may cause."""
+    is_complete = not any(error.rule in _UNREAD for error in loaded.errors)
+    return (finding for finding in check_blobs(loaded.blobs, compat) if is_complete or finding.rule not in _ABSENCES)
 
 
 def _check_empty(loaded: LoadResult) -> Iterator[CatalogFinding]:

@@ -1,0 +1,47 @@
+"""Mistakes in YAML files: the line of the mistake, and no findings that only follow from it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from tests.kit.opm import LAGOON
+
+if TYPE_CHECKING:
+    from tests.kit.opm import Opm
+
+
+def test_a_missing_colon_in_a_catalog(opm: Opm) -> None:
+    (opm.directory / "catalog").mkdir()
+    opm.directory.joinpath("catalog/c.yaml").write_text(
+        "schema: olm.package\nname: reef\ndefaultChannel stable\n---\n"
+        "schema: olm.channel\npackage: reef\nname: stable\nentries:\n- name: reef.v1.0.0\n"
+    )
+    done = opm.attempt("validate", "catalog")
+    assert done.returncode == 1
+    assert "catalog/c.yaml:3: error: invalid YAML or JSON: a key without ':'" in done.stderr
+    assert "unknown package" not in done.stderr
+    assert "(1 error, 0 warnings)" in done.stderr
+
+
+def test_a_missing_colon_in_a_mirror_configuration(opm: Opm) -> None:
+    opm.directory.joinpath("set.yaml").write_text(
+        "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\nmirror:\n  operators:\n"
+        "    - catalog: localhost:1/reef\n      packages:\n        - name: reef\n          channels\n"
+        "            - name: stable\n"
+    )
+    done = opm.attempt("mirror", "--config", "set.yaml", "--to", "127.0.0.1:1/m", "--dry-run")
+    assert done.returncode == 1
+    assert "set.yaml:8:11: a key without ':'" in done.stderr
+
+
+def test_a_missing_colon_in_a_bundle(opm: Opm) -> None:
+    shutil.copytree(LAGOON / "0.1.0", opm.directory / "lagoon")
+    (csv,) = (opm.directory / "lagoon/manifests").glob("*clusterserviceversion.yaml")
+    text = csv.read_text()
+    line = text.count("\n") + 1
+    csv.write_text(text + "foobar\n")
+    done = opm.attempt("bundle", "validate", "./lagoon")
+    assert done.returncode == 1
+    assert f"    {line}:1 error LOAD-DECODE: invalid YAML or JSON: a key without ':'\n      | foobar\n" in done.stdout
+    assert "1 bundle, 1 error, 0 warnings" in done.stdout
