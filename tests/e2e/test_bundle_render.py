@@ -117,3 +117,16 @@ def test_errors(site: Opm, arguments: tuple[str, ...], message: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_dependencies_are_warned_of(site: Opm) -> None:
+    dependencies = site.directory / "lagoon/metadata/dependencies.yaml"
+    dependencies.write_text("dependencies:\n- type: olm.package\n  value: {packageName: reef, version: '>=1.0.0'}\n")
+    for arguments in ((), ("--output-dir", "chart", "--helm")):
+        done = site.attempt("bundle", "render", "./lagoon", "-n", "water", *arguments)
+        assert done.returncode == 0
+        assert done.stderr.splitlines()[0] == (
+            "Warning: lagoon-operator.v0.1.0: OLM v1 does not install bundles with dependencies (olm.package.required)"
+        )
+    done = site.attempt("bundle", "validate", "./lagoon", "--profile", "olm-v1")
+    assert (done.returncode, "OLM-V1-DEPENDENCY" in done.stdout) == (1, True)

@@ -222,8 +222,8 @@ class BundleOperations(Session):
         from opmkit.bundle.rendering.objects import render_objects
         from opmkit.bundle.rendering.output import RenderedBundle
 
-        with self._registry_v1(bundle) as parsed:
-            return RenderedBundle(parsed.name, tuple(render_objects(parsed, request)))
+        with self._registry_v1(bundle) as (parsed, warnings):
+            return RenderedBundle(parsed.name, tuple(render_objects(parsed, request)), warnings)
 
     def make_chart(self, bundle: str, request: ChartRequest) -> HelmChart:
         """Return a Helm chart that renders to the objects of `render_bundle`.
@@ -239,23 +239,25 @@ class BundleOperations(Session):
         """
         from opmkit.bundle.rendering.chart import make_chart
 
-        with self._registry_v1(bundle) as parsed:
-            return make_chart(parsed, request)
+        with self._registry_v1(bundle) as (parsed, warnings):
+            return replace(make_chart(parsed, request), warnings=warnings)
 
     @contextmanager
-    def _registry_v1(self, bundle: str) -> Iterator[RegistryV1]:
-        """Read a bundle for OLM v1, and name it in the errors about it."""
+    def _registry_v1(self, bundle: str) -> Iterator[tuple[RegistryV1, tuple[str, ...]]]:
+        """Read a bundle for OLM v1 with warnings about it, and name it in the errors about it."""
         from opmkit.bundle.errors import InvalidBundle
         from opmkit.bundle.load import fetch_bundle_files
         from opmkit.bundle.rendering.objects import UnsupportedBundle
         from opmkit.bundle.rendering.registry_v1 import read_registry_v1
+        from opmkit.bundle.rendering.support import dependency_warnings
         from opmkit.bundle.source import BundleSource, path_or_image
 
         source = BundleSource.parse(bundle)
         with path_or_image(bundle):
             files = fetch_bundle_files(self._tool, source)
         try:
-            yield read_registry_v1(files)
+            parsed = read_registry_v1(files)
+            yield parsed, dependency_warnings(parsed.name, files)
         except (InvalidBundle, UnsupportedBundle) as error:
             first, *details = error.lines
             raise type(error)(f"{source.text}: {first}", details=details, hint=error.hint) from error

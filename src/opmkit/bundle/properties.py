@@ -11,11 +11,16 @@ from opmkit.documents import fields, json_value
 from opmkit.documents.json_value import encode
 
 if TYPE_CHECKING:
-    from opmkit.bundle.model import ApiKey
+    from opmkit.bundle.model import ApiKey, Bundle
 
 ANNOTATION = "olm.properties"
 PACKAGE = "olm.package"
 GVK = "olm.gvk"
+REQUIRED_PACKAGE = "olm.package.required"
+REQUIRED_GVK = "olm.gvk.required"
+CONSTRAINT = "olm.constraint"
+REFUSED_BY_OLM_V1 = (REQUIRED_PACKAGE, REQUIRED_GVK, CONSTRAINT)
+"""Types of properties with which OLM v1 installs no bundle (operator-controller, resolve/validation.go)."""
 
 _KNOWN_TYPES = {"olm.label": ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
 """Types whose values are checked, with the names of their string members."""
@@ -29,6 +34,14 @@ def package_property(package: str, version: str) -> TypedValue:
 def gvk_value(api: ApiKey) -> TypedValue:
     """Return the property of a bundle that provides an API, which is also the dependency of one that requires it."""
     return TypedValue(GVK, encode({"group": api.group, "kind": api.kind, "version": api.version}).decode())
+
+
+def refused_by_olm_v1(bundle: Bundle) -> tuple[str, ...]:
+    """Return the types of a bundle's properties with which OLM v1 installs no bundle, sorted."""
+    required = {PACKAGE: REQUIRED_PACKAGE, GVK: REQUIRED_GVK}
+    types = {prop.type for prop in bundle.properties}
+    types |= {required.get(dependency.type, dependency.type) for dependency in bundle.dependencies}
+    return tuple(sorted(types.intersection(REFUSED_BY_OLM_V1)))
 
 
 def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:

@@ -90,12 +90,14 @@ class HelmChart:
         version: Its version, that of the bundle.
         files: The content of its files by their paths.
         templated_crds: CustomResourceDefinitions among the templates that were wanted in ``crds/``.
+        warnings: Why OLM v1 would not install the bundle from a catalog.
     """
 
     name: str
     version: str
     files: Mapping[str, bytes]
     templated_crds: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in JSON types, with the files as text."""

@@ -29,10 +29,12 @@ class RenderedBundle:
     Attributes:
         name: Name of the bundle.
         objects: The objects in JSON types, in the order in which OLM v1 generates them.
+        warnings: Why OLM v1 would not install the bundle from a catalog.
     """
 
     name: str
     objects: tuple[Mapping[str, Any], ...]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and objects in JSON types."""

@@ -6,10 +6,14 @@ The checks are those of operator-controller 1.11 (rukpak/render/registryv1/valid
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CRD_KIND, supported_kinds
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
+from opmkit.bundle.parse import parse_bundle
+from opmkit.bundle.properties import refused_by_olm_v1
 from opmkit.bundle.rendering.registry_v1 import (
     ALL_NAMESPACES,
     MULTI_NAMESPACE,
@@ -53,6 +57,18 @@ class Unsupported(NamedTuple):
     message: str
     path: str = ""
     hint: str = ""
+
+
+def dependency_warnings(name: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return a warning for each type of dependency of a bundle, with which OLM v1 installs it from no catalog.
+
+    The renderer of OLM v1 ignores dependencies; its resolver refuses them. A bundle that no catalog can contain has no
+    warnings.
+    """
+    with suppress(InvalidBundle):
+        kinds = refused_by_olm_v1(parse_bundle(files, strict=False))
+        return tuple(f"{name}: OLM v1 does not install bundles with dependencies ({kind})" for kind in kinds)
+    return ()
 
 
 def find_unsupported(bundle: RegistryV1) -> Iterator[Unsupported]:

@@ -83,7 +83,8 @@ class Profile(Struct, frozen=True):
             if name not in self.optional:
                 message = f"unknown optional validator {name!r} of the profile {self.name}"
                 raise UnknownName(message, hint=f"choose one of {', '.join(self.optional)}")
-            steps.append(self.optional[name])
+            if self.optional[name] not in steps:
+                steps.append(self.optional[name])
         return [step for step in steps if compat in step.compat]
 
 

@@ -11,7 +11,7 @@ from opmkit import CertificateProvider, ChartRequest, CrdLocation
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_bytes, print_json
-from opmkit.cli.output.errors import UsageError, print_to_stderr
+from opmkit.cli.output.errors import UsageError, print_to_stderr, print_warnings
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import waiting
@@ -74,6 +74,7 @@ def render(
     request = RenderRequest(namespace, watched, settings.deployment, certificates)
     with waiting(f"Reading {bundle}"):
         rendered = opm.render_bundle(bundle, request)
+    print_warnings(rendered.warnings)
     if output_dir is not None:
         files = rendered.write(output_dir, kustomize=kustomize)
         print_to_stderr(f"{len(files)} files written to {output_dir}")
@@ -96,6 +97,7 @@ def _check_output(ctx: typer.Context, output: str, output_dir: Path | None, *, k
 def _write_chart(opm: Opm, bundle: str, request: ChartRequest, directory: Path) -> None:
     with waiting(f"Reading {bundle}"):
         chart = opm.make_chart(bundle, request)
+    print_warnings(chart.warnings)
     files = chart.write(directory)
     if chart.templated_crds:
         names = ", ".join(chart.templated_crds)

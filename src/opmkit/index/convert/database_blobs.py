@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.properties import GVK, PACKAGE
+from opmkit.bundle.properties import GVK, PACKAGE, REQUIRED_GVK
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.index.errors import InvalidCatalog
@@ -32,7 +32,6 @@ from opmkit.index.fbc.blobs import (
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.from_bundle import (
-    GVK_REQUIRED,
     gvk_property,
     object_value,
     package_required_property,
@@ -157,7 +156,7 @@ class _BundleRows(Struct, frozen=True):
             if row.type == PACKAGE:
                 yield package_required_property(parse_json(row.value))
             elif row.type == GVK:
-                yield gvk_property(GVK_REQUIRED, parse_json(row.value))
+                yield gvk_property(REQUIRED_GVK, parse_json(row.value))
 
 
 def _csv_images(manifests: Iterable[JsonValue]) -> list[RelatedImage]:

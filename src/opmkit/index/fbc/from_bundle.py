@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.properties import GVK, PACKAGE
+from opmkit.bundle.properties import GVK, PACKAGE, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.documents.json_value import go_float, replace_lone_surrogates
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle, TypedValue
     from opmkit.documents.json_value import JsonValue
 
-GVK_REQUIRED = "olm.gvk.required"
-PACKAGE_REQUIRED = "olm.package.required"
 _GVK_FIELDS = ("group", "kind", "version")
 
 
@@ -108,7 +106,7 @@ def package_required_property(value: JsonValue) -> BlobProperty:
         InvalidBundle: A field of ``value`` has the wrong type.
     """
     strings = _string_fields(value, ("packageName", "version"), PACKAGE)
-    return BlobProperty(PACKAGE_REQUIRED, {"packageName": strings["packageName"], "versionRange": strings["version"]})
+    return BlobProperty(REQUIRED_PACKAGE, {"packageName": strings["packageName"], "versionRange": strings["version"]})
 
 
 def related_images(spec: Mapping[str, JsonValue]) -> list[RelatedImage]:
@@ -157,7 +155,7 @@ def _required(bundle: Bundle) -> Iterator[BlobProperty]:
         elif dependency.type != GVK:
             yield BlobProperty(dependency.type, _parse_value(dependency))
     apis = (dependency for dependency in bundle.dependencies if dependency.type == GVK)
-    yield from unique_properties(gvk_property(GVK_REQUIRED, _parse_value(api)) for api in apis)
+    yield from unique_properties(gvk_property(REQUIRED_GVK, _parse_value(api)) for api in apis)
 
 
 def _package(bundle: Bundle, value: JsonValue, spec: Mapping[str, JsonValue]) -> BlobProperty:

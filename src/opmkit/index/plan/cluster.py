@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from opmkit.bundle.properties import REQUIRED_GVK
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.lenient import items, mapping, text
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import PACKAGE, BlobProperty
 from opmkit.index.plan.candidate import GVK, BundleProperties, CatalogEntry, CatalogKey
 from opmkit.index.plan.namespace import Namespace, Subscription
-from opmkit.index.plan.requirement import REQUIRED_API
 from opmkit.index.plan.result import NamespacePlan, PlanProblem, PlanReport
 from opmkit.index.plan.walk import walk
 from opmkit.index.suggestions import suggest_names
@@ -327,7 +327,7 @@ def _annotated_properties(annotation: str) -> Iterator[BlobProperty]:
 
 def _inferred_properties(spec: Mapping[str, Any]) -> Iterator[BlobProperty]:
     """Yield the APIs of a ClusterServiceVersion that has no properties."""
-    for section, kind in (("owned", GVK), ("required", REQUIRED_API)):
+    for section, kind in (("owned", GVK), ("required", REQUIRED_GVK)):
         for crd in map(mapping, items(mapping(spec.get("customresourcedefinitions")).get(section))):
             group = text(crd.get("name")).partition(".")[2]
             yield BlobProperty(kind, {"group": group, "version": crd.get("version"), "kind": crd.get("kind")})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
+from opmkit.bundle.properties import REFUSED_BY_OLM_V1
 from opmkit.bundle.versions import identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from opmkit.bundle.versions import Identifiers, VersionKey
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob
 
-DEPENDENCIES = ("olm.package.required", "olm.gvk.required", "olm.constraint")
 """Properties with which OLM v1 refuses a bundle."""
 MAX_RELEASE = 20
 """Maximum length of a release."""
@@ -213,7 +213,7 @@ def resolve_extension(
 
 def refused_dependency(bundle: BundleBlob) -> str:
     """Return the type of the property with which OLM v1 refuses a bundle, or ""."""
-    return next((item.type for item in bundle.properties if item.type in DEPENDENCIES), "")
+    return next((item.type for item in bundle.properties if item.type in REFUSED_BY_OLM_V1), "")
 
 
 def best_bundle(request: ExtensionRequest, catalog: ExtensionCatalog) -> ResolvedBundle | None:

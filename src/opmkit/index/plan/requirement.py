@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from opmkit.bundle.properties import CONSTRAINT, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.bundle.validation.cel import CompilerMissing, rule_evaluator
 from opmkit.bundle.versions import VersionRange
 from opmkit.documents import fields
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty
 
-REQUIRED_API = "olm.gvk.required"
-REQUIRED_PACKAGE = "olm.package.required"
 REQUIRED_LABEL = "olm.label.required"
-CONSTRAINT = "olm.constraint"
 MAX_DEPTH = 100
 """Maximum depth of nested constraints."""
 
@@ -182,7 +180,7 @@ def parse_requirement(item: BlobProperty) -> BundleRequirement | None:
     Raises:
         InvalidRequirement: OLM cannot parse the value.
     """
-    parse = {REQUIRED_API: _api, REQUIRED_PACKAGE: _package, REQUIRED_LABEL: _label, CONSTRAINT: _constraint}.get(
+    parse = {REQUIRED_GVK: _api, REQUIRED_PACKAGE: _package, REQUIRED_LABEL: _label, CONSTRAINT: _constraint}.get(
         item.type
     )
     if parse is None:

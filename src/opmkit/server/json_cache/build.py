@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from msgspec import Struct
 
+from opmkit.bundle.properties import GVK, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.core.files import make_directory
 from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import InvalidDocument
@@ -168,9 +169,6 @@ def _custom_files(blobs: Iterable[OtherBlob]) -> Iterator[tuple[str, bytes]]:
             yield "/".join(filter(None, (METAS, blob.schema, blob.package, f"{fnv1a(document):x}.json"))), document
 
 
-GVK = "olm.gvk"
-_GVK_REQUIRED = "olm.gvk.required"
-_PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
 _MANIFEST_PROPERTIES = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
 """Properties with manifests, which have their own fields. Clusters copy the other properties to size-limited fields."""
@@ -196,7 +194,7 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
         "object": objects,
         "bundlePath": bundle.image,
         "providedApis": list(map(_api, bundle.property_values(GVK))),
-        "requiredApis": list(map(_api, bundle.property_values(_GVK_REQUIRED))),
+        "requiredApis": list(map(_api, bundle.property_values(REQUIRED_GVK))),
         "version": _first_member(bundle.property_values(kinds.PACKAGE), "version"),
         "dependencies": [{"type": kind, "value": value} for kind, value in _dependencies(bundle.properties)],
         "properties": [
@@ -249,9 +247,9 @@ def _first_member(values: Iterable[JsonValue], name: str) -> str:
 def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str]]:
     """Yield the type and value of each dependency in the properties."""
     for each in properties:
-        if each.type == _GVK_REQUIRED:
+        if each.type == REQUIRED_GVK:
             yield GVK, _sorted_json(each.value)
-        elif each.type == _PACKAGE_REQUIRED and isinstance(each.value, dict):
+        elif each.type == REQUIRED_PACKAGE and isinstance(each.value, dict):
             package, version = each.value.get("packageName", ""), each.value.get("versionRange", "")
             yield kinds.PACKAGE, _sorted_json({"packageName": package, "version": version})
 

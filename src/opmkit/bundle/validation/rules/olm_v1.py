@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
+from opmkit.bundle.validation.dependencies import read_dependencies
 from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
@@ -37,3 +39,29 @@ def unsupported(bundle: BundleView) -> Iterator[Finding]:
         return
     for problem in find_unsupported(parsed):
         yield Finding(problem.message, problem.path or parsed.csv_path, hint=problem.hint, subject=problem.message)
+
+
+@rule(
+    "OLM-V1-DEPENDENCY",
+    "olm-v1",
+    Severity.ERROR,
+    "OLM v1 installs no bundle with dependencies",
+    hint="Publish the operator without dependencies and document what it needs, or install it with OLM v0.",
+    bad="dependencies: [{type: olm.package, value: {packageName: demo, version: '>=1.0.0'}}]",
+    good="dependencies: []",
+    compat=OPMKIT_ONLY,
+)
+def dependency(bundle: BundleView) -> Iterator[Finding]:
+    """OLM v1 does not resolve dependencies, and refuses each bundle that has some.
+
+    Dependencies are the entries of the dependencies file and the CustomResourceDefinitions and API services that the
+    ClusterServiceVersion requires.
+    """
+    from opmkit.bundle.parse import parse_bundle  # rarely needed
+    from opmkit.bundle.properties import refused_by_olm_v1
+
+    with suppress(InvalidBundle):  # other rules report why
+        kinds = refused_by_olm_v1(parse_bundle(bundle.files, strict=False))
+        file, path = read_dependencies(bundle).file or bundle.csvs[0].path, ("dependencies",)
+        for kind in kinds:
+            yield Finding(f"OLM v1 installs no bundle with dependencies ({kind})", file, path, subject=kind)

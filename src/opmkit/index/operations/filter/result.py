@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from opmkit.bundle.properties import CONSTRAINT, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
 from opmkit.documents.fields import member
@@ -251,7 +252,7 @@ def _is_in_range(version: str, version_range: str) -> bool:
         return False
 
 
-_CONSTRAINT_KEYS = {"olm.package.required": "package", "olm.gvk.required": "gvk"}
+_CONSTRAINT_KEYS = {REQUIRED_PACKAGE: "package", REQUIRED_GVK: "gvk"}
 
 
 def _constraints(bundle: BundleBlob) -> Iterator[Mapping[str, JsonValue]]:
@@ -259,7 +260,7 @@ def _constraints(bundle: BundleBlob) -> Iterator[Mapping[str, JsonValue]]:
     for prop in bundle.properties:
         if prop.type in _CONSTRAINT_KEYS:
             yield {_CONSTRAINT_KEYS[prop.type]: prop.value}
-        elif prop.type == "olm.constraint" and isinstance(prop.value, dict):
+        elif prop.type == CONSTRAINT and isinstance(prop.value, dict):
             yield prop.value
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from opmkit.bundle.properties import REFUSED_BY_OLM_V1
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.packages import csv_specs
 from opmkit.index.operations.manifests.resources import ALL, OWN, SINGLE, read_install_modes
 from opmkit.index.plan.extension import (
-    DEPENDENCIES,
     ExtensionCatalog,
     ExtensionPackage,
     ExtensionRequest,
@@ -64,7 +64,7 @@ def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExte
     warnings = [_EXPERIMENTAL] if extension.watch_namespace else []
     warnings += [
         f"{bundle.name}: OLM v1 does not install bundles with dependencies ({kind})"
-        for kind in DEPENDENCIES
+        for kind in REFUSED_BY_OLM_V1
         if any(True for _ in bundle.property_values(kind))
     ]
     return ResolvedExtension(extension, bundle.name, bundle.image, tuple(warnings))
