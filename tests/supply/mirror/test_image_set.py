@@ -247,3 +247,22 @@ def test_images_to_delete() -> None:
 def test_images_to_delete_are_checked(text: str, message: str) -> None:
     with pytest.raises(InvalidImageSet, match=re.escape(message)):
         ImageSet.parse((DELETE + text).encode(), "delete.yaml")
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    with pytest.raises(InvalidImageSet) as caught:
+        parse(
+            operator("packages:", "- name: x", "  minVersion: new", "- {channels: []}", "full: 'yes'")
+            + "  - catalog: quay.io/me/other:1\n    package: []\n    targetTag: ../x\n"
+            + "  additionalImages: [{name: Q/UP}]\n  blockedImages: [{name: '['}]\n  samples: [{name: x}]\n"
+        )
+    lines = [line.partition(" ")[0] for line in caught.value.lines]
+    assert lines == [f"set.yaml:{number}:" for number in (8, 9, 10, 12, 13, 14, 15, 16)]
+    assert caught.value.line == 8
+
+
+def test_many_mistakes_are_counted() -> None:
+    with pytest.raises(InvalidImageSet) as caught:
+        parse("mirror:\n  additionalImages:\n" + "  - {}\n" * 150)
+    assert len(caught.value.lines) == 102
+    assert caught.value.lines[-1] == "and 49 more errors"

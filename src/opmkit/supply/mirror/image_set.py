@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,10 +33,13 @@ from opmkit.supply.mirror.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from opmkit.core.hints import Hint
     from opmkit.documents.fields import FieldPath
     from opmkit.supply.mirror.catalog import CatalogSelection
+
+T = TypeVar("T")
 
 KIND, DELETE_KIND = "ImageSetConfiguration", "DeleteImageSetConfiguration"
 _GROUP = "mirror.openshift.io"
@@ -42,6 +47,7 @@ _V1, _V2 = "v1alpha2", "v2alpha1"
 MAX_SIZE = 4 << 20
 """Bytes of a configuration."""
 _MAX_PATTERN = 1000
+_MAX_ERRORS = 100
 _OCI = "oci:"
 _LOCAL_REGISTRY = "localhost"
 """The registry in the name of a catalog from a directory."""
@@ -69,7 +75,16 @@ _UNSUPPORTED_PATTERN = re.compile(r"\(\?(?:[=!>#(]|<[=!]|P=)|\\[1-9]|\[\[:|\\[pP
 
 
 class InvalidImageSet(CatalogError):
-    """An ImageSetConfiguration is invalid, or asks for content that cannot be mirrored."""
+    """An ImageSetConfiguration is invalid, or asks for content that cannot be mirrored.
+
+    Attributes:
+        line: Line of the first error, or 0 if unknown.
+    """
+
+    def __init__(self, message: str, *, hint: Hint | str = "", details: Iterable[str] = (), line: int = 0) -> None:
+        """Create an error with further ones as its details."""
+        super().__init__(message, hint=hint, details=details)
+        self.line = line
 
 
 class BlockedImages(Struct, frozen=True, dict=True):
@@ -168,34 +183,47 @@ class _Parser:
         self.is_v1 = False
         self.section = "mirror"
         self.warnings: list[str] = []
+        self.errors: list[tuple[int, InvalidImageSet]] = []
 
     def parse(self) -> ImageSet:
+        """Return the configuration; raise InvalidImageSet with all errors, in the order of their lines."""
+        found: list[ImageSet] = []
+        with self._collected():
+            found.append(self._parse())
+        if self.errors:
+            self.errors.sort(key=itemgetter(0))
+            first, *others = (error for _, error in self.errors)
+            details = [error.message for error in others[:_MAX_ERRORS]]
+            if len(others) > _MAX_ERRORS:
+                details.append(f"and {len(others) - _MAX_ERRORS} more errors")
+            raise InvalidImageSet(first.message, hint=first.hint, details=details, line=first.line)
+        return found[0]
+
+    @contextmanager
+    def _collected(self) -> Iterator[None]:
+        """Add an error to the others, and go on with what follows."""
+        try:
+            yield
+        except InvalidImageSet as error:
+            self.errors.append((error.line, error))
+
+    def _parse(self) -> ImageSet:
         document = self._check_document()
         self._check_type(document)
         storage = ("storageConfig",) if self.is_v1 else ()
         section = self.section
         root = self._mapping(document, (), ("apiVersion", "kind", section, "archiveSize", *storage))
-        if section not in root:
+        if section not in root and not self.errors:
             raise self._invalid((), f"has no {section}", f"add {section} with operators or additionalImages")
         path = (section,)
         keys = _DELETE_KEYS if section == "delete" else _MIRROR_KEYS
-        mirror = self._mapping(root[section], path, (*keys, "platform", "samples"))
-        catalogs = [
-            self._catalog(value, (*path, "operators", number))
-            for number, value in self._list(mirror, path, "operators")
-        ]
+        mirror = self._mapping(root.get(section, {}), path, (*keys, "platform", "samples"))
+        catalogs = self._items(mirror, path, "operators", self._catalog)
         self._check_unique([entry.target_name for entry in catalogs], (*path, "operators"), "catalog")
-        images = [
-            request
-            for number, value in self._list(mirror, path, "additionalImages")
-            for request in self._image(value, (*path, "additionalImages", number))
-        ]
+        images = [request for each in self._items(mirror, path, "additionalImages", self._image) for request in each]
         charts = self._charts(mirror.get("helm"), (*path, "helm"))
-        blocked = [
-            self._pattern(value, (*path, "blockedImages", number))
-            for number, value in self._list(mirror, path, "blockedImages")
-        ]
-        if not catalogs and not images and not charts:
+        blocked = self._items(mirror, path, "blockedImages", self._pattern)
+        if not catalogs and not images and not charts and not self.errors:
             raise self._invalid(path, f"has nothing to {section}", "add operators, additionalImages or helm")
         return ImageSet(
             self.file,
@@ -212,6 +240,7 @@ class _Parser:
             raise InvalidImageSet(
                 self.content.error.located(self.file),
                 hint="correct the YAML, and write each setting once, into one YAML document",
+                line=self.content.error.line,
             )
         if not isinstance(self.content.value, dict):
             raise self._invalid((), "is not a mapping", f"write an {KIND}")
@@ -235,10 +264,7 @@ class _Parser:
         entry = self._mapping(value, path, (*_CATALOG_KEYS, *others))
         full = self._flag(entry, path, "full")
         self._flag(entry, path, "skipDependencies")
-        packages = tuple(
-            self._package(item, (*path, "packages", number), full=full)
-            for number, item in self._list(entry, path, "packages")
-        )
+        packages = tuple(self._items(entry, path, "packages", partial(self._package, full=full)))
         self._check_unique([package.name for package in packages], (*path, "packages"), "package")
         index, source = self._index(entry, path)
         location = self._locate(path)
@@ -274,9 +300,7 @@ class _Parser:
 
     def _package(self, value: Any, path: FieldPath, *, full: bool) -> PackageSelection:
         package = self._mapping(value, path, (*_PACKAGE_KEYS, *(("minBundle",) if self.is_v1 else ())))
-        channels = [
-            self._channel(item, (*path, "channels", number)) for number, item in self._list(package, path, "channels")
-        ]
+        channels = self._items(package, path, "channels", self._channel)
         self._check_unique([channel.name for channel in channels], (*path, "channels"), "channel")
         bounds, bundles = self._bounds(package, path), self._bundles(package, path)
         has_bounds = bool(bounds) or any(channel.bounds for channel in channels)
@@ -312,14 +336,13 @@ class _Parser:
         keys = [key for key in ("bundles", "selectedBundles") if key in package]
         if len(keys) > 1:
             raise self._invalid((*path, keys[1]), "is the same as bundles", "keep one of them")
-        names = []
-        for key in keys:
-            for number, item in self._list(package, path, key):
-                where = (*path, key, number)
-                names.append(self._required(self._mapping(item, where, ("name",)), where, "name"))
+        names = [name for key in keys for name in self._items(package, path, key, self._name)]
         return tuple(dict.fromkeys(names))
 
-    def _image(self, value: Any, path: FieldPath) -> Iterator[MirrorRequest]:
+    def _name(self, value: Any, path: FieldPath) -> str:
+        return self._required(self._mapping(value, path, ("name",)), path, "name")
+
+    def _image(self, value: Any, path: FieldPath) -> tuple[MirrorRequest, ...]:
         keys = ("name",) if self.is_v1 else ("name", "targetRepo", "targetTag", "platforms")
         image = self._mapping(value, path, keys)
         text = self._required(image, path, "name")
@@ -329,19 +352,16 @@ class _Parser:
         reference = self._reference(text, (*path, "name"))
         repository, tag = self._target(image, path, "targetRepo")
         name = Reference(reference.registry, repository) if repository else None
-        return image_requests(reference, (f"additionalImages of {self._locate(path)}",), name, tag)
+        return tuple(image_requests(reference, (f"additionalImages of {self._locate(path)}",), name, tag))
 
     def _charts(self, value: Any, path: FieldPath) -> tuple[ImageSetChart, ...]:
         helm = self._mapping({} if value is None else value, path, ("local", "repositories"))
-        return tuple(self._chart(item, (*path, "local", number)) for number, item in self._list(helm, path, "local"))
+        return tuple(self._items(helm, path, "local", self._chart))
 
     def _chart(self, value: Any, path: FieldPath) -> ImageSetChart:
         platforms = () if self.is_v1 else ("platforms",)
         chart = self._mapping(value, path, ("name", "path", "imagePaths", "version", *platforms))
-        image_paths = tuple(
-            self._image_path(item, (*path, "imagePaths", number))
-            for number, item in self._list(chart, path, "imagePaths")
-        )
+        image_paths = tuple(self._items(chart, path, "imagePaths", self._image_path))
         file = self._required(chart, path, "path")
         return ImageSetChart(self._text(chart, path, "name") or file, file, image_paths, self._locate(path))
 
@@ -370,7 +390,7 @@ class _Parser:
             raise self._invalid(path, f"is not a valid repository: {_show(text)}", hint) from error
 
     def _pattern(self, value: Any, path: FieldPath) -> str:
-        text = self._required(self._mapping(value, path, ("name",)), path, "name")
+        text = self._name(value, path)
         where = (*path, "name")
         if len(text) > _MAX_PATTERN or _UNSUPPORTED_PATTERN.search(text):
             raise self._invalid(
@@ -403,27 +423,29 @@ class _Parser:
         known = {}
         for key, member in value.items():
             if key not in keys:
-                raise self._invalid(
-                    (*path, key),
-                    "is an unknown key",
-                    did_you_mean(str(key), keys) or f"use one of the keys: {supported}",
-                )
+                hint = did_you_mean(str(key), keys) or f"use one of the keys: {supported}"
+                self._report((*path, key), "is an unknown key", hint)
             if key in _REFUSED and member not in (None, {}, [], ""):
-                raise self._invalid(
-                    (*path, key),
-                    "cannot be mirrored" if path in (("mirror",), ("delete",)) else "is unsupported",
-                    _REFUSED[key],
-                )
+                problem = "cannot be mirrored" if path in (("mirror",), ("delete",)) else "is unsupported"
+                self._report((*path, key), problem, _REFUSED[key])
             if key in _IGNORED:
                 self.warnings.append(f"{self._locate((*path, key))}: {key} has no effect: {_IGNORED[key]}")
             known[key] = member
         return known
 
-    def _list(self, value: Mapping[str, Any], path: FieldPath, key: str) -> Iterable[tuple[int, Any]]:
+    def _items(
+        self, value: Mapping[str, Any], path: FieldPath, key: str, parse: Callable[[Any, FieldPath], T]
+    ) -> list[T]:
+        """Return the valid items of a list; the errors of the others are collected."""
         items = value.get(key)
         if items is not None and not isinstance(items, list):
-            raise self._invalid((*path, key), f"is {_show(items)}, not a list", "begin each item with a dash")
-        return enumerate(items or ())
+            self._report((*path, key), f"is {_show(items)}, not a list", "begin each item with a dash")
+            return []
+        parsed: list[T] = []
+        for number, item in enumerate(items or ()):
+            with self._collected():
+                parsed.append(parse(item, (*path, key, number)))
+        return parsed
 
     def _text(self, value: Mapping[str, Any], path: FieldPath, key: str) -> str:
         text = value.get(key)
@@ -439,20 +461,26 @@ class _Parser:
     def _flag(self, value: Mapping[str, Any], path: FieldPath, key: str) -> bool:
         flag = value.get(key)
         if flag is not None and not isinstance(flag, bool):
-            raise self._invalid((*path, key), f"is {_show(flag)}, not a boolean", "write true or false")
+            self._report((*path, key), f"is {_show(flag)}, not a boolean", "write true or false")
         return bool(flag)
 
     def _check_unique(self, names: Sequence[str], path: FieldPath, what: str) -> None:
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise self._invalid((*path, number), f"is a duplicate of {what} {name}", "merge or rename one of both")
+                self._report((*path, number), f"is a duplicate of {what} {name}", "merge or rename one of both")
 
     def _locate(self, path: FieldPath) -> str:
         line = self.content.locate(path)[0]
         return f"{self.file}:{line}"
 
     def _invalid(self, path: FieldPath, problem: str, hint: Any) -> InvalidImageSet:
-        return InvalidImageSet(f"{self._locate(path)}: {format_path(path) or 'the document'} {problem}", hint=hint)
+        message = f"{self._locate(path)}: {format_path(path) or 'the document'} {problem}"
+        return InvalidImageSet(message, hint=hint, line=self.content.locate(path)[0])
+
+    def _report(self, path: FieldPath, problem: str, hint: Any) -> None:
+        """Collect an error, after which the rest of the configuration can still be checked."""
+        with self._collected():
+            raise self._invalid(path, problem, hint)
 
 
 def _show(value: object) -> str:
