@@ -45,3 +45,21 @@ def test_a_missing_colon_in_a_bundle(opm: Opm) -> None:
     assert done.returncode == 1
     assert f"    {line}:1 error LOAD-DECODE: invalid YAML or JSON: a key without ':'\n      | foobar\n" in done.stdout
     assert "1 bundle, 1 error, 0 warnings" in done.stdout
+
+
+def test_findings_of_a_catalog_have_the_lines_of_values(opm: Opm) -> None:
+    (opm.directory / "catalog").mkdir()
+    opm.directory.joinpath("catalog/c.yaml").write_text(
+        "---\nschema: olm.package\nname: reef\ndefaultChannel: stable\n---\n# entries\n"
+        "schema: olm.channel\npackage: reef\nname: stable\nentries:\n- name: reef.v1.0.0\n- name: reef.v1.1.0\n"
+        "  replaces: reef.v1.0.0\n---\nschema: olm.deprecations\npackage: reef\nentries:\n"
+        "- message: old\n  reference: {schema: olm.channel, name: stable}\n"
+        "- message: old\n  reference:\n    schema: olm.channel\n    name: beta\n"
+    )
+    done = opm.attempt("validate", "catalog")
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if line.startswith("catalog/")]
+    assert [line.split(":")[1] for line in errors] == ["11", "20"]
+    assert "reef.v1.1.0" in done.stderr
+    assert done.stderr.count("catalog/c.yaml:12") == 1
+    assert 'cannot deprecate channel "beta"' in errors[-1]

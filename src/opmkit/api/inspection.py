@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import structs
@@ -77,7 +78,13 @@ class InspectionOperations(Session):
 
             checked = with_signatures(checked, required.require_signature, loaded, self._client)
         result = validate(
-            loaded, compat, checked, target=index, allow_empty=not catalog.is_read, further=catalog.findings
+            loaded,
+            compat,
+            checked,
+            target=index,
+            allow_empty=not catalog.is_read,
+            further=catalog.findings,
+            root=source.location if isinstance(source.location, Path) and source.location.is_dir() else None,
         )
         return policy.apply_with_unused(replace(result, notices=notices, location=source.location), checked.rules)
 

@@ -198,9 +198,9 @@ def _check_channel(channel: ChannelBlob, bundles: set[str], compat: CatalogCompa
                 CatalogFinding(f'duplicate entry "{name}"', hint="Merge the entries.", rule="FBC-ENTRY-DUPLICATE"),
                 channel,
             )
-    for entry in channel.entries:
+    for number, entry in enumerate(channel.entries):
         for finding in _check_entry(entry, bundles):
-            yield locate(finding, channel, entry.name)
+            yield replace(locate(finding, channel, entry.name), path=("entries", number))
     if problem := check_graph(channel.entries, stop_at_skipped=compat.has(ReleaseChange.CHAIN_ENDS_AT_SKIPPED)):
         yield locate(CatalogFinding(str(problem), hint=problem.hint, rule="FBC-GRAPH"), channel)
 
@@ -263,7 +263,8 @@ def _check_deprecations(blob: DeprecationsBlob, package: PackageBlobs) -> Iterat
             problems.append((message, "Keep one of them."))
         seen.add((entry.schema, entry.name))
         for message, hint in problems:
-            yield CatalogFinding(f"entries[{number}]: {message}", hint=hint, since="1.32", rule="FBC-DEPRECATION")
+            text, path = f"entries[{number}]: {message}", ("entries", number)
+            yield CatalogFinding(text, hint=hint, since="1.32", rule="FBC-DEPRECATION", path=path)
 
 
 def _check_reference(entry: Deprecation, package: PackageBlobs) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,7 @@ def validate(
     target: str = "",
     allow_empty: bool = False,
     further: Iterable[CatalogFinding] = (),
+    root: Path | None = None,
 ) -> CatalogResult:
     """Validate a loaded catalog.
 
@@ -139,6 +140,7 @@ def validate(
         target: Name of the catalog for messages.
         allow_empty: Accept a catalog without documents.
         further: Findings of rules that need more than the documents.
+        root: Directory of the catalog, to look up the lines of values in it.
     """
     findings = (
         *(() if allow_empty else _check_empty(loaded)),
@@ -149,6 +151,10 @@ def validate(
         *check_policy(loaded.blobs, policy),
         *further,
     )
+    if root is not None:
+        from opmkit.index.fbc.check.lines import find_lines  # not needed for images and databases
+
+        findings = tuple(find_lines(findings, root))
     order = sorted(findings, key=lambda finding: (finding.file, finding.line, finding.severity))
     return CatalogResult(target, tuple(order))
 
