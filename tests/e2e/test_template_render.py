@@ -351,3 +351,15 @@ def test_wrong_arguments(opm: Opm, words: tuple[str, ...], problem: str) -> None
     assert failed.returncode == 1
     assert problem in failed.stderr
     assert failed.stdout == ""
+
+
+def test_two_images_with_the_same_bundle_name(work: Opm, images: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = push_bundle(images["1.0.0"].rpartition(":")[0] + "-other", "1.0.0", tmp_path / "other")
+    lines = "".join(f"    - Image: {image}\n" for image in (images["1.0.0"], other))
+    (work.directory / "same.yaml").write_text(f"Schema: olm.semver\nStable:\n  Bundles:\n{lines}")
+    failed = work.attempt("alpha", "render-template", "semver", "same.yaml")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    problem = "two images contain a ClusterServiceVersion of this name (metadata.name)"
+    where = f'same.yaml:5: package "reef", bundle "reef.v1.0.0": {problem}'
+    assert f"{where}: {images['1.0.0']} in line 4 and {other}" in failed.stderr

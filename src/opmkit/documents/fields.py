@@ -55,9 +55,16 @@ def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
     """Return the member with this name, otherwise the last whose name differs only in case, otherwise None."""
     if name in members:
         return members[name]
+    return members.get(written_key(members, name))
+
+
+def written_key(members: Mapping[str, JsonValue], name: str) -> str:
+    """Return the key of a member as it is written, see `member`; ``name`` if the member does not exist."""
+    if name in members:
+        return name
     folded, length = name.lower(), len(name)
     alike = [key for key in members if len(key) == length and key.lower() == folded]
-    return members[max(alike)] if alike else None
+    return max(alike, default=name)
 
 
 def describe(value: JsonValue) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.documents.fields import describe, member
+from opmkit.documents.fields import describe, member, written_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +59,7 @@ class FieldReader(Struct, frozen=True):
         """Return a reader of a mapping; None if it is absent or has a wrong type."""
         value = member(self.value, name)
         if isinstance(value, dict):
-            return FieldReader(value, self.report, (*self.path, name))
+            return FieldReader(value, self.report, self._path(name))
         if value is not None:
             self._report_type(name, value, "a mapping")
         return None
@@ -68,7 +68,7 @@ class FieldReader(Struct, frozen=True):
         """Yield readers of the mappings in a list."""
         for number, item in enumerate(self.items(name)):
             if isinstance(item, dict):
-                yield FieldReader(item, self.report, (*self.path, name, number))
+                yield FieldReader(item, self.report, self._path(name, number))
             else:
                 self._report_type(name, item, "a mapping", number)
 
@@ -94,8 +94,11 @@ class FieldReader(Struct, frozen=True):
             self._report_type(name, value, "a list")
         return []
 
+    def _path(self, name: str, *index: int) -> Path:
+        return (*self.path, written_key(self.value, name), *index)
+
     def _report_type(self, name: str, value: JsonValue, expected: str, *index: int) -> None:
-        self.report((*self.path, name, *index), f"is {describe(value)}, not {expected}")
+        self.report(self._path(name, *index), f"is {describe(value)}, not {expected}")
 
 
 def decode_base64(text: str) -> bytes | None:

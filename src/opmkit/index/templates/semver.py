@@ -18,7 +18,7 @@ from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.versions import strict_version, version_key
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member
-from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, Icon, PackageBlob, SourceLocation
+from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, Icon, PackageBlob
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.fbc.fields import decode_base64
@@ -151,28 +151,29 @@ def _sort_bundles(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> 
     findings: list[CatalogFinding] = []
     archetypes = {}
     for archetype in ARCHETYPES:
-        located = [(bundles[listed.image], listed.location) for listed in parsed.images[archetype]]
+        located = [(bundles[listed.image], listed) for listed in parsed.images[archetype]]
         findings += _check_packages(located, package)
         archetypes[archetype] = sorted(_add_versions(located, archetype, findings))
     raise_findings(findings)
     return archetypes
 
 
-def _check_packages(located: Iterable[tuple[BundleBlob, SourceLocation]], package: str) -> Iterator[CatalogFinding]:
-    for bundle, location in located:
+def _check_packages(located: Iterable[tuple[BundleBlob, ListedImage]], package: str) -> Iterator[CatalogFinding]:
+    for bundle, listed in located:
         if bundle.package != package:
             message = f'belongs to package "{bundle.package}", but the first bundle belongs to package "{package}"'
-            yield CatalogFinding(message, hint="Write a template for each package.", bundle=bundle.name).at(location)
+            finding = CatalogFinding(message, hint="Write a template for each package.", bundle=bundle.name)
+            yield finding.at(listed.location)
 
 
 def _add_versions(
-    located: Iterable[tuple[BundleBlob, SourceLocation]], archetype: str, findings: list[CatalogFinding]
+    located: Iterable[tuple[BundleBlob, ListedImage]], archetype: str, findings: list[CatalogFinding]
 ) -> Iterator[VersionedBundle]:
     """Yield each valid bundle of an archetype once; add findings about the others."""
-    names: set[str] = set()
+    names: dict[str, ListedImage] = {}
     versions: defaultdict[object, list[str]] = defaultdict(list)
-    for bundle, location in located:
-        finding = CatalogFinding("", package=bundle.package, bundle=bundle.name).at(location)
+    for bundle, listed in located:
+        finding = CatalogFinding("", package=bundle.package, bundle=bundle.name).at(listed.location)
         try:
             version = version_text(bundle)
             versioned = VersionedBundle(version_key(strict_version(version)), bundle.name)
@@ -181,14 +182,19 @@ def _add_versions(
             findings.append(replace(finding, message=str(error), hint=hint))
             continue
         equal = versions[versioned.key]
-        if bundle.name in names:
-            findings.append(replace(finding, message=f"listed twice under {archetype}", hint="List it once."))
+        if first := names.get(bundle.name):
+            message, hint = f"listed twice under {archetype}", "List it once."
+            if first.image != listed.image:
+                images = f"{first.image} in line {first.location.line} and {listed.image}"
+                message = f"two images contain a ClusterServiceVersion of this name (metadata.name): {images}"
+                hint = "List one of them, or give one another name and version."
+            findings.append(replace(finding, message=message, hint=hint))
         elif equal:
             message = f"version {version} has the same precedence as {equal[0]}, because build metadata is ignored"
             findings.append(replace(finding, message=message, hint="List one of them, or change the version of one."))
         else:
             yield versioned
-        names.add(bundle.name)
+        names.setdefault(bundle.name, listed)
         equal.append(version)
 
 

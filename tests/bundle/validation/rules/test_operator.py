@@ -236,7 +236,25 @@ def test_update_graphs(bundles: tuple[dict[str, str], ...], rules: list[str]) ->
 )
 def test_openshift_versions_of_replaced_bundles(first: str, second: str, count: int) -> None:
     found = check(operator(bundle("1.0.0", openshift=first), bundle("1.1.0", "1.0.0", openshift=second)))
-    assert found == [("OPERATOR-REPLACES-OPENSHIFT", csv("1.1.0"), 7)] * count
+    expected = [("OPERATOR-REPLACES-OPENSHIFT", csv("1.1.0"), 7)] * count
+    assert [finding for finding in found if finding[0] != "OPERATOR-OPENSHIFT-NARROWED"] == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ("v4.12", "v4.14", 0),
+        ("v4.12", "v4.12-v4.14", 1),
+        ("", "=v4.14", 1),
+        ("v4.12-v4.15", "v4.13-v4.14", 1),
+        ("v4.12-v4.14", "v4.13-v4.15", 0),
+        ("v4.12-v4.14", "v4.12-v4.14", 0),
+    ],
+)
+def test_a_range_that_ends_before_that_of_the_replaced_bundle(first: str, second: str, count: int) -> None:
+    found = check(operator(bundle("1.0.0", openshift=first), bundle("1.1.0", "1.0.0", openshift=second)))
+    expected = [("OPERATOR-OPENSHIFT-NARROWED", csv("1.1.0"), 7)] * count
+    assert [finding for finding in found if finding[0] == "OPERATOR-OPENSHIFT-NARROWED"] == expected
 
 
 def test_a_long_chain_is_checked_without_recursion() -> None:

@@ -36,7 +36,7 @@ PACKAGE = "- {schema: olm.package, name: reef, defaultChannel: a}\n"
         ("schema: olm.template.other\n", "t.yaml:1: unsupported template schema 'olm.template.other'"),
         ("schema: olm.template.basic\nentries: x\n", "t.yaml:2: entries is a string, not a list"),
         ("schema: olm.template.basic\nentries:\n- 1\n", "t.yaml:3: the document is a number, not a mapping"),
-        ("schema: olm.template.basic\nentries:\n\t- a\n", "t.yaml:3: invalid YAML or JSON: found character"),
+        ("schema: olm.template.basic\nentries:\n\t- a\n", "t.yaml:3: invalid YAML or JSON: indented by a tab"),
         ("schema: olm.template.basic\nentries: []\nentries: []\n", "t.yaml:3: duplicate key 'entries'"),
         ("schema: olm.template.basic\nentries: []\nother: 1\n", "t.yaml:3: unknown field other"),
         ("schema: olm.template.basic\nentries: []\n---\nschema: x\n", "t.yaml:4: a template must be a single document"),

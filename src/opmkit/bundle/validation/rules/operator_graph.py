@@ -360,16 +360,44 @@ def replaces_self(operator: Operator) -> Iterator[Finding]:
 @operator_check
 def replaces_openshift(operator: Operator) -> Iterator[Finding]:
     """The pipelines reject the bundle if a catalog that they maintain would contain it, but not the replaced one."""
-    by_number = {version.number: version for version in operator.versions}
-    for version in () if operator.uses_catalogs else operator.versions:
-        replaced = by_number.get(_replaced_number(version)) if version.replaces else None
-        if replaced is None or replaced is version:
-            continue
+    for version, replaced in _replacements(operator):
         wanted, available = version.openshift or _ALL_VERSIONS, replaced.openshift or _ALL_VERSIONS
         ends_later = available.last is not None and (wanted.last is None or wanted.last > available.last)
         if wanted.first < available.first or ends_later:
             ranges = f"{_describe(wanted)}, but {replaced.name} only for {_describe(available)}"
             yield _finding(version, f"{version.name} is released for OpenShift {ranges}", _REPLACES, replaced.name)
+
+
+@rule(
+    "OPERATOR-OPENSHIFT-NARROWED",
+    VALIDATOR,
+    Severity.WARNING,
+    "a bundle ends at an earlier OpenShift version than the one that it replaces",
+    hint=f"Extend {VERSIONS} of the newer bundle, or limit that of the replaced one as well.",
+    bad=f"demo.v1.1.0 with {VERSIONS}: v4.12-v4.14 replaces demo.v1.0.0 with v4.12",
+    good=f"demo.v1.1.0 with {VERSIONS}: v4.14 replaces demo.v1.0.0 with v4.12",
+    compat=OPMKIT_ONLY,
+)
+@operator_check
+def openshift_narrowed(operator: Operator) -> Iterator[Finding]:
+    """In catalogs of later OpenShift versions the replaced bundle stays the newest: clusters there get no update.
+
+    That a bundle begins at a later OpenShift version is usual: support for old versions ends.
+    """
+    for version, replaced in _replacements(operator):
+        wanted, available = version.openshift or _ALL_VERSIONS, replaced.openshift or _ALL_VERSIONS
+        if wanted.last is not None and (available.last is None or wanted.last < available.last):
+            ranges = f"{_describe(wanted)}, but {replaced.name} for {_describe(available)}"
+            yield _finding(version, f"{version.name} is released for OpenShift {ranges}", _REPLACES, replaced.name)
+
+
+def _replacements(operator: Operator) -> Iterator[tuple[VersionDirectory, VersionDirectory]]:
+    """Yield each version that replaces another one of the directory, with that; none if there are catalogs."""
+    by_number = {version.number: version for version in operator.versions}
+    for version in () if operator.uses_catalogs else operator.versions:
+        replaced = by_number.get(_replaced_number(version)) if version.replaces else None
+        if replaced is not None and replaced is not version:
+            yield version, replaced
 
 
 def _describe(versions: OpenShiftRange) -> str:
