@@ -63,3 +63,27 @@ def test_findings_of_a_catalog_have_the_lines_of_values(opm: Opm) -> None:
     assert "reef.v1.1.0" in done.stderr
     assert done.stderr.count("catalog/c.yaml:12") == 1
     assert 'cannot deprecate channel "beta"' in errors[-1]
+
+
+def test_an_empty_related_image_is_a_warning(opm: Opm) -> None:
+    (opm.directory / "catalog").mkdir()
+    opm.directory.joinpath("catalog/c.yaml").write_text(
+        "schema: olm.package\nname: reef\ndefaultChannel: stable\n---\n"
+        "schema: olm.channel\npackage: reef\nname: stable\nentries:\n- name: reef.v1.0.0\n---\n"
+        "schema: olm.bundle\npackage: reef\nname: reef.v1.0.0\nimage: quay.io/x/reef:1\nproperties:\n"
+        "- type: olm.package\n  value: {packageName: reef, version: 1.0.0}\n"
+        "relatedImages:\n- name: tool\n  image: quay.io/x/reef:1\n- name: other\n  image: ''\n"
+    )
+    done = opm.attempt("validate", "catalog")
+    assert done.returncode == 0
+    assert "catalog/c.yaml:21: warning: " in done.stderr
+    assert "relatedImages[1] has no image [FBC-RELATED-IMAGE]" in done.stderr
+
+
+def test_an_argument_as_a_flag(opm: Opm) -> None:
+    done = opm.attempt("mirror", "catalog", "--packages", "reef", "--to", "localhost:1/x")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Error: unknown flag: --packages",
+        "  hint: pass PACKAGE[:CHANNEL,...][@RANGE] without a flag; run 'opm mirror --help' for examples",
+    ]

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 from typer import Abort, Exit
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from opmkit.cli.help.panels import is_long
 from opmkit.cli.hints import set_command_flags
@@ -71,11 +71,12 @@ class GoCommand(TyperCommand):
         """Parse ``args`` as pflag does; raises UsageError."""
         if ctx.resilient_parsing:  # shell completion passes incomplete command lines
             return super().parse_args(ctx, args)
-        options = options_by_name(self.get_params(ctx))
+        params = self.get_params(ctx)
+        options = options_by_name(params)
         set_command_flags(visible_flags(options.values()))
         detect_json_output(ctx, args, options)
         with print_failures_as_json(ctx):
-            return self._parse(ctx, args, CommandLine(options, ctx.command_path))
+            return self._parse(ctx, args, CommandLine(options, ctx.command_path, _metavars(params)))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; if the output is JSON, a failure is also printed to stdout as JSON."""
@@ -151,7 +152,8 @@ class GoGroup(TyperGroup):
 
     def _check_flags(self, ctx: Any, args: Sequence[str]) -> None:
         """Raise UsageError for an unknown flag before the name of a command; groups have only switches."""
-        options = options_by_name(self.get_params(ctx))
+        params = self.get_params(ctx)
+        options = options_by_name(params)
         for arg in takewhile(lambda arg: arg.startswith("-") and arg not in ("-", "--"), args):
             name = arg.partition("=")[0] if arg.startswith("--") else arg[:2]
             if name not in options:
@@ -244,6 +246,7 @@ class CommandLine(Struct):
     Attributes:
         options: the command's options by each of their names.
         command: path of the command, for errors.
+        arguments: how the help writes the arguments of the command, for errors.
         given: options on the command line.
         values: options with values, as ``--name=value``.
         switches: options without values, and whether each is on; the last one on the command line counts.
@@ -252,6 +255,7 @@ class CommandLine(Struct):
 
     options: Mapping[str, TyperOption]
     command: str
+    arguments: Sequence[str] = ()
     given: list[TyperOption] = []
     values: list[str] = []
     switches: dict[str, tuple[TyperOption, bool]] = {}
@@ -309,7 +313,7 @@ class CommandLine(Struct):
     def _skip_global_flag(self, name: str, arg: str, value: str | None, rest: Iterator[str]) -> None:
         """Skip a global flag that this command does not have; raises UsageError for any other flag."""
         if name not in GLOBAL_FLAGS:
-            raise unknown_flag(name, arg, self.options, self.command)
+            raise unknown_flag(name, arg, self.options, self.command, self.arguments)
         if GLOBAL_FLAGS[name] and value is None:
             next(rest, None)
 
@@ -328,11 +332,23 @@ class CommandLine(Struct):
         return [*switches, *self.values, "--", *self.positionals]
 
 
-def unknown_flag(name: str, arg: str, options: Mapping[str, TyperOption], command: str) -> UsageError:
-    """Return pflag's error for the flag ``name``, spelled ``arg``."""
+def _metavars(params: Iterable[object]) -> list[str]:
+    return [param.metavar for param in params if isinstance(param, TyperArgument) and param.metavar]
+
+
+def unknown_flag(
+    name: str, arg: str, options: Mapping[str, TyperOption], command: str, arguments: Sequence[str] = ()
+) -> UsageError:
+    """Return pflag's error for the flag ``name``, spelled ``arg``; it may be the name of an argument."""
     if not name.startswith("--"):
         return UsageError(f"unknown shorthand flag: '{name[1:]}' in {arg}", command)
     known = {flag[2:] for flag, option in options.items() if not option.hidden and flag.startswith("--")}
+    for argument in arguments:
+        word = re.split("[^a-z]", argument.lower().lstrip("["))[0]
+        if word in (name[2:], name[2:].removesuffix("s")):
+            text = argument.removeprefix("[").removesuffix("]...") if argument.startswith("[") else argument
+            hint = f"pass {text} without a flag; run '{command} --help' for examples"
+            return UsageError(f"unknown flag: {name}", command, hint=hint)
     similar = [f"--{flag}" for flag in similar_names(name[2:], known)]
     return UsageError(f"unknown flag: {name}", command, similar=similar)
 

@@ -214,6 +214,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "FBC-KEY-DUPLICATE": "a document repeats a key",
         "FBC-KEY-UNKNOWN": "a document has an unknown key that resembles a known one",
         "FBC-LIFECYCLE": "the lifecycle of a package for OpenShift's console is invalid or duplicate",
+        "FBC-RELATED-IMAGE": "a related image of a bundle has no reference",
         "FBC-SCHEMA-UNKNOWN": "a document has an unknown schema that resembles a known one",
         "FBC-SKIPRANGE-IGNORED": "a part of a skip range is ignored",
         "FBC-SKIPRANGE-SELF": "a skip range contains the version of the same entry",

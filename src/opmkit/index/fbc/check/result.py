@@ -214,6 +214,13 @@ def _check_package(package: PackageBlobs) -> Iterator[CatalogFinding]:
     for definition in package.packages:
         for finding in _check_icon(definition):
             yield locate(finding, definition)
+    for bundle in package.bundles:
+        for number, related in enumerate(bundle.related_images):
+            if not related.image:
+                message, hint = f"relatedImages[{number}] has no image", "Set its image, or remove it."
+                path = ("relatedImages", number)
+                finding = CatalogFinding(message, hint=hint, rule="FBC-RELATED-IMAGE", path=path)
+                yield locate(finding, bundle)
     versions = dict(_versions(package))
     for channel in package.channels:
         for finding in _check_graph(channel):
