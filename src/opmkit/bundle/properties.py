@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.model import TypedValue
+from opmkit.bundle.property_types import GVK, LABEL, PACKAGE, REFUSED_BY_OLM_V1, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.documents import fields, json_value
 from opmkit.documents.json_value import encode
 
@@ -14,15 +15,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.model import ApiKey, Bundle
 
 ANNOTATION = "olm.properties"
-PACKAGE = "olm.package"
-GVK = "olm.gvk"
-REQUIRED_PACKAGE = "olm.package.required"
-REQUIRED_GVK = "olm.gvk.required"
-CONSTRAINT = "olm.constraint"
-REFUSED_BY_OLM_V1 = (REQUIRED_PACKAGE, REQUIRED_GVK, CONSTRAINT)
-"""Types of properties with which OLM v1 installs no bundle (operator-controller, resolve/validation.go)."""
-
-_KNOWN_TYPES = {"olm.label": ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
+_KNOWN_TYPES = {LABEL: ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
 """Types whose values are checked, with the names of their string members."""
 
 

@@ -31,7 +31,7 @@ from opmkit.author.run.objects import field as get_field
 from opmkit.author.run.package_manifests import deployment_names, owned_crds
 from opmkit.author.run.resources import OPERATOR_GROUP_NAME
 from opmkit.author.run.session import Pending, TimedOut, WaitDeadline, list_subscriptions, wait_until
-from opmkit.bundle.properties import PACKAGE
+from opmkit.bundle.property_types import PACKAGE
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import JsonResult
 from opmkit.kube.api import (

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.properties import CONSTRAINT, GVK, PACKAGE
+from opmkit.bundle.property_types import CONSTRAINT, GVK, LABEL, PACKAGE
 from opmkit.bundle.validation.compat import Compat
 from opmkit.documents import fields
 from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 MAX_CONSTRAINT_BYTES = 131072
 """Maximum size of a constraint as JSON, a limit of OLM's resolver."""
 
-LABEL: Final = "olm.label"
 CEL: Final = "cel"
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {

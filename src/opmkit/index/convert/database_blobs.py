@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.properties import GVK, PACKAGE, REQUIRED_GVK
+from opmkit.bundle.property_types import GVK, PACKAGE, REQUIRED_GVK
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.index.errors import InvalidCatalog

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from opmkit.bundle import labels
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.bundle.properties import PACKAGE
+from opmkit.bundle.property_types import PACKAGE
 from opmkit.documents.document_stream import sort_keys
 from opmkit.documents.errors import InvalidDocument
 from opmkit.documents.fields import member

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.properties import GVK, PACKAGE, REQUIRED_GVK, REQUIRED_PACKAGE
+from opmkit.bundle.property_types import GVK, PACKAGE, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.documents.json_value import go_float, replace_lone_surrogates

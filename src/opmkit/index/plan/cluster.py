@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from opmkit.bundle.properties import REQUIRED_GVK
+from opmkit.bundle.property_types import REQUIRED_GVK
 from opmkit.core.json_types import JsonResult
 from opmkit.documents.lenient import items, mapping, text
 from opmkit.index.errors import CatalogError

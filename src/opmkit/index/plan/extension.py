@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.bundle.properties import REFUSED_BY_OLM_V1
+from opmkit.bundle.property_types import REFUSED_BY_OLM_V1
 from opmkit.bundle.versions import identifiers_key, strict_version, version_key
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError

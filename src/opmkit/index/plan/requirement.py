@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.bundle.properties import CONSTRAINT, REQUIRED_GVK, REQUIRED_PACKAGE
+from opmkit.bundle.property_types import CONSTRAINT, REQUIRED_GVK, REQUIRED_LABEL, REQUIRED_PACKAGE
 from opmkit.bundle.validation.cel import CompilerMissing, rule_evaluator
 from opmkit.bundle.versions import VersionRange
 from opmkit.documents import fields
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from opmkit.documents.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty
 
-REQUIRED_LABEL = "olm.label.required"
 MAX_DEPTH = 100
 """Maximum depth of nested constraints."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from msgspec import Struct
 
-from opmkit.bundle.properties import GVK, REQUIRED_GVK, REQUIRED_PACKAGE
+from opmkit.bundle.property_types import GVK, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.core.files import make_directory
 from opmkit.documents import yaml_decoder
 from opmkit.documents.errors import InvalidDocument

@@ -7,11 +7,11 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.properties import GVK, PACKAGE
+from opmkit.bundle.property_types import GVK, LABEL, PACKAGE
 from opmkit.bundle.validation.cache_key import CEL_DISTRIBUTION
 from opmkit.bundle.validation.cel import CompilerMissing, compile_problem
 from opmkit.bundle.validation.compat import OPMKIT_ONLY, Compat
-from opmkit.bundle.validation.dependencies import CEL, LABEL, Dependencies, Requirement, read_dependencies
+from opmkit.bundle.validation.dependencies import CEL, Dependencies, Requirement, read_dependencies
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
 from opmkit.bundle.versions import VersionRange

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from opmkit.bundle.properties import CONSTRAINT, REQUIRED_GVK, REQUIRED_PACKAGE
+from opmkit.bundle.property_types import CONSTRAINT, REQUIRED_GVK, REQUIRED_PACKAGE
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.documents.document import MAX_CONSTRAINT_DEPTH
 from opmkit.documents.fields import member

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from opmkit.bundle.properties import REFUSED_BY_OLM_V1
+from opmkit.bundle.property_types import REFUSED_BY_OLM_V1
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.packages import csv_specs
