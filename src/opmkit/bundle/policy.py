@@ -159,6 +159,10 @@ class Policy(JsonResult):
             self, ignores=(*self.ignores, *(Ignore(rule, "ignored on the command line") for rule in ignored))
         )
 
+    def with_error(self, rule: str) -> Policy:
+        """Return a policy whose findings of a rule are errors."""
+        return replace(self, severities=(*self.severities, (rule, Severity.ERROR)))
+
     def apply(self, result: _Result) -> _Result:
         """Return the result with the severities of the policy, and with the findings that it allows apart."""
         severities = dict(self.severities)

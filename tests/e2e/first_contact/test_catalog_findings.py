@@ -114,16 +114,21 @@ def test_misspelt_schemas_and_keys_get_a_suggestion(newcomer: InstalledOpm) -> N
 
 
 @pytest.mark.parametrize("files", [{}, {"README.txt": ""}, {".indexignore": "*", "catalog.yaml": "schema: x"}])
-def test_a_catalog_without_a_document_is_invalid(newcomer: InstalledOpm, files: dict[str, str]) -> None:
+def test_a_catalog_without_a_document_is_valid(newcomer: InstalledOpm, files: dict[str, str]) -> None:
+    """Services remove the last operator of a catalog, and validate the rest."""
     (newcomer.directory / "catalog").mkdir()
     for name, text in files.items():
         (newcomer.directory / "catalog" / name).write_text(text)
     if "README.txt" in files:
         (newcomer.directory / "catalog" / ".indexignore").write_text("README.txt")
     done = newcomer.attempt("validate", "./catalog")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[0] == "warning: no documents found [FBC-EMPTY]"
+    assert newcomer.attempt("validate", "./catalog", "--fail-on", "warning").returncode == 1
+    done = newcomer.attempt("validate", "./catalog", "--fail-on", "empty")
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "error: no documents found [FBC-EMPTY]"
-    assert newcomer.attempt("validate", "./catalog", "--ignore", "FBC-EMPTY").returncode == 0
+    assert newcomer.attempt("validate", "./catalog", "--fail-on", "empty", "--ignore", "FBC-EMPTY").returncode == 0
 
 
 @pytest.mark.parametrize("template", ["basic", "substitutes"])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from opmkit.cli.flags.policy import (
     REPORT_PANEL,
     ConfigOption,
-    FailOnOption,
     IgnoreOption,
     find_policy_file,
     load_policy,
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 COMMAND = "opm validate"
 REQUIREMENTS_PANEL = "Requirements"
 _ANY, _NONE = "any", "none"
+_EMPTY = "empty"
+"""Value of ``--fail-on`` for errors and catalogs without documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,20 @@ class CatalogReportFlags:
         panel=REPORT_PANEL,
         metavar="FORMAT",
     )
-    fail_on: FailOnOption = ""
+    fail_on: str = flag(
+        "",
+        "Lowest severity that makes the command fail: error (default) or warning; empty: errors, or no documents",
+        panel=REPORT_PANEL,
+        metavar="SEVERITY",
+    )
     ignore: IgnoreOption = None
     config: ConfigOption = None
 
     def policy(self) -> Policy:
         """Return the policy; raises UsageError, InvalidPolicy and DiskError."""
-        return load_policy(find_policy_file(self.config), self.ignore or (), COMMAND)
+        policy = load_policy(find_policy_file(self.config), self.ignore or (), COMMAND)
+        return policy.with_error("FBC-EMPTY") if self.fail_on == _EMPTY else policy
 
     def severity(self, policy: Policy) -> Severity:
         """Return the lowest severity that makes the command fail; raises UsageError."""
-        return parse_fail_on(self.fail_on, policy, COMMAND)
+        return parse_fail_on("error" if self.fail_on == _EMPTY else self.fail_on, policy, COMMAND)

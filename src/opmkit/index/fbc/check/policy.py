@@ -181,7 +181,6 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "FBC-DEPRECATION": "a deprecation is incomplete, duplicate, or refers to an unknown object",
         "FBC-DOCUMENT": "a document is empty or not a mapping",
         "FBC-DUPLICATE": "two documents have the same schema, package and name",
-        "FBC-EMPTY": "a catalog has no documents",
         "FBC-ENTRY-BUNDLE": "an entry of a channel has no bundle",
         "FBC-ENTRY-DUPLICATE": "a channel has two entries with the same name",
         "FBC-ENTRY-NAME": "an entry of a channel has no name",
@@ -207,6 +206,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "FBC-VERSION-DUPLICATE": "two bundles of a package have the same version",
     },
     SUSPICIOUS: {
+        "FBC-EMPTY": "a catalog has no documents",
         "FBC-ENTRY-ORDER": "an entry of a channel replaces or skips a bundle with a higher version",
         "FBC-ENTRY-SELF": "an entry of a channel replaces or skips itself",
         "FBC-GRAPH-BEFORE-1.58": "the update graph of a channel is invalid for releases of Go opm before 1.58",

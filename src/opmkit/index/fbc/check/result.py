@@ -138,7 +138,7 @@ def validate(
         compat: The release of Go opm whose rules apply.
         policy: Further requirements.
         target: Name of the catalog for messages.
-        allow_empty: Accept a catalog without documents.
+        allow_empty: Don't warn about a catalog without documents.
         further: Findings of rules that need more than the documents.
         root: Directory of the catalog, to look up the lines of values in it.
     """
@@ -181,10 +181,10 @@ def _check_blobs(loaded: LoadResult, compat: CatalogCompat) -> Iterator[CatalogF
 
 
 def _check_empty(loaded: LoadResult) -> Iterator[CatalogFinding]:
-    """Yield an error for an index without content, since validating nothing is probably a mistake of a pipeline."""
+    """Yield a warning for an index without content: a mistake of a pipeline, or a service that removes everything."""
     if not loaded.errors and not any(True for _ in loaded.blobs):
         hint = "Pass the directory of a catalog; files that .indexignore excludes are not read."
-        yield CatalogFinding("no documents found", hint=hint, rule="FBC-EMPTY")
+        yield CatalogFinding("no documents found", hint=hint, severity=Severity.WARNING, rule="FBC-EMPTY")
 
 
 def _to_dict(finding: Finding) -> dict[str, Any]:
