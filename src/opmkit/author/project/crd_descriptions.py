@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.author.project.go_source import GoField, GoPackage, GoType
+    from opmkit.author.project.go_source import GoField, GoPackage, GoType, TypeName
     from opmkit.documents.json_value import JsonValue
 
 MAX_FIELDS = 100_000
@@ -30,11 +30,15 @@ _INLINED = ""
 
 
 class CrdDescription(Struct, frozen=True):
-    """An entry of ``spec.customresourcedefinitions.owned``, and its position: lower ones are first."""
+    """An entry of ``spec.customresourcedefinitions.owned``, and its position: lower ones are first.
+
+    ``warnings`` name what it lacks.
+    """
 
     api: GroupVersionKind
     value: dict[str, JsonValue]
     order: float
+    warnings: tuple[str, ...] = ()
 
 
 def describe_apis(
@@ -92,19 +96,21 @@ def _describe(
     plurals = [marker.values.get("path") for marker in declared.markers if marker.name == RESOURCE_MARKER]
     names = [name for name in plurals if name] or [plural(api.kind.lower())]
     resources = [resource for values in markers for resource in values.get("resources", ())]
+    lookup = _Lookup(package, packages)
     value = {
         "description": declared.doc,
         "displayName": _last(markers, "displayName", display_name(api.kind)),
         "kind": api.kind,
         "name": f"{names[-1]}.{api.group}",
         "resources": _resources(resources, file, declared),
-        "specDescriptors": _descriptors("spec", package, packages, file, declared),
-        "statusDescriptors": _descriptors("status", package, packages, file, declared),
+        "specDescriptors": _descriptors("spec", lookup, file, declared),
+        "statusDescriptors": _descriptors("status", lookup, file, declared),
         "version": api.version,
     }
     required = ("kind", "name", "version")
     order = _last([{"order": math.inf}, *markers], "order", math.inf)
-    return CrdDescription(api, {key: item for key, item in value.items() if item or key in required}, order)
+    present = {key: item for key, item in value.items() if item or key in required}
+    return CrdDescription(api, present, order, tuple(f"{api}: {problem}" for problem in lookup.ambiguous))
 
 
 def _last(markers: Sequence[Mapping[str, Any]], name: str, default: Any) -> Any:
@@ -127,13 +133,38 @@ def _resources(resources: Iterable[Sequence[str]], file: Path, declared: GoType)
     return [dict(value) for value in values]
 
 
-def _descriptors(
-    kind: str, package: GoPackage, packages: Mapping[str, GoPackage], file: Path, declared: GoType
-) -> list[JsonValue]:
+class _Lookup:
+    """The types that the fields of an API refer to, and the imports that are ambiguous."""
+
+    def __init__(self, package: GoPackage, packages: Mapping[str, GoPackage]) -> None:
+        self._package, self._packages = package, packages
+        self.ambiguous: dict[str, None] = {}
+
+    def find(self, file: Path, name: TypeName) -> tuple[tuple[str, str], tuple[Path, GoType]] | None:
+        """Return import path and name of a type, and its declaration; None if it is not in the loaded packages."""
+        path = self._package.import_path(file, name, self._packages)
+        if not path:
+            self._report(name)
+        declared = self._packages[path].types.get(name.name) if path in self._packages else None
+        return ((path, name.name), declared) if declared else None
+
+    def _report(self, name: TypeName) -> None:
+        """Remember an import whose package several files name, if that loses descriptors."""
+        imports = self._package.imports(name, self._packages)
+        found = [self._packages[path] for _, path in imports if path in self._packages]
+        if any(package.types.get(name.name) and package.has_marker(CSV_MARKER) for package in found):
+            importers = ", ".join(str(importer) for importer, _ in imports)
+            self.ambiguous[
+                f"{name.package}.{name.name} is ambiguous, so descriptors of its fields are missing: "
+                f"{name.package} is imported by {importers}"
+            ] = None
+
+
+def _descriptors(kind: str, lookup: _Lookup, file: Path, declared: GoType) -> list[JsonValue]:
     """Return the spec or status descriptors of a type: of each marked field below its spec or status."""
     roots = [field for field in declared.fields if _tag_parts(field)[0] == kind]
     found = []
-    for field, path in _fields_below(roots[0], package, packages, file) if roots else ():
+    for field, path in _fields_below(roots[0], lookup, file) if roots else ():
         markers = [m.values for m in field.markers if m.name == CSV_MARKER and m.values.get("type") == kind]
         if not markers or not path:
             continue
@@ -150,9 +181,7 @@ def _descriptors(
     return [value for _, _, value in found]
 
 
-def _fields_below(
-    root: GoField, package: GoPackage, packages: Mapping[str, GoPackage], file: Path
-) -> Iterator[tuple[GoField, str]]:
+def _fields_below(root: GoField, lookup: _Lookup, file: Path) -> Iterator[tuple[GoField, str]]:
     """Yield the fields of the structs in the type of a field, and of those in their types, with their paths.
 
     The path is "" for embedded fields. As in operator-sdk, types are looked up in the package and the imports of the
@@ -165,11 +194,10 @@ def _fields_below(
     number = 0
     for field, source, segments, parents in pending:
         for reference in field.references:
-            import_path = package.import_path(source, reference, packages)
-            declared = packages[import_path].types.get(reference.name) if import_path in packages else None
-            identity = (import_path, reference.name)
-            if not declared or identity in parents:
+            found = lookup.find(source, reference)
+            if not found or found[0] in parents:
                 continue
+            identity, declared = found
             for member in declared[1].fields:
                 segment = _segment(member)
                 if segment is None:

@@ -131,8 +131,10 @@ def _update_owned_crds(csv: dict[str, Any], project: Project, directory: Path) -
     from opmkit.author.project.go_source import load_packages
 
     described = describe_apis(load_packages(directory), project.resources)
-    set_owned_crds(csv, merge_owned(owned_crds(csv), [found for found in described.values() if found]))
-    return tuple(f"{api}: no Go type found in {directory}" for api, found in described.items() if not found)
+    found = [description for description in described.values() if description]
+    set_owned_crds(csv, merge_owned(owned_crds(csv), found))
+    missing = [f"{api}: no Go type found in {directory}" for api, description in described.items() if not description]
+    return (*missing, *(warning for description in found for warning in description.warnings))
 
 
 def _operator_name(options: KustomizeOptions, project: Project) -> str:
