@@ -315,7 +315,6 @@ def test_binary_names_and_contents_are_findings(opm: Opm) -> None:
         (("x", "--ignore", "NO-RULE"), "unknown rule 'NO-RULE'"),
         (("x", "--select-optional", "name=none"), "selects no optional validator"),
         (("x", "--optional-values", "k9s=1"), "k9s"),
-        (("x", "--tag", "y", "-o", "bundle-object"), "unknown optional validator 'bundle-object'"),
         (("x", "y", "-o", "json-alpha1"), "unsupported for several bundles"),
         (("x", "--config", "gone.yaml"), "gone.yaml"),
         (("x", "--baseline", "gone.json"), "gone.json"),

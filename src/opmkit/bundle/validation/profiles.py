@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
@@ -35,6 +35,10 @@ class Step(Struct, frozen=True):
     validators: tuple[str, ...]
     final: bool = False
     compat: frozenset[Compat] = ALL
+
+    def without(self, taken: Collection[str]) -> Step:
+        """Return the step without the validators that run anyway."""
+        return structs.replace(self, validators=tuple(name for name in self.validators if name not in taken))
 
 
 class Profile(Struct, frozen=True):
@@ -75,17 +79,18 @@ class Profile(Struct, frozen=True):
         Raises:
             UnknownName: The profile has no optional step of such a name.
         """
-        steps = list(self.steps)
+        steps = [step for step in self.steps if compat in step.compat]
         if self.all_validators:
-            taken = {name for step in steps for name in step.validators} | _ON_REQUEST
+            taken = {name for step in self.steps for name in step.validators} | _ON_REQUEST
             steps.append(Step(tuple(name for name in known if name not in taken)))
         for name in optional:
             if name not in self.optional:
                 message = f"unknown optional validator {name!r} of the profile {self.name}"
                 raise UnknownName(message, hint=f"choose one of {', '.join(self.optional)}")
-            if self.optional[name] not in steps:
-                steps.append(self.optional[name])
-        return [step for step in steps if compat in step.compat]
+            taken = {name for step in steps for name in step.validators}
+            if compat in self.optional[name].compat:
+                steps.append(self.optional[name].without(taken))
+        return steps
 
 
 class OptionalValidator(Struct, frozen=True):
@@ -132,7 +137,11 @@ _SDK = (
     Step(("format",)),
     Step(("sdk-content", "bundle", "csv", "crd")),
 )
-_OPTIONAL_STEPS = {validator.name: Step((validator.name,), compat=validator.compat) for validator in OPTIONAL}
+_BUNDLE_OBJECTS = {"bundle-objects": Step(("object",), compat=OPMKIT_ONLY)}  # the Go tools find nothing
+_OPTIONAL_STEPS = {
+    **{validator.name: Step((validator.name,), compat=validator.compat) for validator in OPTIONAL},
+    **_BUNDLE_OBJECTS,
+}
 _PIPELINE = Step(("openshift", "pipeline"), compat=OPMKIT_ONLY)
 _ON_REQUEST = frozenset(
     {
@@ -165,10 +174,7 @@ PROFILES: Mapping[str, Profile] = {
             "the rules of opm alpha bundle validate: errors only; manifests only if the format is valid",
             (Step(("format",), final=True), Step(("opm-content",))),
             min_severity=Severity.ERROR,
-            optional={
-                "operatorhub": Step(("opm-content-optional",)),
-                "bundle-objects": Step(("object",), compat=OPMKIT_ONLY),  # the Go tools find nothing
-            },
+            optional={"operatorhub": Step(("opm-content-optional",)), **_BUNDLE_OBJECTS},
         ),
         Profile("operator-sdk", "the rules of operator-sdk bundle validate", _SDK, optional=_OPTIONAL_STEPS),
         Profile(

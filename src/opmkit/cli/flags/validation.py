@@ -18,7 +18,7 @@ from opmkit.cli.flags.policy import (
     parse_fail_on,
 )
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
-from opmkit.cli.output.errors import UsageError
+from opmkit.cli.output.errors import UsageError, print_warnings
 from opmkit.cli.output.fbc import COMPAT_HELP
 from opmkit.cli.output.validation import ReportFormat
 from opmkit.cli.parser.declaration import flag
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 COMMAND = "opm bundle validate"
 OPTIONAL_PANEL = "Optional validators"
 BASELINE_PANEL = "Baseline"
+_GO_VALIDATORS = ("operatorhub", "bundle-objects")
+"""Values of ``--optional-validators`` that Go opm knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +143,13 @@ class ReportFlags:
         return ReportFormat(name)
 
     def validators(self) -> list[str]:
-        """Return the names of the validators that ``-o`` adds; raises UsageError if one is unknown."""
-        known = {"operatorhub": "operatorhub", "bundle-objects": "object"}
-        names = [] if self.optional_validators in tuple(ReportFormat) else self.optional_validators.split(",")
-        unknown = [name for name in names if name and name not in known]
-        if unknown:
-            raise UsageError(f"unknown optional validator {unknown[0]!r}: one of {', '.join(known)}", COMMAND)
-        return [known[name] for name in names if name]
+        """Return the names of the validators that ``-o`` adds; as in Go opm, an unknown one is ignored."""
+        is_format = self.optional_validators in tuple(ReportFormat)
+        names = [] if is_format else [name.strip() for name in self.optional_validators.split(",")]
+        unknown = (name for name in names if name and name not in _GO_VALIDATORS)
+        known = " and ".join(_GO_VALIDATORS)
+        print_warnings(f"unknown optional validator {name!r}: ignored; {known} are known" for name in unknown)
+        return [name for name in names if name in _GO_VALIDATORS]
 
 
 def validation_options(
