@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from opmkit.documents import go_yaml
 from tests.kit.generated_bundles import HARBOR, read_files
@@ -120,6 +122,60 @@ def test_images_are_replaced_by_digests(opm: Opm, registry: Registry) -> None:
     assert "written" not in http(*argv, "--version", "1.0.0", "--use-image-digests")
 
 
+def test_images_of_operands_in_examples_are_replaced_by_digests(opm: Opm, registry: Registry) -> None:
+    """As for cloudnative-pg, whose example names the image of the database: mirrors copy only related images."""
+    http = replace(opm, flags=("--use-http",))
+    tags = [f"{registry.host}/operands/{name}:1" for name in ("operator", "database")]
+    operator, database = (http.build_bundle("0.1.0", tag, "--push").strip().partition(" ")[0] for tag in tags)
+    digest = database.rpartition("@")[2]
+    deploy = opm.directory / write_plain(opm.directory, tags[0])
+    example = {"apiVersion": "ships.example.com/v1alpha1", "kind": "Berth", "metadata": {"name": "a"}}
+    (deploy / "example.yaml").write_text(json.dumps({**example, "spec": {"image": tags[1]}}))
+    argv = ("generate", "bundle", "--input-dir", "deploy", "--package", "boat", "--version", "1.0.0")
+    http(*argv, "--use-image-digests")
+    csv = yaml.safe_load((opm.directory / "bundle/manifests/boat.clusterserviceversion.yaml").read_text())
+    pinned = f"{registry.host}/operands/database@{digest}"
+    (written,) = json.loads(csv["metadata"]["annotations"]["alm-examples"])
+    assert written["spec"]["image"] == pinned
+    assert csv["spec"]["relatedImages"] == [
+        {"name": "manager", "image": f"{registry.host}/operands/operator@{operator.rpartition('@')[2]}"},
+        {"name": f"database-{digest.removeprefix('sha256:')}-annotation", "image": pinned},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("channels", "written"),
+    [('"1.31"', "1.31"), ("'1.31'", "1.31"), ('"alpha,1.31"', "alpha,1.31"), ('"alpha","1.31"', "alpha,1.31")],
+)
+def test_quotes_around_channels_are_no_part_of_their_names(opm: Opm, channels: str, written: str) -> None:
+    """Makefiles quote versions as channels, so that operator-sdk writes strings to YAML."""
+    last = f'"{written.rpartition(",")[2]}"'
+    common = ("--package", "boat", "--channels", channels)
+    write_plain(opm.directory)
+    for command in (
+        ("generate", "bundle", "--input-dir", "deploy", "--version", "1.0.0", "--default-channel", last, *common),
+        ("bundle", "generate", "--directory", "bundle/manifests", "--default", last, *common),
+    ):
+        opm(*command)
+        annotations = yaml.safe_load((opm.directory / "bundle/metadata/annotations.yaml").read_text())["annotations"]
+        found = [annotations[f"operators.operatorframework.io.bundle.{key}.v1"] for key in CHANNEL_KEYS]
+        assert found == [written, last.strip('"')]
+        assert f".channels.v1={written}\n" in (opm.directory / "bundle.Dockerfile").read_text()
+
+
+CHANNEL_KEYS = ("channels", "channel.default")
+
+
+def test_a_bundle_of_dependencies_has_no_deployment(opm: Opm) -> None:
+    (opm.directory / "deploy").mkdir()
+    shutil.copy(HARBOR / "config/crd/bases/ships.example.com_berths.yaml", opm.directory / "deploy")
+    done = opm.attempt("generate", "bundle", "--input-dir", "deploy", "--package", "boat", "--version", "1.0.0")
+    assert done.returncode == 0
+    assert "Warning: no Deployment found: the ClusterServiceVersion installs no operator\n" in done.stderr
+    csv = yaml.safe_load((opm.directory / "bundle/manifests/boat.clusterserviceversion.yaml").read_text())
+    assert csv["spec"]["install"] == {"spec": {"deployments": []}, "strategy": "deployment"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -138,7 +194,10 @@ def test_images_are_replaced_by_digests(opm: Opm, registry: Registry) -> None:
             ("bundle", "generate", "--input", "deploy", "-p", "x", "--base-csv", "crd.yaml"),
             "crd.yaml: no ClusterService",
         ),
-        (("bundle", "generate", "--input", "crd.yaml", "-p", "x"), "no Deployment found: OLM installs an operator as"),
+        (
+            ("bundle", "generate", "--input", "deploy", "-p", "x", "--channels", '1"31'),
+            'invalid channel 1"31: quotes\n  hint: correct --channels',
+        ),
     ],
 )
 def test_errors(opm: Opm, arguments: tuple[str, ...], message: str) -> None:

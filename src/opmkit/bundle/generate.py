@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from opmkit.bundle.directory import bundle_root, infer_annotations, is_bundle_file, read_files
 from opmkit.bundle.errors import BundleError, InvalidBundle
@@ -38,6 +39,7 @@ _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DOCKERFILE_ORDER = (MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS, DEFAULT_CHANNEL)
 _PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
 _SPECIAL = re.compile(r'(["\\$])')
+_QUOTES = ('"', "'")
 _DATE = re.compile(r"\d{4}-\d")
 
 
@@ -48,6 +50,16 @@ class AnnotationsInput(Struct, frozen=True):
     channels: str = ""
     default_channel: str = ""
 
+    def unquoted(self) -> AnnotationsInput:
+        """Return the input without quotes around channels, which Makefiles pass so that YAML reads 1.31 as a string.
+
+        Raises:
+            InvalidBundle: The name of a channel contains quotes.
+        """
+        return replace(
+            self, channels=_unquote_channels(self.channels), default_channel=_unquote_channels(self.default_channel)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GeneratedMetadata(JsonResult):
@@ -57,6 +69,21 @@ class GeneratedMetadata(JsonResult):
     metadata: Path
     annotations: Mapping[str, str]
     warnings: tuple[str, ...]
+
+
+def _unquote_channels(channels: str) -> str:
+    names = _unquote(channels).split(",")
+    if any(quote in name for name in names for quote in _QUOTES):
+        names = [_unquote(name) for name in channels.split(",")]
+    if quoted := next((name for name in names for quote in _QUOTES if quote in name), ""):
+        raise InvalidBundle(f"invalid channel {quoted}: quotes", hint=Hint("correct {}", BundleSetting.CHANNELS))
+    return ",".join(names)
+
+
+def _unquote(text: str) -> str:
+    """Return a text without the pair of quotes around it, if there is one."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in _QUOTES
+    return text[1:-1] if is_quoted else text
 
 
 class ExistingAnnotations(Struct, frozen=True):
@@ -101,7 +128,7 @@ def generate(
     media_type, warnings = _media_type(directory)
     parent = _absolute(output) if output else directory.parent
     existing = [root / "metadata" / _ANNOTATIONS for root in (parent, directory.parent)]
-    given, others = _complete(given, directory, existing)
+    given, others = _complete(given.unquoted(), directory, existing)
     annotations = {**bundle_annotations(media_type, given), **(others or {})}
     manifests = parent / "manifests" if output else directory
     if directory in manifests.parents:

@@ -162,8 +162,9 @@ def test_deployments_need_a_name() -> None:
 def test_the_base_installs_the_operator_if_there_is_no_deployment() -> None:
     install = {"strategy": "deployment", "spec": {"deployments": [{"name": "a", "spec": {}}]}}
     assert generate(base_with(install=install), CRD).csv["spec"]["install"]["spec"]["deployments"][0]["name"] == "a"
-    with pytest.raises(InvalidBundle, match="no Deployment found: OLM installs an operator as a Deployment"):
-        generate(BASE, CRD)
+    generated = generate(BASE, CRD)
+    assert generated.csv["spec"]["install"] == {"strategy": "deployment", "spec": {"deployments": []}}
+    assert generated.warnings == ("no Deployment found: the ClusterServiceVersion installs no operator",)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,13 @@ from opmkit.author.generate.metadata import SCORECARD_FILE, BundleLabels, annota
 from opmkit.author.pin.pin import RelatedImagesMode, pin_files, read_manifests
 from opmkit.author.pin.resolve import PinOptions, resolve_images
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.generate import DOCKERFILE, ExistingAnnotations, read_annotations, read_existing_annotations
+from opmkit.bundle.generate import (
+    DOCKERFILE,
+    AnnotationsInput,
+    ExistingAnnotations,
+    read_annotations,
+    read_existing_annotations,
+)
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL
 from opmkit.core.environment import rfc3339, source_date_epoch
@@ -129,6 +135,7 @@ def generate_bundle(
     if options.with_metadata and channels is None and options.directory:
         existing, existing_default = existing_channels(options.directory)
         channels, default = existing or _CHANNELS, default or existing_default
+    given = AnnotationsInput(options.package, _CHANNELS if channels is None else channels, default).unquoted()
     warnings = list(generated.warnings) if generated else []
 
     def transform(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -145,7 +152,7 @@ def generate_bundle(
     elif generated and options.directory:
         written.append(write_manifests(generated, options.directory, transform))
     if options.with_metadata:
-        labels = BundleLabels(options.package, _CHANNELS if channels is None else channels, default, options.layout)
+        labels = BundleLabels(options.package, given.channels, given.default_channel, options.layout)
         directory = options.directory or BUNDLE_DIRECTORY
         written.append(
             write_metadata(
@@ -186,8 +193,11 @@ def _read_base(options: GenerationOptions, objects: list[InputObject]) -> list[I
 def _pin_images(
     files: Mapping[str, bytes], digest: Callable[[Reference], str], progress: Progress
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return manifests with digests instead of the tags of images, and warnings."""
-    manifests = read_manifests(files)
+    """Return manifests with digests instead of the tags of images, and warnings.
+
+    As in operator-sdk, images in the JSON of ``alm-examples`` are pinned, too: they can be those of operands.
+    """
+    manifests = read_manifests(files, in_json=True)
     uses = [use for manifest in manifests for use in manifest.uses()]
     images = resolve_images(uses, PinOptions(), digest, progress)
     pinned = pin_files(manifests, images, RelatedImagesMode.COMPLETE)

@@ -11,7 +11,6 @@ from msgspec import Struct
 from opmkit.author.generate import manifests
 from opmkit.author.generate.manifests import DEPLOYMENT, served_versions
 from opmkit.bundle.api_types.encode import encode_struct
-from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.documents.json_value import encode, escape_html, go_float
 
@@ -47,8 +46,8 @@ def fill_service_version(
 ) -> ServiceVersion:
     """Return a ClusterServiceVersion with the fields of a base and those that the objects determine.
 
-    The base retains its install strategy if there are no Deployments, and its examples, webhook definitions and related
-    images if the objects contain none.
+    The base retains its Deployments and permissions if there are no others, and its examples, webhook definitions and
+    related images if the objects contain none.
 
     Args:
         base: ClusterServiceVersion, as Go programs write it.
@@ -59,7 +58,7 @@ def fill_service_version(
         annotations: Annotations to set.
 
     Raises:
-        InvalidBundle: Neither the objects nor the base contain a Deployment, or a related image is not constant.
+        InvalidBundle: A Deployment has no name, or a related image is not constant.
     """
     value = copy.deepcopy(dict(base))
     spec = value["spec"]
@@ -69,7 +68,7 @@ def fill_service_version(
         spec["version"] = version
     images, webhooks = find_related_images(objects), webhook_definitions(objects)
     warnings = [*images.warnings, *webhooks.warnings]
-    _set_install(spec, objects, rbac)
+    warnings += _set_install(spec, objects, rbac)
     warnings += _set_owned(spec, objects)
     if objects.custom_resources or _EXAMPLES not in metadata_annotations:
         metadata_annotations[_EXAMPLES] = to_json([item.value for item in objects.custom_resources])
@@ -81,21 +80,14 @@ def fill_service_version(
     return ServiceVersion(_clean(value), tuple(warnings))
 
 
-def _set_install(spec: dict[str, Any], objects: Manifests, rbac: Rbac) -> None:
+def _set_install(spec: dict[str, Any], objects: Manifests, rbac: Rbac) -> list[str]:
+    """Set the install strategy; return a warning if it has no Deployment, as that of a bundle of dependencies."""
     install = spec["install"]
     strategy = install["spec"] = install.get("spec") or {}
     install["strategy"] = install["strategy"] or _DEPLOYMENT_STRATEGY
-    if install["strategy"] != _DEPLOYMENT_STRATEGY:
-        return
     deployments = objects.of_kind(manifests.DEPLOYMENT)
-    if not deployments:
-        if not strategy.get("deployments"):
-            raise InvalidBundle(
-                "no Deployment found: OLM installs an operator as a Deployment",
-                hint="pass the Deployment of the operator with its CustomResourceDefinitions, roles, role bindings and "
-                "service accounts",
-            )
-        return
+    if install["strategy"] != _DEPLOYMENT_STRATEGY or (not deployments and strategy.get("deployments")):
+        return []
     for deployment in deployments:
         if not deployment.name:
             raise deployment.error("has no name", hint="add metadata.name")
@@ -109,6 +101,7 @@ def _set_install(spec: dict[str, Any], objects: Manifests, rbac: Rbac) -> None:
     ]
     strategy["permissions"] = list(rbac.permissions)
     strategy["clusterPermissions"] = list(rbac.cluster_permissions)
+    return [] if deployments else ["no Deployment found: the ClusterServiceVersion installs no operator"]
 
 
 def _with_watched_namespaces(spec: Mapping[str, Any]) -> dict[str, Any]:

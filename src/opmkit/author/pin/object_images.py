@@ -159,21 +159,25 @@ _FULL_REFERENCE = re.compile(
 )
 
 
-def find_object_images(value: JsonValue) -> Iterator[Finding]:
+def find_object_images(value: JsonValue, *, in_json: bool = False) -> Iterator[Finding]:
     """Yield the images in a Kubernetes object, or in the items of a list of objects.
+
+    Args:
+        value: The object.
+        in_json: Whether to include those in annotations that contain JSON, which can be placeholders.
 
     Raises:
         InvalidField: A field has the wrong type.
     """
-    yield from _find(value, ())
+    yield from _find(value, (), in_json=in_json)
 
 
-def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
+def _find(value: JsonValue, path: FieldPath, *, in_json: bool) -> Iterator[Finding]:
     manifest = mapping(value, path)
     kind = manifest.get("kind")
     if kind == "List":
         for number, item in enumerate(items(manifest.get("items"), (*path, "items"))):
-            yield from _find(item, (*path, "items", number))
+            yield from _find(item, (*path, "items", number), in_json=in_json)
         return
     found: list[Finding] = []
     if kind == CSV_KIND:
@@ -182,7 +186,8 @@ def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
         metadata = mapping(manifest.get("metadata"), (*path, "metadata"))
         owner = text(metadata.get("name"), (*path, "metadata", "name"))
         found += _find_in_pod(*_descend(manifest, path, _POD_PATHS[kind]), owner)
-    annotated = list(_find_annotations(value, path, recursive=kind != CRD_KIND))
+    maps = _annotation_maps(value, path, recursive=kind != CRD_KIND)
+    annotated = [use for found_at, found in maps for use in find_in_annotations(found, found_at, in_json=in_json)]
     yield from found
     if found:
         uses = [use for use in (*found, *annotated) if isinstance(use, ImageField)]
@@ -248,29 +253,30 @@ def _find_in_variable(variable: Mapping[str, JsonValue], path: FieldPath, owner:
         yield from use_at(variable, "value", path, Role.ENVIRONMENT, name, owner)
 
 
-def _find_annotations(value: JsonValue, path: FieldPath, *, recursive: bool) -> Iterator[Finding]:
-    """Yield the images in the annotations of an object and, with ``recursive``, of the templates in it."""
+def _annotation_maps(value: JsonValue, path: FieldPath, *, recursive: bool) -> Iterator[tuple[FieldPath, JsonValue]]:
+    """Yield the annotations of an object and, with ``recursive``, of the templates in it, with their paths."""
     if isinstance(value, dict):
         metadata = value.get("metadata")
         if isinstance(metadata, dict):
-            yield from find_in_annotations(metadata.get("annotations"), (*path, "metadata", "annotations"))
+            yield (*path, "metadata", "annotations"), metadata.get("annotations")
         for key, member in value.items() if recursive else ():
             if key != "metadata":
-                yield from _find_annotations(member, (*path, key), recursive=True)
+                yield from _annotation_maps(member, (*path, key), recursive=True)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _find_annotations(item, (*path, number), recursive=True)
+            yield from _annotation_maps(item, (*path, number), recursive=True)
 
 
-def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[ImageField]:
+def find_in_annotations(annotations: JsonValue, path: FieldPath, *, in_json: bool = False) -> Iterator[ImageField]:
     """Yield the image in the annotation ``containerImage``, and references with host and tag or digest in others.
 
-    Annotations that contain JSON are skipped: ``alm-examples`` and others are input of other programs.
+    Annotations that contain JSON are skipped unless ``in_json``: ``alm-examples`` and others are input of other
+    programs.
     """
     if not isinstance(annotations, dict):
         return
     for key, value in annotations.items():
-        if not isinstance(value, str) or value.lstrip().startswith(_STRUCTURED):
+        if not isinstance(value, str) or (not in_json and value.lstrip().startswith(_STRUCTURED)):
             continue
         if key == _CONTAINER_IMAGE:
             yield from use_at(annotations, key, path, Role.ANNOTATION, key)

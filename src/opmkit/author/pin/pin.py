@@ -70,14 +70,19 @@ def use_as_dict(use: LocatedUse) -> dict[str, Any]:
     return {"file": use.file, "line": use.line, "role": str(use.use.role), "name": use.use.name}
 
 
-def read_manifests(files: Mapping[str, bytes]) -> list[PinnableFile]:
+def read_manifests(files: Mapping[str, bytes], *, in_json: bool = False) -> list[PinnableFile]:
     """Decode the manifests of a bundle, given by their paths; files that are neither YAML nor JSON are skipped.
+
+    Args:
+        files: The content of the files.
+        in_json: Whether images in annotations that contain JSON are pinned as well.
 
     Raises:
         InvalidBundle: A document is invalid, or a field has the wrong type; the error names the file and the line.
     """
     manifests = ((name, raw) for name, raw in files.items() if name.endswith(MANIFEST_EXTENSIONS))
-    return [PinnableFile.read(name, raw, find_object_images) for name, raw in manifests]
+    find = partial(find_object_images, in_json=in_json)
+    return [PinnableFile.read(name, raw, find) for name, raw in manifests]
 
 
 def pin_files(
