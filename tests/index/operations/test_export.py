@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from opmkit.bundle import NotABundle
@@ -17,7 +18,7 @@ from opmkit.imagetools.tools import open_tool
 from opmkit.index.convert.database_blobs import database_to_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
+from opmkit.index.operations.export import PackageManifest, export_packages, packages_in_catalog, packages_in_database
 from opmkit.index.sqlite import open_database, replace_database
 from opmkit.index.sqlite.packages import deprecated_bundles
 from tests.index.builders import bundle
@@ -114,7 +115,7 @@ def test_retains_other_files(tmp_path: Path, prefix: str, tool: ContainerTool) -
         "demo/package.yaml",
     ]
     assert (destination / "demo" / "package.yaml").read_text() == (
-        "channels:\n- currentCSV: demo.v1.0.0\n  name: alpha\ndefaultChannel: alpha\npackageName: demo\n"
+        "packageName: demo\nchannels:\n    - name: alpha\n      currentCSV: demo.v1.0.0\ndefaultChannel: alpha\n"
     )
 
 
@@ -167,3 +168,13 @@ def test_rejects_versions_that_are_paths(tmp_path: Path, prefix: str, tool: Cont
     with pytest.raises(CatalogError, match=r"'\.\./\.\./1\.0\.0': cannot be exported"):
         export(path, tmp_path / "out", tool)
     assert not (tmp_path / "out").exists()
+
+
+def test_names_are_quoted_where_yaml_reads_them_differently() -> None:
+    manifest = PackageManifest("1.31", "", (("\x85\u202e", "a\nb"), ("null", "x.v1")))
+    assert yaml.safe_load(manifest.to_yaml()) == {
+        "packageName": "1.31",
+        "channels": [{"name": "\x85\u202e", "currentCSV": "a\nb"}, {"name": "null", "currentCSV": "x.v1"}],
+        "defaultChannel": "",
+    }
+    assert PackageManifest("x", "", ()).to_yaml() == b'packageName: x\nchannels: []\ndefaultChannel: ""\n'

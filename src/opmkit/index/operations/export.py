@@ -7,17 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from msgspec import Struct
 
 from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.directory import is_bundle_file
 from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.generate import yaml_scalar
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
 from opmkit.bundle.source import BundleSource
+from opmkit.core.escape import escape_yaml
 from opmkit.core.files import disk_errors, make_output_directory, write_files
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
@@ -197,10 +198,18 @@ class PackageManifest(Struct, frozen=True):
         return cls(name, default, heads) if name else None
 
     def to_yaml(self) -> bytes:
-        """Return the content of the package file."""
-        channels = [{"currentCSV": head, "name": channel} for channel, head in self.heads]
-        content = {"channels": channels, "defaultChannel": self.default_channel, "packageName": self.name}
-        return yaml.safe_dump(content, allow_unicode=True).encode()
+        """Return the content of the package file, with the order and the indentation of Go opm, which scripts parse."""
+        channels = [
+            line
+            for channel, head in self.heads
+            for line in (f"    - name: {yaml_scalar(channel)}", f"      currentCSV: {yaml_scalar(head)}")
+        ]
+        lines = [
+            f"packageName: {yaml_scalar(self.name)}",
+            *(["channels:", *channels] if channels else ["channels: []"]),
+            f"defaultChannel: {yaml_scalar(self.default_channel)}",
+        ]
+        return escape_yaml("".join(f"{line}\n" for line in lines)).encode()
 
 
 def read_package(path: Path) -> PackageManifest | None:
