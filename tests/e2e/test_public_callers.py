@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from typing import TYPE_CHECKING
+
+import yaml
 
 from tests.kit.opm import LAGOON
 
@@ -33,3 +37,45 @@ def test_an_optional_validator_that_runs_anyway_reports_each_finding_once(opm: O
     plain = opm("bundle", "validate", BUNDLE)
     assert "GP-CHANNEL-NAME" in plain
     assert opm("bundle", "validate", BUNDLE, "--select-optional", "name=good-practices") == plain
+
+
+CATALOG = """schema: olm.package
+name: demo
+defaultChannel: ""
+---
+schema: olm.channel
+package: demo
+name: ""
+entries: []
+---
+schema: olm.channel
+package: demo
+name: none
+---
+schema: olm.deprecations
+package: demo
+entries: []
+---
+schema: olm.package
+name: other
+description: |
+  The last line
+  has no end"""
+
+
+def test_render_writes_empty_lists_and_names_as_go_opm(opm: Opm) -> None:
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog/catalog.yaml").write_text(CATALOG)
+    package, empty, missing, deprecations, other = yaml.safe_load_all(opm("render", "catalog", "-o", "yaml"))
+    assert package == {"schema": "olm.package", "name": "demo", "defaultChannel": ""}
+    assert empty == {"schema": "olm.channel", "package": "demo", "name": "", "entries": []}
+    assert missing == {"schema": "olm.channel", "package": "demo", "name": "none", "entries": None}
+    assert deprecations == {"schema": "olm.deprecations", "package": "demo", "entries": []}
+    assert other["description"] == "The last line\nhas no end\n"
+    assert opm("render", "catalog").count('"entries": []') == 2
+    reference = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST")
+    if reference:
+        for form in ("json", "yaml"):
+            argv = [reference, "render", "catalog", "-o", form]
+            done = subprocess.run(argv, cwd=opm.directory, capture_output=True, text=True, check=True)
+            assert opm("render", "catalog", "-o", form) == done.stdout

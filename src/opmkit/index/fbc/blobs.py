@@ -89,13 +89,14 @@ class EntryBlob(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ChannelBlob:
-    """An ``olm.channel`` blob."""
+    """An ``olm.channel`` blob; ``has_list`` is false if its entries are null, or missing, instead of a list."""
 
     name: str
     package: str
     entries: tuple[EntryBlob, ...] = ()
     properties: tuple[BlobProperty, ...] = ()
     location: SourceLocation = field(default=SourceLocation(), compare=False)
+    has_list: bool = field(default=True, compare=False)
 
     schema = CHANNEL
 
@@ -128,11 +129,12 @@ class Deprecation(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DeprecationsBlob:
-    """An ``olm.deprecations`` blob."""
+    """An ``olm.deprecations`` blob; ``has_list`` is false if its entries are null, or missing, instead of a list."""
 
     package: str
     entries: tuple[Deprecation, ...] = ()
     location: SourceLocation = field(default=SourceLocation(), compare=False)
+    has_list: bool = field(default=True, compare=False)
 
     schema = DEPRECATIONS
     name = ""

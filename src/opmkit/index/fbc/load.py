@@ -253,7 +253,9 @@ def _decode_channel(reader: FieldReader, location: SourceLocation) -> ChannelBlo
         EntryBlob(entry.string("name"), entry.string("replaces"), entry.strings("skips"), entry.string("skipRange"))
         for entry in reader.mappings("entries")
     )
-    return ChannelBlob(reader.string("name"), reader.string("package"), entries, _decode_properties(reader), location)
+    has_list = reader.any("entries") is not None
+    name, package, properties = reader.string("name"), reader.string("package"), _decode_properties(reader)
+    return ChannelBlob(name, package, entries, properties, location, has_list)
 
 
 def _decode_bundle(reader: FieldReader, location: SourceLocation) -> BundleBlob:
@@ -267,7 +269,7 @@ def _decode_bundle(reader: FieldReader, location: SourceLocation) -> BundleBlob:
 
 def _decode_deprecations(reader: FieldReader, location: SourceLocation) -> DeprecationsBlob:
     entries = tuple(map(_decode_deprecation, reader.mappings("entries")))
-    return DeprecationsBlob(reader.string("package"), entries, location)
+    return DeprecationsBlob(reader.string("package"), entries, location, reader.any("entries") is not None)
 
 
 def _decode_deprecation(reader: FieldReader) -> Deprecation:

@@ -129,7 +129,7 @@ def _package(blob: PackageBlob) -> dict[str, Any]:
     icon = {"base64data": normalize_base64(blob.icon.data), "mediatype": blob.icon.media_type} if blob.icon else None
     return {
         "schema": blob.schema,
-        **_non_empty(name=blob.name),
+        "name": blob.name,
         "defaultChannel": blob.default_channel,
         **_non_empty(icon=icon, description=blob.description, properties=_properties(blob.properties)),
     }
@@ -138,8 +138,9 @@ def _package(blob: PackageBlob) -> dict[str, Any]:
 def _channel(blob: ChannelBlob) -> dict[str, Any]:
     return {
         "schema": blob.schema,
-        **_non_empty(name=blob.name, package=blob.package),
-        "entries": [_entry(entry) for entry in blob.entries] or None,
+        "name": blob.name,
+        "package": blob.package,
+        "entries": [_entry(entry) for entry in blob.entries] if blob.has_list else None,
         **_non_empty(properties=_properties(blob.properties)),
     }
 
@@ -164,7 +165,7 @@ def _deprecations(blob: DeprecationsBlob) -> dict[str, Any]:
         {"reference": {"schema": entry.schema, **_non_empty(name=entry.name)}, "message": entry.message}
         for entry in blob.entries
     ]
-    return {"schema": blob.schema, **_non_empty(package=blob.package), "entries": entries or None}
+    return {"schema": blob.schema, "package": blob.package, "entries": entries if blob.has_list else None}
 
 
 def _properties(properties: Iterable[BlobProperty]) -> list[dict[str, JsonValue]]:
