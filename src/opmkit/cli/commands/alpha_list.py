@@ -8,9 +8,9 @@ import typer
 
 from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
-from opmkit.cli.flags.output import ValueOutput
+from opmkit.cli.flags.output import ListOutput
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import ValueFormat, print_listing
+from opmkit.cli.output.console import ListFormat, print_listing
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import waiting
 
@@ -24,7 +24,7 @@ Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to li
 def packages(
     registry_flags: RegistryFlags,
     index: Index,
-    output: ValueOutput = ValueFormat.TEXT,
+    output: ListOutput = ListFormat.TEXT,
     compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the packages of an index
@@ -40,7 +40,7 @@ def channels(
     registry_flags: RegistryFlags,
     index: Index,
     package: Package = "",
-    output: ValueOutput = ValueFormat.TEXT,
+    output: ListOutput = ListFormat.TEXT,
     compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the channels of an index or a package with their heads
@@ -56,7 +56,7 @@ def bundles(
     registry_flags: RegistryFlags,
     index: Index,
     package: Package = "",
-    output: ValueOutput = ValueFormat.TEXT,
+    output: ListOutput = ListFormat.TEXT,
     compat: CompatOption = CatalogCompat.NEWEST,
 ) -> None:
     """List the bundles of an index or a package with their update edges in each channel
@@ -68,7 +68,7 @@ def bundles(
     _print_rows(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
-def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:
+def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ListFormat) -> None:
     """Print dataclasses whose fields are the columns."""
     from dataclasses import astuple
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from opmkit.cli.flags.output import Output
-from opmkit.cli.output.console import OutputFormat, print_json, print_table, print_text
+from opmkit.cli.flags.output import TableOutput
+from opmkit.cli.output.console import TableFormat, print_json, print_table, print_text
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import argument
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_rules(
-    rule: str | None = argument(None, "Rule to explain", metavar="[RULE]"), output: Output = OutputFormat.TEXT
+    rule: str | None = argument(None, "Rule to explain", metavar="[RULE]"), output: TableOutput = TableFormat.TEXT
 ) -> None:
     """List the rules for bundles and catalogs, or explain one with examples
 
@@ -29,13 +29,15 @@ def list_rules(
     chosen = [each for each in known if rule is None or each.id == rule.upper()]
     if not chosen:
         raise UsageError(f"unknown rule {rule!r}", hint="list the rules with 'opm bundle rules'")
-    if output is OutputFormat.JSON:
+    if output is TableFormat.JSON:
         print_json([each.to_dict() for each in chosen])
     elif rule:
         _print_rule(chosen[0])
     else:
         rows = [(each.id, each.severity.value, each.validator, each.summary) for each in chosen]
-        print_table(("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows, optional=("VALIDATOR",))
+        print_table(
+            ("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows, optional=("VALIDATOR",), wide=output is TableFormat.WIDE
+        )
 
 
 def _print_rule(rule: RuleDescription) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.flags.output import PROGRESS_HELP, ValueOutput
-from opmkit.cli.output.console import ValueFormat, print_line, print_listing, print_table, print_value
+from opmkit.cli.flags.output import PROGRESS_HELP, ListOutput, ValueOutput
+from opmkit.cli.output.console import ListFormat, ValueFormat, print_line, print_listing, print_table, print_value
 from opmkit.cli.output.errors import UsageError, conflicting_flags
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import ProgressFormat, set_progress_format, waiting
@@ -100,7 +100,7 @@ def list_bundles(
     client_flags: ClientFlags,
     package: PackageFilter = "",
     channel: str = flag("", "Channel to list; default: all", metavar="NAME"),
-    output: ValueOutput = ValueFormat.TEXT,
+    output: ListOutput = ListFormat.TEXT,
 ) -> None:
     """List the bundles of a running catalog, a package or a channel with their update edges
 
@@ -214,7 +214,7 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
     print_updates(found, output)
 
 
-def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
+def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ListOutput = ListFormat.TEXT) -> None:
     """Find the bundles that a bundle of a running catalog replaces and skips, in all channels
 
     [bold]Example:[/] opm catalog find predecessors lagoon-operator.v0.2.0 --address localhost:50051
@@ -263,7 +263,7 @@ def print_updates(rows: Sequence[BundleUpdates], output: ValueFormat) -> None:
     print_listing(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES"), cells, output)
 
 
-def print_bundles(bundles: Sequence[RemoteBundle], output: ValueFormat) -> None:
+def print_bundles(bundles: Sequence[RemoteBundle], output: ListFormat) -> None:
     """Print bundles with their update edges and images."""
     header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
     rows = (
@@ -320,7 +320,7 @@ def _print_fields(fields: Sequence[tuple[str, str]]) -> None:
     width = max(len(key) for key, _ in shown) + 3
     for number, (key, value) in enumerate(shown):
         repeats = number > 0 and shown[number - 1][0] == key
-        print_line(f"{'' if repeats else f'{key}:':<{width}}{value}")
+        print_line(f"{'' if repeats else f'{key}:':<{width}}{value}", hanging=width)
 
 
 def _truncate(text: str) -> str:

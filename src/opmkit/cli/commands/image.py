@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.flags.output import Output, ProgressFlags
+from opmkit.cli.flags.output import Output, ProgressFlags, TableOutput
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.console import OutputFormat, format_size, print_json, print_line, print_table
+from opmkit.cli.output.console import OutputFormat, TableFormat, format_size, print_json, print_line, print_table
 from opmkit.cli.output.errors import conflicting_flags
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.parser.declaration import argument, flag
@@ -19,7 +19,7 @@ IMAGE_HELP = "Image, such as quay.io/me/catalog:1, oci:DIR:TAG or docker-archive
 Name = Annotated[str, typer.Argument(metavar="IMAGE", help=IMAGE_HELP)]
 
 
-def ls(progress_flags: ProgressFlags, output: Output = OutputFormat.TEXT) -> None:
+def ls(progress_flags: ProgressFlags, output: TableOutput = TableFormat.TEXT) -> None:
     """List the images in the embedded image store
 
     The store is OPM_STORE, or a directory in the user's data directory.
@@ -30,7 +30,7 @@ def ls(progress_flags: ProgressFlags, output: Output = OutputFormat.TEXT) -> Non
 
     with waiting("Reading the image store"):
         images = Opm().list_stored_images()
-    if output is OutputFormat.JSON:
+    if output is TableFormat.JSON:
         print_json(images)
         return
     rows = [
@@ -43,7 +43,8 @@ def ls(progress_flags: ProgressFlags, output: Output = OutputFormat.TEXT) -> Non
         )
         for image in images
     ]
-    print_table(("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS"), rows, optional=("CREATED", "PLATFORMS"))
+    header = ("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS")
+    print_table(header, rows, optional=("CREATED", "PLATFORMS"), wide=output is TableFormat.WIDE)
 
 
 def inspect(registry_flags: RegistryFlags, image: Name, output: Output = OutputFormat.TEXT) -> None:
@@ -58,7 +59,7 @@ def inspect(registry_flags: RegistryFlags, image: Name, output: Output = OutputF
         print_json(description)
         return
     for key in ("name", "digest", "type"):
-        print_line(f"{key.capitalize() + ':':<14}{description[key]}")
+        _print_field(key.capitalize(), description[key])
     for part in description["images"]:
         _print_platform(part)
 
@@ -150,16 +151,21 @@ def prune(
             print_line(f"removed {removed} temporary {noun} of killed processes")
 
 
+def _print_field(title: str, value: str) -> None:
+    """Print a line with a title, unless that is empty, and a value."""
+    print_line(f"{f'{title}:' if title else '':<14}{value}", hanging=14)
+
+
 def _print_platform(part: dict[str, Any]) -> None:
     print_line()
-    print_line(f"{'Platform:':<14}{part['platform']}  {part['digest']}")
-    print_line(f"{'Created:':<14}{part['created']}")
+    _print_field("Platform:", f"{part['platform']}  {part['digest']}")
+    _print_field("Created:", part["created"])
     for title, key in (("Labels", "labels"), ("Annotations", "annotations")):
         for number, (name, value) in enumerate(sorted(part[key].items())):
-            print_line(f"{title + ':' if number == 0 else '':<14}{name}={value}")
+            _print_field(title if number == 0 else "", f"{name}={value}")
     if part["entrypoint"] or part["cmd"]:
         program, *_ = command = (*part["entrypoint"], *part["cmd"])
         note = f" (fails: the image does not contain {program})" if part["hasProgram"] is False else ""
-        print_line(f"{'Runs:':<14}{' '.join(command)}{note}")
+        _print_field("Runs:", f"{' '.join(command)}{note}")
     for number, layer in enumerate(part["layers"]):
-        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {format_size(layer['size'])}")
+        _print_field("Layers:" if number == 0 else "", f"{layer['digest']}  {format_size(layer['size'])}")

@@ -27,6 +27,7 @@ class ImageListFormat(StrEnum):
     """Output formats of a list of images."""
 
     TEXT = "text"
+    WIDE = "wide"
     JSON = "json"
     NAME = "name"
 
@@ -40,7 +41,9 @@ def images(
     only: ImageSelection = flag(ImageSelection.ALL, "Images to list: all, bundle or related"),
     recursive: bool = flag(False, "Follow related images that are bundles; this reads all related images"),
     output: ImageListFormat = flag(
-        ImageListFormat.TEXT, "Output format: text, json, or name (one image per line, for scripts)", "-o"
+        ImageListFormat.TEXT,
+        "Output format: text, wide (all columns on any terminal), json, or name (one image per line, for scripts)",
+        "-o",
     ),
     container_tool: PullTool = "none",
     registry_flags: RegistryFlags,
@@ -63,4 +66,5 @@ def images(
         print_json([used.to_dict() for used in listed])
     else:
         rows = [(used.image, use.kind, use.package, use.bundle) for used in listed for use in used.uses]
-        print_table(("IMAGE", "KIND", "PACKAGE", "NEEDED BY"), rows, optional=("PACKAGE",))
+        header = ("IMAGE", "KIND", "PACKAGE", "NEEDED BY")
+        print_table(header, rows, optional=("PACKAGE",), wide=output is ImageListFormat.WIDE)

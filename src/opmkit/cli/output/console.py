@@ -18,6 +18,23 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class TableFormat(StrEnum):
+    """Output formats of commands whose result is a table with less important columns."""
+
+    TEXT = "text"
+    WIDE = "wide"
+    JSON = "json"
+
+
+class ListFormat(StrEnum):
+    """Output formats of commands that list large values in such a table."""
+
+    TEXT = "text"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
 class ValueFormat(StrEnum):
     """Output formats of commands whose result is a large value."""
 
@@ -26,9 +43,9 @@ class ValueFormat(StrEnum):
     YAML = "yaml"
 
 
-def print_value(value: Any, output_format: ValueFormat) -> None:
+def print_value(value: Any, output_format: ValueFormat | ListFormat) -> None:
     """Print ``value`` (plain JSON types, dataclasses or structs) as JSON, or else as YAML."""
-    if output_format is ValueFormat.JSON:
+    if output_format == ValueFormat.JSON:
         print_json(value)
     else:
         print_yaml([value])
@@ -38,13 +55,13 @@ def print_listing(
     values: Sequence[Any],
     header: Sequence[str],
     rows: Iterable[Sequence[str]],
-    output_format: ValueFormat,
+    output_format: ValueFormat | ListFormat,
     *,
     optional: Collection[str] = (),
 ) -> None:
     """Print ``values`` (plain JSON types or dataclasses) as JSON or YAML, or else ``rows`` as a table."""
-    if output_format is ValueFormat.TEXT:
-        print_table(header, list(rows), optional=optional)
+    if output_format in (ListFormat.TEXT.value, ListFormat.WIDE.value):
+        print_table(header, list(rows), optional=optional, wide=output_format is ListFormat.WIDE)
     else:
         print_value(values, output_format)
 
@@ -59,9 +76,15 @@ def print_yaml(documents: Sequence[Any]) -> None:
     print(dump_documents(plain, explicit_start=len(plain) > 1), end="")
 
 
-def print_line(text: str = "") -> None:
-    """Print one line; unprintable characters in it, including line breaks, are escaped, see `escape_line`."""
-    print(escape_line(text))
+def print_line(text: str = "", *, hanging: int | None = None) -> None:
+    """Print one line for people, which is wrapped between words if it is wider than the terminal.
+
+    Unprintable characters in it, including line breaks, are escaped, see `escape_line`. The lines below the first one
+    have the indentation ``hanging``.
+    """
+    from opmkit.cli.output.terminal import fit_line
+
+    print(fit_line(escape_line(text), sys.stdout, hanging))
 
 
 def print_prompt(text: str) -> None:
@@ -70,7 +93,7 @@ def print_prompt(text: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print text of several lines; the caller has escaped the values from outside in it."""
+    """Print lines as they are, such as those of a document; the caller has escaped the values from outside in it."""
     print(escape_lines(text))
 
 
@@ -81,42 +104,37 @@ def print_commands(lines: Iterable[str]) -> None:
 
 
 def print_report(text: str) -> None:
-    """Print text of several lines; on a terminal, wider ones are wrapped between words, with short digests."""
-    if width := _terminal_width():
-        from opmkit.cli.output.tables import wrap_line
-
-        text = "\n".join(wrap_line(line, width) for line in text.split("\n"))
-    print_text(text)
+    """Print several lines for people, see `print_line`; the caller has escaped the values from outside in it."""
+    for line in text.split("\n"):
+        print_line(line)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, optional: Collection[str] = ()) -> None:
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, optional: Collection[str] = (), wide: bool = False
+) -> None:
     """Print columns separated by two spaces; as in Go's tables, the last column is not padded.
 
-    On a terminal that is too narrow, texts are shortened, and the columns in ``optional`` are omitted and named on
-    stderr.
+    Unless it is ``wide``, a table fits the terminal: texts are wrapped, and the columns in ``optional``, which only
+    commands with ``--output wide`` have, are omitted and named on stderr.
     """
+    from opmkit.cli.output.terminal import terminal_width
+
     table: list[Sequence[str]] = [header, *(tuple(map(escape_controls, row)) for row in rows)]
-    if width := _terminal_width():
+    if not wide and (width := terminal_width(sys.stdout)):
         from opmkit.cli.output.tables import fit_table
 
-        table, omitted = fit_table(table, width, optional)
+        lines, omitted = fit_table(table, width, optional)
+        print_text("\n".join(lines))
         if omitted:
-            names = ", ".join(omitted)
-            print(f"Columns that do not fit the terminal: {names}", file=sys.stderr, flush=True)
+            from opmkit.cli.output.errors import print_to_stderr
+
+            sys.stdout.flush()
+            print_to_stderr(f"not shown: {', '.join(omitted)}; '--output wide' shows all columns")
+        return
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         *cells, last = row
-        print_line("  ".join([*map(str.ljust, cells, widths), last]))
-
-
-def _terminal_width() -> int:
-    """Return the number of columns of the terminal; 0 for pipes, files and encodings without an ellipsis."""
-    stdout = getattr(sys.stdout, "rich_proxied_file", sys.stdout)  # rich's stand-in during progress has no encoding
-    if not stdout.isatty() or not stdout.encoding.lower().startswith("utf"):
-        return 0
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
+        print_text("  ".join([*map(str.ljust, cells, widths), last]))
 
 
 def print_json(value: Any) -> None:

@@ -118,9 +118,14 @@ def print_warnings(messages: Iterable[str]) -> None:
 
 
 def print_to_stderr(*lines: str) -> None:
-    """Print lines to stderr; unprintable characters in them, including line breaks, are escaped."""
+    """Print lines for people to stderr, wrapped between words if they are wider than the terminal.
+
+    Unprintable characters in them, including line breaks, are escaped.
+    """
+    from opmkit.cli.output.terminal import fit_line
+
     for line in lines:
-        print(escape_line(line), file=sys.stderr)
+        print(fit_line(escape_line(line), sys.stderr), file=sys.stderr)
 
 
 def print_traceback(error: BaseException) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
+from opmkit.cli.output.terminal import fit_line
 from opmkit.core.escape import escape_line
 
 
@@ -13,7 +14,7 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
-            return escape_line(f"Warning: {record.getMessage()}")
+            return fit_line(escape_line(f"Warning: {record.getMessage()}"), sys.stderr)
         return escape_line(f"{self.formatTime(record, '%H:%M:%S')} {record.name}: {record.getMessage()}")
 
 

@@ -28,7 +28,7 @@ def print_permissions(sections: Iterable[Section]) -> None:
             print_line("")
         print_line(heading)
         if rows:
-            print_table(header, rows, optional=("NAMES",))
+            print_table(header, rows)
 
 
 def permissions_as_markdown(sections: Iterable[Section]) -> str:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.terminal import fit_line
 from opmkit.cli.progress.command import ProgressFormat, progress, progress_format
 from opmkit.cli.progress.sinks import print_event
 from opmkit.core import interrupts
@@ -97,7 +98,8 @@ class LiveStatus(_CommandReporter):
 
     def finished(self, text: str) -> None:
         """Print a finished step above the state."""
-        self._shown().console.print(escape_line(text), markup=False, highlight=False, soft_wrap=True)
+        line = fit_line(escape_line(text), sys.stderr)
+        self._shown().console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def waiting(self, text: str) -> None:
         """Show the state instead of the one before."""

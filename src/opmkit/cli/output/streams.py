@@ -88,16 +88,18 @@ def printing_result(done: str, hint: str = "") -> Iterator[None]:
 
 
 def print_styled(lines: Iterable[tuple[str, str]]) -> None:
-    """Print lines, with their styles if stdout is a terminal."""
+    """Print lines for people, with their styles and wrapped between words if stdout is a terminal."""
+    from opmkit.cli.output.terminal import fit_line
+
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        sys.stdout.writelines(escape_line(line) + "\n" for line, _ in lines)
+        sys.stdout.writelines(fit_line(escape_line(line), sys.stdout) + "\n" for line, _ in lines)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False)
     for line, style in lines:
-        console.print(Text(escape_line(line), style=style))
+        console.print(Text(fit_line(escape_line(line), sys.stdout), style=style))
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from opmkit.cli.output.tables import shorten, shorten_digests
+from opmkit.cli.output.shortening import shorten, shorten_digests
 from opmkit.cli.progress.sinks import ProgressItem, ProgressKind, ProgressSink
 from opmkit.core.escape import escape_line
 

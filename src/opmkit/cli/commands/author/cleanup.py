@@ -52,4 +52,4 @@ def cleanup(
             print_json(removed.to_dict())
         elif removed.objects:
             rows = [(each.kind, each.namespace or "-", each.name, each.result, each.reason) for each in removed.objects]
-            print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows, optional=("NAMESPACE",))
+            print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows)

@@ -123,4 +123,4 @@ def _print(state: OlmState, output: OutputFormat) -> None:
         print_json(state.to_dict())
     else:
         rows = [(each.name, each.namespace or "-", each.kind, each.status) for each in state.objects]
-        print_table(("NAME", "NAMESPACE", "KIND", "STATUS"), rows, optional=("NAMESPACE",))
+        print_table(("NAME", "NAMESPACE", "KIND", "STATUS"), rows)

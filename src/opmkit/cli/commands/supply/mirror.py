@@ -354,7 +354,7 @@ def _print_plan(result: MirrorResult) -> None:
         if catalog.is_local:
             size = "present" if catalog.is_present else format_size(catalog.size)
             rows.append((f"{catalog.source_name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
-    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows, optional=("TARGET",))
+    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows)
     print_line(
         f"{format_count(_count(result, 'absent'), 'image')} to copy, {_count(result, 'present')} present, "
         f"{len(result.failures)} failed; {format_size(result.size)} in total"

@@ -110,7 +110,7 @@ def _print_deletion(result: MirrorDeletion, output: OutputFormat, *, is_done: bo
         else:
             if result.images:
                 rows = [(image.target, image.state, image.kept_for) for image in result.images]
-                print_table(("IMAGE", "STATE", "KEPT FOR"), rows, optional=("KEPT FOR",))
+                print_table(("IMAGE", "STATE", "KEPT FOR"), rows)
             print_line(_count_images(result, is_done=is_done))
     print_to_stderr(_kept_catalogs(result))
     if not is_done and result.in_state("delete"):
