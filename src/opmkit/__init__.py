@@ -99,9 +99,10 @@ if TYPE_CHECKING:
     from opmkit.index.operations.truncate.change import TruncateBundles
     from opmkit.index.operations.update import IndexUpdate
     from opmkit.index.plan.cluster import ClusterPlan, ClusterState, PlannedNamespace
+    from opmkit.index.plan.ending import Outcome
     from opmkit.index.plan.extension import ExtensionRequest, InstalledBundle
     from opmkit.index.plan.extension_paths import ExtensionPlan
-    from opmkit.index.plan.paths import Outcome, UpdatePath
+    from opmkit.index.plan.paths import UpdatePath
     from opmkit.index.plan.platform import PlatformPlan, PlatformStep
     from opmkit.index.plan.request import ChannelRequest, NamespaceRequest
     from opmkit.index.plan.result import NamespacePlan, UpdatePlan
@@ -429,7 +430,8 @@ _MODULES = {
     "opmkit.index.fbc.definitions": ("RefusedUpdate",),
     "opmkit.index.plan.extension": ("ExtensionRequest", "InstalledBundle"),
     "opmkit.index.plan.extension_paths": ("ExtensionPlan",),
-    "opmkit.index.plan.paths": ("Outcome", "UpdatePath"),
+    "opmkit.index.plan.ending": ("Outcome",),
+    "opmkit.index.plan.paths": ("UpdatePath",),
     "opmkit.index.plan.platform": ("PlatformPlan", "PlatformStep"),
     "opmkit.index.plan.request": ("ChannelRequest", "NamespaceRequest"),
     "opmkit.index.plan.result": ("NamespacePlan", "UpdatePlan"),

@@ -219,7 +219,7 @@ def test_a_cluster(site: Opm) -> None:
         "a          1     acme.v1.3.0  acme/stable  prod     acme.v1.1.0  subscription",
         "Namespace a: Note: Subscription acme: each step waits for the approval of its InstallPlan",
         "Namespace b: Blocked: Subscription acme cannot be satisfied; nothing in the namespace changes",
-        "Namespace b:   Subscription acme: package acme has no channel beta",
+        "Namespace b:   Subscription acme: package acme has no channel beta, only stable",
         "Namespace b:   to change: correct or delete Subscription acme",
         "Namespace b:   to change: delete Subscription acme, or move it to another namespace",
         "Namespace c: OLM has nothing to do",

@@ -95,10 +95,9 @@ class PlanOperations(Session):
             CatalogError, ImageToolsError: An index cannot be read, or an installed bundle does not exist.
         """
         from opmkit.index.plan.result import NamespacePlan
-        from opmkit.index.plan.walk import walk
 
         read = {name: self._source(index).catalog() for name, index in catalogs.items()}
-        return NamespacePlan(walk(request.build(read)))
+        return NamespacePlan.of_namespace(request.build(read))
 
     def plan_extension(
         self, catalogs: Mapping[str, str], request: ExtensionRequest, *, priorities: Mapping[str, int] | None = None

@@ -79,8 +79,9 @@ def test_operator_groups_decide_what_is_resolved() -> None:
     assert found.visible_sources(found.namespaces[2]) == []
 
 
-def test_without_operator_groups_they_are_not_checked() -> None:
-    assert planned(state(catalog_source("prod", "olm"), subscription("a", "acme", "stable"))) == {"a": ["acme.v1.1.0"]}
+def test_a_cluster_without_operator_groups_gets_nothing() -> None:
+    found = planned(state(catalog_source("prod", "olm"), subscription("a", "acme", "stable")))
+    assert found == {"a": "it has 0 OperatorGroups instead of one, so that OLM resolves nothing"}
 
 
 def test_manual_approval_is_a_note() -> None:
@@ -101,9 +102,10 @@ def test_sources_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not JSON"),
-        (b"\xff", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"", "no Subscription found"),
+        (b"\xff", "neither JSON nor YAML"),
+        (b"[" * 100_000, "neither JSON nor YAML"),
+        (b"items: [}", "neither JSON nor YAML"),
         (b"[]", "not a list of objects"),
         (b'{"items": {}}', "not a list of objects"),
         (b'{"items": []}', "no Subscription found"),

@@ -8,14 +8,15 @@ import pytest
 
 from opmkit.core.errors import OpmkitError
 from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.extension import ExtensionCatalog, ExtensionRequest, InstalledBundle, version_text
 from opmkit.index.plan.extension_paths import plan_extension, plan_extension_updates
-from opmkit.index.plan.paths import Outcome, UpdatePath
 from tests.kit.plans import chain, encode, package, requires_package
 from tests.kit.resolution_cases import random_catalog, random_releases
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.plan.paths import UpdatePath
 
 OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0"), "fast": chain("acme.v1.1.0", "acme.v1.2.0")})
 

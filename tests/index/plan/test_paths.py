@@ -6,7 +6,8 @@ import pytest
 
 from opmkit.index.diff.fbc import diff_blobs
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.plan.paths import Outcome, UpdatePath, plan_updates
+from opmkit.index.plan.ending import Outcome
+from opmkit.index.plan.paths import UpdatePath, plan_updates
 from tests.kit.plans import catalog, chain, encode, package, requires_package
 
 OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0")})

@@ -14,9 +14,10 @@ from opmkit.index.fbc.load import load_files
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan import edges, result
 from opmkit.index.plan.edges import refused_updates
+from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.extension import ExtensionCatalog, ExtensionRequest, InstalledBundle
 from opmkit.index.plan.extension_paths import plan_extension, plan_extension_updates
-from opmkit.index.plan.paths import Outcome, UpdatePath
+from opmkit.index.plan.paths import UpdatePath
 from opmkit.index.plan.result import UpdatePlan
 from opmkit.index.plan.successors import Hops, Routes, Successors
 from tests.kit.plans import long_channel

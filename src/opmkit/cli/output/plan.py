@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan, UpdatePath, UpdatePlan
+    from opmkit.index.plan.namespace import ResolvedStep
 
     AnyPlan = UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan | PlatformPlan
 
@@ -179,11 +180,12 @@ def extension_as_markdown(plan: ExtensionPlan) -> str:
 
 def print_namespace(plan: NamespacePlan) -> None:
     """Print the steps of each resolution, and why the last one fails."""
-    if rows := list(_namespace_rows(plan)):
+    rows, lines = list(_namespace_rows(plan)), list(_namespace_lines(plan))
+    if rows:
         print_table(_STEPS, rows)
-    elif not plan.is_blocked:
+    elif not lines:
         print_line("OLM has nothing to do in the namespace")
-    for line in _namespace_lines(plan):
+    for line in lines:
         print_line(line)
 
 
@@ -247,7 +249,7 @@ def _namespace_rows(plan: NamespacePlan) -> Iterator[tuple[str, ...]]:
                 f"{step.candidate.package}/{step.candidate.channel}",
                 step.candidate.catalog.name,
                 step.replaces or "-",
-                f"required by {', '.join(step.required_by)}" if step.required_by else "subscription",
+                _step_reason(step),
             )
 
 
@@ -258,9 +260,20 @@ def _namespace_lines(plan: NamespacePlan) -> Iterator[str]:
         for other in resolution.others:
             names = ", ".join(step.candidate.name for step in other) or "nothing"
             yield f"  instead: {names}"
-    if plan.walk.is_circular:
-        yield "The last step leads back to an earlier state, so that OLM would never finish"
     for explanation in plan.explanations:
         yield f"Blocked: {explanation.summary}; nothing in the namespace changes"
         yield from (f"  {cause}" for cause in explanation.causes)
         yield from (f"  to change: {remedy}" for remedy in explanation.remedies)
+    for path in plan.paths:
+        if path.reason:
+            yield f"{path.outcome.capitalize()}: {path.package}/{path.channel or _ALL_CHANNELS}: {path.reason}"
+            yield from [f"  to change: {path.remedy}"] * bool(path.remedy)
+    for held in plan.held:
+        yield f"Blocked: {held.summary}"
+        yield from (f"  to change: {remedy}" for remedy in held.remedies)
+
+
+def _step_reason(step: ResolvedStep) -> str:
+    if step.install_plan:
+        return f"waits for InstallPlan {step.install_plan}"
+    return f"required by {', '.join(step.required_by)}" if step.required_by else "subscription"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
 from opmkit.index.fbc.blobs import DEPRECATED, PACKAGE, BlobProperty
 from opmkit.index.fbc.model import version_text
-from opmkit.index.plan.requirement import api_of, parse_requirement
+from opmkit.index.plan.requirement import InvalidRequirement, api_of, parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,18 @@ class CatalogKey(NamedTuple):
     def __str__(self) -> str:
         """Return the name."""
         return self.name
+
+
+class Hold(NamedTuple):
+    """Why OLM replaces an installed operator with nothing.
+
+    Attributes:
+        reason: The rest of a sentence that begins with its name.
+        remedy: What to change, or "" if another operator has to change.
+    """
+
+    reason: str
+    remedy: str = ""
 
 
 class BundleProperties(Struct, frozen=True, dict=True):
@@ -144,6 +156,7 @@ class CatalogEntry:
         skips: Names of bundles that it skips.
         skip_range: Versions of bundles that it can replace, None for no range.
         is_mandatory: Whether it is installed without a Subscription, so that every solution must contain it.
+        hold: Why OLM replaces it with nothing, although it is installed; None if OLM can replace it.
     """
 
     bundle: BundleProperties
@@ -154,6 +167,7 @@ class CatalogEntry:
     skips: tuple[str, ...] = ()
     skip_range: VersionRange | None = None
     is_mandatory: bool = False
+    hold: Hold | None = None
 
     @property
     def name(self) -> str:
@@ -176,9 +190,26 @@ class CatalogEntry:
             return True
         return self.skip_range is not None and version is not None and self.skip_range.contains_key(version)
 
-    def installed(self, namespace: str, *, mandatory: bool) -> CatalogEntry:
+    @property
+    def requirements(self) -> tuple[BundleRequirement, ...]:
+        """What other bundles must provide.
+
+        Raises:
+            InvalidRequirement: OLM cannot parse a requirement; the error names the bundle and its catalog.
+        """
+        try:
+            return self.bundle.requirements
+        except InvalidRequirement as error:
+            where = f"catalog {self.catalog}: " if self.catalog.name else ""
+            raise InvalidRequirement(f"{where}bundle {self.name}: {error.message}", hint=error.hint) from error
+
+    def installed(self, namespace: str, *, mandatory: bool, hold: Hold | None = None) -> CatalogEntry:
         """Return the bundle as an installed one, without update edges."""
-        return CatalogEntry(self.bundle, CatalogKey("", namespace), is_mandatory=mandatory)
+        return CatalogEntry(self.bundle, CatalogKey("", namespace), is_mandatory=mandatory, hold=hold)
+
+    def with_edges(self, replaces: str, skips: tuple[str, ...]) -> CatalogEntry:
+        """Return the entry with other update edges."""
+        return replace(self, replaces=replaces, skips=skips)
 
     def __str__(self) -> str:
         """Return the name with the channel, if any."""

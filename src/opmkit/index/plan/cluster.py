@@ -2,76 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from opmkit.bundle.property_types import REQUIRED_GVK
 from opmkit.core.json_types import JsonResult
-from opmkit.documents.lenient import items, mapping, text
+from opmkit.documents.document_stream import read_documents
+from opmkit.documents.errors import InvalidDocument
+from opmkit.documents.lenient import mapping, text
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.blobs import PACKAGE, BlobProperty
-from opmkit.index.plan.candidate import GVK, BundleProperties, CatalogEntry, CatalogKey
-from opmkit.index.plan.namespace import Namespace, Subscription
+from opmkit.index.plan.cluster_objects import (
+    EXCLUDE_GLOBAL_ANNOTATION,
+    ClusterCatalogSource,
+    ClusterNamespace,
+    namespace_of,
+    read_namespace,
+    read_source,
+    referred_sources,
+)
+from opmkit.index.plan.namespace import Namespace, unmatched_subscriptions
 from opmkit.index.plan.result import NamespacePlan, PlanProblem, PlanReport
-from opmkit.index.plan.walk import walk
 from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from opmkit.documents.json_value import JsonValue
+    from opmkit.index.plan.candidate import CatalogKey
     from opmkit.index.plan.namespace import ResolvableCatalog
 
 DEFAULT_GLOBAL_NAMESPACES = ("openshift-marketplace", "olm", "operator-lifecycle-manager")
 """Namespaces whose CatalogSources all others see, in installations of OLM."""
-PROPERTIES_ANNOTATION = "operatorframework.io/properties"
-EXCLUDE_GLOBAL_ANNOTATION = "olm.operatorframework.io/exclude-global-namespace-resolution"
-_FAIL_FORWARD = "TechPreviewUnsafeFailForward"
 _KINDS = ("ClusterServiceVersion", "Subscription", "CatalogSource", "OperatorGroup")
-
-
-class ClusterCatalogSource(Struct, frozen=True):
-    """A CatalogSource.
-
-    Attributes:
-        key: Its name and namespace.
-        image: Its index image, or "" if it names none.
-        priority: Its priority.
-    """
-
-    key: CatalogKey
-    image: str
-    priority: int = 0
-
-    def index(self) -> str:
-        """Return the name of its index; raises CatalogError if it has no image."""
-        if not self.image:
-            name = f"{self.key.namespace}/{self.key.name}"
-            raise CatalogError(f"CatalogSource {name} has no image", hint=f"name its index: {name}=INDEX")
-        return self.image
-
-
-class ClusterNamespace(Struct, frozen=True):
-    """A namespace with Subscriptions.
-
-    Attributes:
-        name: Its name.
-        subscriptions: Its Subscriptions.
-        installed: Its installed operators, without copies of those of other namespaces.
-        sees_global_catalogs: Whether its Subscriptions are resolved with the catalogs of the global namespace as well.
-        problem: Why OLM resolves nothing in it, whatever the catalogs contain, or "".
-        notes: What delays updates, or is not considered.
-    """
-
-    name: str
-    subscriptions: tuple[Subscription, ...]
-    installed: tuple[CatalogEntry, ...]
-    sees_global_catalogs: bool = True
-    problem: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +52,25 @@ class ClusterState(JsonResult):
 
     @classmethod
     def parse(cls, content: bytes, name: str) -> ClusterState:
-        """Parse the output of ``kubectl get csv,subscription,catalogsource,operatorgroup -A -o json``.
+        """Parse the output of ``kubectl get csv,subscription,catalogsource,operatorgroup -A -o json`` (or ``yaml``).
 
         Args:
-            content: The output.
+            content: The output, or manifests in YAML.
             name: Name of its file, for messages.
 
         Raises:
-            CatalogError: It is not a list of objects in JSON, or has no Subscription.
+            CatalogError: It contains no Kubernetes objects, or no Subscription.
         """
         hint = "write it with kubectl get csv,subscription,catalogsource,operatorgroup -A -o json"
-        try:
-            value = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise CatalogError(f"{name}: not JSON: {error}", hint=hint) from error
-        if not isinstance(mapping(value).get("items"), list):
-            raise CatalogError(f"{name}: not a list of objects", hint=hint)
-        return cls.of_objects(value["items"], name)
+        objects: list[JsonValue] = []
+        for document in read_documents(content):
+            if isinstance(document, InvalidDocument):
+                raise CatalogError(f"{name}: neither JSON nor YAML: {document.problem}", hint=hint)
+            value = document.value
+            if not isinstance(value, dict) or not isinstance(listed := value.get("items", [value]), list):
+                raise CatalogError(f"{name}: not a list of objects", hint=hint)
+            objects += listed
+        return cls.of_objects(objects, name)
 
     @classmethod
     def of_objects(cls, objects: Iterable[object], name: str = "the cluster") -> ClusterState:
@@ -121,15 +85,16 @@ class ClusterState(JsonResult):
         """
         by_kind: defaultdict[str, defaultdict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
         for each in map(mapping, objects):
-            by_kind[text(each.get("kind"))][_namespace(each)].append(each)
+            by_kind[text(each.get("kind"))][namespace_of(each)].append(each)
         versions, subscriptions, catalog_sources, groups = (by_kind[kind] for kind in _KINDS)
         if not subscriptions:
             raise CatalogError(f"{name}: no Subscription found", hint="include subscriptions of all namespaces (-A)")
         namespaces = [
-            _read_namespace(namespace, found, versions[namespace], groups[namespace] if groups else None)
+            read_namespace(namespace, found, versions[namespace], groups[namespace])
             for namespace, found in sorted(subscriptions.items())
         ]
-        read = [_read_source(source) for found in catalog_sources.values() for source in found]
+        read = [read_source(source) for found in catalog_sources.values() for source in found]
+        read = read or referred_sources(namespaces)  # manifests of operators come without those of catalogs
         return cls(tuple(namespaces), tuple(sorted(read, key=_order)), _global_namespace(namespaces, read))
 
     def find_source(self, name: str) -> ClusterCatalogSource:
@@ -151,6 +116,22 @@ class ClusterState(JsonResult):
         """Return the CatalogSources that OLM resolves the Subscriptions of a namespace with."""
         seen = {namespace.name} | ({self.global_namespace} if namespace.sees_global_catalogs else set())
         return [source for source in self.sources if source.key.namespace in seen]
+
+    def missing_sources(self, namespace: ClusterNamespace) -> Mapping[CatalogKey, str]:
+        """Return why OLM resolves Subscriptions of a namespace without the CatalogSources that they name."""
+        visible = {source.key for source in self.visible_sources(namespace)}
+        known = {source.key for source in self.sources}
+        keys = {subscription.catalog for subscription in namespace.subscriptions} - visible
+        return {key: self._why_missing(key, namespace, exists=key in known) for key in keys}
+
+    def _why_missing(self, key: CatalogKey, namespace: ClusterNamespace, *, exists: bool) -> str:
+        name = f"CatalogSource {key.namespace}/{key.name}"
+        if not exists:
+            return f"{name} does not exist"
+        if key.namespace == self.global_namespace and not namespace.sees_global_catalogs:
+            return f"the OperatorGroup excludes {name} ({EXCLUDE_GLOBAL_ANNOTATION})"
+        elsewhere = " or ".join(filter(None, (namespace.name, self.global_namespace)))
+        return f"{name} is not in the namespace {elsewhere}, so that OLM does not use it"
 
     def needed_sources(self) -> list[ClusterCatalogSource]:
         """Return the CatalogSources that at least one namespace sees."""
@@ -219,33 +200,23 @@ def plan_cluster(state: ClusterState, catalogs: Collection[ResolvableCatalog]) -
     planned = []
     for each in state.namespaces:
         visible = tuple(by_key[source.key] for source in state.visible_sources(each))
-        plan, problem = None, each.problem
-        if not problem:
+        missing = state.missing_sources(each)
+        namespace = Namespace(each.name, visible, each.subscriptions, each.installed, missing)
+        plan, problem, notes = None, each.problem, each.notes
+        if problem:
+            reasons = unmatched_subscriptions(namespace)
+            notes += tuple(f"Subscription {each.subscription.name}: {each.problem}; {each.remedy}" for each in reasons)
+        else:
             try:
-                plan = NamespacePlan(walk(Namespace(each.name, visible, each.subscriptions, each.installed)))
+                plan = NamespacePlan.of_namespace(namespace)
             except CatalogError as error:
                 problem = error.message
-        planned.append(PlannedNamespace(each.name, plan, problem, each.notes))
+        planned.append(PlannedNamespace(each.name, plan, problem, notes))
     return ClusterPlan(tuple(planned))
-
-
-def _namespace(value: Mapping[str, Any]) -> str:
-    return text(mapping(value.get("metadata")).get("namespace"))
-
-
-def _name(value: Mapping[str, Any]) -> str:
-    return text(mapping(value.get("metadata")).get("name"))
 
 
 def _order(source: ClusterCatalogSource) -> tuple[str, str]:
     return source.key.namespace, source.key.name
-
-
-def _read_source(source: Mapping[str, Any]) -> ClusterCatalogSource:
-    spec = mapping(source.get("spec"))
-    priority = spec.get("priority")
-    key = CatalogKey(_name(source), _namespace(source))
-    return ClusterCatalogSource(key, text(spec.get("image")), priority if isinstance(priority, int) else 0)
 
 
 def _global_namespace(namespaces: Iterable[ClusterNamespace], sources: Collection[ClusterCatalogSource]) -> str:
@@ -259,77 +230,3 @@ def _global_namespace(namespaces: Iterable[ClusterNamespace], sources: Collectio
     )
     defaults = [name for name in DEFAULT_GLOBAL_NAMESPACES if name in with_sources]
     return referred.most_common(1)[0][0] if referred else defaults[0] if defaults else ""
-
-
-def _read_namespace(
-    name: str,
-    subscriptions: Iterable[Mapping[str, Any]],
-    versions: Iterable[Mapping[str, Any]],
-    groups: Collection[Mapping[str, Any]] | None,
-) -> ClusterNamespace:
-    own = {_name(each): each for each in versions if not _is_copied(each)}
-    followed: dict[str, str] = {}
-    found, notes = [], []
-    for subscription in sorted(subscriptions, key=_name):
-        spec, status = mapping(subscription.get("spec")), mapping(subscription.get("status"))
-        installed, package = text(status.get("installedCSV")), text(spec.get("name"))
-        installed = installed if installed in own else ""
-        followed.setdefault(installed, package)
-        key = CatalogKey(text(spec.get("source")), text(spec.get("sourceNamespace")))
-        starting = text(spec.get("startingCSV"))
-        channel = text(spec.get("channel"))
-        found.append(Subscription(_name(subscription), package, channel, key, starting, installed))
-        if spec.get("installPlanApproval") == "Manual":
-            notes.append(f"Subscription {_name(subscription)}: each step waits for the approval of its InstallPlan")
-    installed_bundles = [_read_version(each, followed) for _, each in sorted(own.items())]
-    sees_global, problem = True, ""
-    if groups is not None:
-        if len(groups) != 1:
-            problem = f"it has {len(groups)} OperatorGroups instead of one, so that OLM resolves nothing"
-        for group in groups:
-            annotations = mapping(mapping(group.get("metadata")).get("annotations"))
-            sees_global = annotations.get(EXCLUDE_GLOBAL_ANNOTATION) != "true"
-            if mapping(group.get("spec")).get("upgradeStrategy") == _FAIL_FORWARD:
-                notes.append(f"OperatorGroup {_name(group)}: updates of failed installations are not considered")
-    return ClusterNamespace(name, tuple(found), tuple(installed_bundles), sees_global, problem, tuple(notes))
-
-
-def _is_copied(version: Mapping[str, Any]) -> bool:
-    labels = mapping(mapping(version.get("metadata")).get("labels"))
-    return "olm.copiedFrom" in labels or mapping(version.get("status")).get("reason") == "Copied"
-
-
-def _read_version(version: Mapping[str, Any], followed: Mapping[str, str]) -> CatalogEntry:
-    """Return an installed operator; without a Subscription that follows it, every solution must contain it."""
-    name, spec = _name(version), mapping(version.get("spec"))
-    annotation = text(mapping(mapping(version.get("metadata")).get("annotations")).get(PROPERTIES_ANNOTATION))
-    number = text(spec.get("version"))
-    properties = tuple(_annotated_properties(annotation) if annotation else _inferred_properties(spec))
-    package = followed.get(name, "")
-    if not annotation and package:
-        properties += (BlobProperty(PACKAGE, {"packageName": package, "version": number}),)
-    for item in properties:
-        if item.type == PACKAGE:
-            package = text(mapping(item.value).get("packageName")) or package
-    bundle = BundleProperties(name, package, number, properties)
-    return CatalogEntry(bundle, CatalogKey("", _namespace(version)), is_mandatory=name not in followed)
-
-
-def _annotated_properties(annotation: str) -> Iterator[BlobProperty]:
-    """Yield the properties that OLM has copied from the catalog; those of a damaged annotation are ignored."""
-    try:
-        value = json.loads(annotation)
-    except (ValueError, RecursionError):
-        return
-    for item in map(mapping, items(mapping(value).get("properties"))):
-        yield BlobProperty(text(item.get("type")), item.get("value"))
-
-
-def _inferred_properties(spec: Mapping[str, Any]) -> Iterator[BlobProperty]:
-    """Yield the APIs of a ClusterServiceVersion that has no properties."""
-    for section, kind in (("owned", GVK), ("required", REQUIRED_GVK)):
-        for crd in map(mapping, items(mapping(spec.get("customresourcedefinitions")).get(section))):
-            group = text(crd.get("name")).partition(".")[2]
-            yield BlobProperty(kind, {"group": group, "version": crd.get("version"), "kind": crd.get("kind")})
-        for api in map(mapping, items(mapping(spec.get("apiservicedefinitions")).get(section))):
-            yield BlobProperty(kind, {name: api.get(name) for name in ("group", "version", "kind")})

@@ -17,8 +17,9 @@ from opmkit.index.plan.namespace import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
+    from opmkit.index.plan.candidate import Hold
     from opmkit.index.plan.namespace import Conflict, Reason
 
 MAX_NAMES = 4
@@ -52,7 +53,8 @@ def explain(conflict: Conflict) -> Explanation:
     together = " together" if len(names) > 1 else ""
     ranked = sorted(conflict.reasons, key=_rank)
     causes = dict.fromkeys(filter(None, map(_cause, ranked)))
-    remedies = dict.fromkeys(remedy for reason in ranked for remedy in _remedies(reason))
+    followed = {subscription.package for subscription in conflict.subscriptions}
+    remedies = dict.fromkeys(remedy for reason in ranked for remedy in _remedies(reason, followed))
     return Explanation(f"{_join(names)} cannot be satisfied{together}", tuple(causes), tuple(remedies))
 
 
@@ -60,6 +62,8 @@ def _rank(reason: Reason) -> int:
     """Return how specific a reason is: what does not exist comes before what excludes each other."""
     match reason:
         case SubscriptionReason(problem=problem) if problem:
+            return 0
+        case InstalledReason(bundle) if bundle.hold:
             return 0
         case RequirementReason(providers=()):
             return 1
@@ -83,6 +87,8 @@ def _cause(reason: Reason) -> str:
             return f"{bundle.name} requires {requirement}, which neither a catalog nor the namespace has"
         case RequirementReason(bundle, requirement, providers):
             return f"{bundle.name} requires {requirement}, which only {_names(providers)} can satisfy"
+        case InstalledReason(bundle) if bundle.hold:
+            return f"{bundle.name} {bundle.hold.reason}"
         case InstalledReason(bundle):
             return f"{bundle.name} is installed without a Subscription, so that OLM neither updates nor removes it"
         case ApiReason((group, version, kind)):
@@ -95,16 +101,25 @@ def _cause(reason: Reason) -> str:
             return ""
 
 
-def _remedies(reason: Reason) -> Iterator[str]:
+def _remedies(reason: Reason, followed: Collection[str]) -> Iterator[str]:
+    """Yield what to change; ``followed`` are the packages of the Subscriptions that have a part in the conflict."""
     match reason:
-        case SubscriptionReason(subscription, problem) if problem:
-            yield f"correct or delete Subscription {subscription.name}"
+        case SubscriptionReason(remedy=remedy) if remedy:
+            yield remedy
         case RequirementReason(_, requirement, ()):
             yield f"add a catalog with {requirement}"
+        case InstalledReason(bundle) if bundle.hold:
+            yield from filter(None, (bundle.hold.remedy,))
         case InstalledReason(bundle):
-            yield f"delete the ClusterServiceVersion {bundle.name}, or subscribe to package {bundle.package}"
+            subscribe = f", or subscribe to package {bundle.package}" if bundle.package not in followed else ""
+            yield f"delete the ClusterServiceVersion {bundle.name}{subscribe}"
         case SubscriptionReason(subscription):
             yield f"delete Subscription {subscription.name}, or move it to another namespace"
+
+
+def explain_hold(name: str, hold: Hold) -> Explanation:
+    """Return why OLM replaces an installed operator with nothing, and what to change."""
+    return Explanation(f"{name} {hold.reason}", (), tuple(filter(None, (hold.remedy,))))
 
 
 def _names(bundles: Iterable[object]) -> str:

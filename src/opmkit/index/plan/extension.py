@@ -294,7 +294,7 @@ class ExtensionPackage(Struct, frozen=True):
 
     def rank(self, bundle: BundleBlob) -> tuple[bool, VersionRelease]:
         """Return a key with which the preferred bundle is the greatest."""
-        return bundle.name not in self.deprecated, bundle_version(bundle) or _LOWEST
+        return bundle.name not in self.deprecated, bundle_version(bundle) or LOWEST
 
     def ranked(self, bundles: Iterable[BundleBlob] | None = None) -> list[BundleBlob]:
         """Return bundles, by default all, the preferred one first."""
@@ -335,19 +335,22 @@ class ExtensionPackage(Struct, frozen=True):
             entry.name
             for channel in self.channels
             for entry in channel.entries
-            if _succeeds(entry, request.installed, version)
+            if succeeds(entry, (request.installed.name, version))
         }
         return [each for each in bundles if each.name in successors or bundle_version(each) == version]
 
 
-_LOWEST = VersionRelease((-1, 0, 0, (False, ())))
+LOWEST = VersionRelease((-1, 0, 0, (False, ())))
+"""What sorts before the versions of all bundles."""
 
 
-def _succeeds(entry: EntryBlob, installed: InstalledBundle, version: VersionRelease) -> bool:
-    if entry.replaces == installed.name or installed.name in entry.skips:
+def succeeds(entry: EntryBlob, installed: InstalledKey) -> bool:
+    """Return whether an edge of an entry leads from an installed bundle."""
+    name, version = installed
+    if entry.replaces == name or name in entry.skips:
         return True
     span = skip_range(entry)
-    return span is not None and span.contains_key(version.version)
+    return span is not None and version is not None and span.contains_key(version.version)
 
 
 def installed_key(bundle: BundleBlob) -> InstalledKey:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.plan.ending import MAX_REMEDIES, Outcome
 from opmkit.index.plan.extension import (
     BestBundles,
     ExtensionPackage,
@@ -22,7 +23,8 @@ from opmkit.index.plan.extension import (
     resolve_extension,
     version_text,
 )
-from opmkit.index.plan.paths import Outcome, UpdatePath
+from opmkit.index.plan.extension_ending import find_remedy, stuck_reason
+from opmkit.index.plan.paths import UpdatePath
 from opmkit.index.plan.result import PlanProblem, PlanReport
 from opmkit.index.plan.successors import Hops, Routes
 
@@ -72,6 +74,7 @@ class _Updates(Struct, frozen=True):
     channel: str
     selected: ExtensionPackage
     catalog: Blobs
+    _known: dict[InstalledKey, tuple[str, str]] = {}
 
     def paths(self, installed: Sequence[BundleBlob]) -> Iterator[UpdatePath]:
         """Yield the paths of installed bundles."""
@@ -104,8 +107,15 @@ class _Updates(Struct, frozen=True):
             return self._ending(route, hops, Outcome.UNRESOLVABLE, reason)
         if name == head:
             return self._ending(route, hops, Outcome.HEAD)
-        reason = f"no entry of {self.channel or 'any channel'} replaces or skips {name}"
-        return self._ending(route, hops, Outcome.STUCK, reason, f"let {head} skip {name}")
+        return self._ending(route, hops, Outcome.STUCK, *self._stuck(key))
+
+    def _stuck(self, installed: InstalledKey) -> tuple[str, str]:
+        """Return why OLM v1 installs nothing after a bundle, and what to change."""
+        if installed not in self._known:
+            reason = stuck_reason(self.selected, installed, self.channel)
+            remedy = find_remedy(self.selected, installed, self.channel) if len(self._known) < MAX_REMEDIES else ""
+            self._known[installed] = reason, remedy
+        return self._known[installed]
 
     def _ending(
         self, route: Route[InstalledKey], hops: Sequence[str], outcome: Outcome, reason: str = "", remedy: str = ""

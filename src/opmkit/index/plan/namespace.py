@@ -4,6 +4,9 @@ This is the resolver of operator-lifecycle-manager 0.38 (``pkg/controller/regist
 Subscription without an installed operator takes the head of its channel, and one with an installed operator the
 first entry of the channel, from the head down, that can replace it; other entries are alternatives if dependencies
 exclude it. If one Subscription cannot be satisfied, nothing in the namespace changes.
+
+OLM does less than its resolver returns (``step_resolver.go``): it installs nothing again that its Subscriptions have
+already, and it resolves nothing while all Subscriptions wait for their InstallPlans.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
+from opmkit.index.plan.candidate import BundleProperties, CatalogEntry
 from opmkit.index.plan.requirement import PackageRequirement
 from opmkit.index.plan.search import (
     Alternatives,
@@ -28,11 +32,12 @@ from opmkit.index.plan.search import (
     Solution,
     search,
 )
+from opmkit.index.suggestions import did_you_mean, join_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.index.plan.candidate import CatalogEntry, CatalogKey
+    from opmkit.index.plan.candidate import CatalogKey
     from opmkit.index.plan.requirement import Api, BundleRequirement
 
 
@@ -118,6 +123,8 @@ class Subscription(Struct, frozen=True):
         catalog: The catalog of the package.
         starting_csv: Name of the bundle to begin with, or "" for the head of the channel.
         installed_csv: Name of the installed bundle, or "" if there is none.
+        pending_csv: Name of the bundle that an InstallPlan installs which is not complete, or "".
+        install_plan: Name of this InstallPlan, or "".
     """
 
     name: str
@@ -126,6 +133,12 @@ class Subscription(Struct, frozen=True):
     catalog: CatalogKey
     starting_csv: str = ""
     installed_csv: str = ""
+    pending_csv: str = ""
+    install_plan: str = ""
+
+    def accepts(self, entry: CatalogEntry) -> bool:
+        """Return whether the Subscription follows a bundle of a catalog."""
+        return self.package == entry.package and self.channel in ("", entry.channel) and self.catalog == entry.catalog
 
 
 class Namespace(Struct, frozen=True):
@@ -136,15 +149,36 @@ class Namespace(Struct, frozen=True):
         catalogs: The catalogs of the namespace and the global ones.
         subscriptions: The Subscriptions.
         installed: The installed operators, as `CatalogEntry.installed` returns them.
+        missing: Why catalogs are not among the ``catalogs``, as far as that is known.
     """
 
     name: str
     catalogs: tuple[ResolvableCatalog, ...]
     subscriptions: tuple[Subscription, ...] = ()
     installed: tuple[CatalogEntry, ...] = ()
+    missing: Mapping[CatalogKey, str] = {}
+
+    def catalog(self, key: CatalogKey) -> ResolvableCatalog | None:
+        """Return a catalog by its key, None if the namespace does not see it."""
+        return next((catalog for catalog in self.catalogs if catalog.key == key), None)
+
+    def followed_entries(self, subscription: Subscription) -> list[CatalogEntry]:
+        """Return the entries of the channel that a Subscription follows, and if it has nothing, that it starts with."""
+        catalog, starting = self.catalog(subscription.catalog), subscription.starting_csv
+        found = catalog.of_package(subscription.package) if catalog else ()
+        starts = starting and not self.find_installed(subscription.installed_csv)
+        return [
+            each
+            for each in found
+            if subscription.channel in ("", each.channel) and (not starts or each.name == starting)
+        ]
+
+    def find_installed(self, name: str) -> CatalogEntry | None:
+        """Return an installed operator by its name."""
+        return next((item for item in self.installed if item.name == name), None)
 
 
-Variable: TypeAlias = "CatalogEntry | Subscription"
+Variable: TypeAlias = CatalogEntry | Subscription
 """What a resolution selects."""
 
 
@@ -155,11 +189,13 @@ class ResolvedStep(Struct, frozen=True):
         candidate: The bundle with its catalog and channel.
         replaces: Name of the installed bundle that it replaces, otherwise that of the entry's ``replaces``.
         required_by: Names of the bundles that require it, empty if a Subscription does.
+        install_plan: Name of the InstallPlan that installs it and exists already, or "".
     """
 
     candidate: CatalogEntry
     replaces: str
     required_by: tuple[str, ...] = ()
+    install_plan: str = ""
 
 
 class SubscriptionReason(Struct, frozen=True):
@@ -168,11 +204,13 @@ class SubscriptionReason(Struct, frozen=True):
     Attributes:
         subscription: The Subscription.
         problem: Why there is no bundle, or "".
+        remedy: What to change then.
         accepted: The bundles that it accepts.
     """
 
     subscription: Subscription
     problem: str = ""
+    remedy: str = ""
     accepted: tuple[CatalogEntry, ...] = ()
 
 
@@ -268,6 +306,8 @@ def resolve(namespace: Namespace) -> Resolution | Blocked:
         InvalidRequirement: A bundle has a requirement that OLM cannot parse.
         LimitExceeded: The search takes too long.
     """
+    if namespace.subscriptions and all(each.pending_csv for each in namespace.subscriptions):
+        return Resolution(tuple(_pending_step(namespace, each) for each in namespace.subscriptions))
     try:
         return _Resolver(namespace).run()
     except LimitExceeded as error:
@@ -278,6 +318,18 @@ def resolve(namespace: Namespace) -> Resolution | Blocked:
             f"namespace {namespace.name}: Subscriptions {text}: {error.message}",
             hint="plan fewer Subscriptions at once",
         ) from error
+
+
+def _pending_step(namespace: Namespace, subscription: Subscription) -> ResolvedStep:
+    """Return what an existing InstallPlan installs, even if the catalog does not have it any more."""
+    name, package, catalog = subscription.pending_csv, subscription.package, namespace.catalog(subscription.catalog)
+    found = [entry for entry in (catalog.of_package(package) if catalog else ()) if entry.name == name]
+    candidate = min(
+        found,
+        key=lambda entry: not subscription.accepts(entry),
+        default=CatalogEntry(BundleProperties(name, package, "", ()), subscription.catalog, subscription.channel),
+    )
+    return ResolvedStep(candidate, subscription.installed_csv, install_plan=subscription.install_plan)
 
 
 class _Resolver:
@@ -325,16 +377,10 @@ class _Resolver:
 
     def _subscribe(self, subscription: Subscription) -> Alternatives[Variable]:
         """Return the bundles that a Subscription accepts, the preferred one first."""
-        current = next((item for item in self._namespace.installed if item.name == subscription.installed_csv), None)
-        catalog = self._catalogs.get(subscription.catalog)
-        entries = [
-            entry
-            for entry in (catalog.of_package(subscription.package) if catalog else ())
-            if subscription.channel in ("", entry.channel)
-            and (current or subscription.starting_csv in ("", entry.name))
-        ]
+        current = self._namespace.find_installed(subscription.installed_csv)
+        entries = self._namespace.followed_entries(subscription)
         if not entries:
-            return Alternatives((), SubscriptionReason(subscription, _missing(subscription, catalog)))
+            return Alternatives((), _explain_missing(subscription, self._namespace))
         entries.sort(key=lambda entry: (not entry.in_default_channel, entry.channel))
         accepted = [
             entry
@@ -359,7 +405,7 @@ class _Resolver:
             bundle = stack.pop()
             if bundle not in self._requirements:
                 self._requirements[bundle] = []
-                for requirement in bundle.bundle.requirements:
+                for requirement in bundle.requirements:
                     options = self._providers(bundle, requirement)
                     self._requirements[bundle].append(
                         Alternatives(options, RequirementReason(bundle, requirement, options))
@@ -406,10 +452,15 @@ class _Resolver:
                 provider = next(option for option in required.options if option in bundles)
                 required_by[provider].append(bundle.name)
         for bundle in sorted(bundles, key=lambda item: item.name):
-            if not bundle.is_installed:
+            if not bundle.is_installed and not self._is_followed_already(bundle):
                 current = self._replaced.get(bundle)
                 replaces = current.name if current else bundle.replaces
                 yield ResolvedStep(bundle, replaces, tuple(dict.fromkeys(required_by[bundle])))
+
+    def _is_followed_already(self, bundle: CatalogEntry) -> bool:
+        """Return whether all Subscriptions to a bundle have it, which a skip range can contain itself."""
+        following = [each for each in self._namespace.subscriptions if each.accepts(bundle)]
+        return bool(following) and all(each.installed_csv == bundle.name for each in following)
 
 
 def _anchor(variable: Variable, reason: Reason) -> Alternatives[Variable]:
@@ -457,16 +508,46 @@ def _chain(head: CatalogEntry, by_name: dict[str, CatalogEntry]) -> list[Catalog
     return chain
 
 
-def _missing(subscription: Subscription, catalog: ResolvableCatalog | None) -> str:
-    """Return why no entry of a catalog matches a Subscription."""
+def unmatched_subscriptions(namespace: Namespace) -> Iterator[SubscriptionReason]:
+    """Yield the Subscriptions that no entry of a catalog matches, with the reason and what to change."""
+    for subscription in namespace.subscriptions:
+        if not namespace.followed_entries(subscription):
+            yield _explain_missing(subscription, namespace)
+
+
+def _explain_missing(subscription: Subscription, namespace: Namespace) -> SubscriptionReason:
+    return SubscriptionReason(subscription, *_missing(subscription, namespace))
+
+
+def _missing(subscription: Subscription, namespace: Namespace) -> tuple[str, str]:
+    """Return why no entry of a catalog matches a Subscription, and what to change."""
+    name, package, channel = f"Subscription {subscription.name}", subscription.package, subscription.channel
+    catalog = namespace.catalog(subscription.catalog)
     if catalog is None or not catalog.entries:
-        return f"catalog {subscription.catalog} has no bundles"
-    entries = catalog.of_package(subscription.package)
+        missing = namespace.missing.get(subscription.catalog)
+        return missing or f"catalog {subscription.catalog} has no bundles", f"correct or delete {name}"
+    entries = catalog.of_package(package)
     if not entries:
-        return f"catalog {subscription.catalog} has no package {subscription.package}"
-    if all(subscription.channel not in ("", entry.channel) for entry in entries):
-        return f"package {subscription.package} has no channel {subscription.channel}"
-    return f"channel {subscription.channel} of package {subscription.package} has no entry {subscription.starting_csv}"
+        if any(entry.channel == package for entry in catalog.of_package(channel)):
+            return (
+                f"catalog {subscription.catalog} has no package {package}, but a package {channel} with a channel "
+                f"{package}: its name and channel are swapped",
+                f"let {name} have name {channel} and channel {package}",
+            )
+        known = sorted({entry.package for entry in catalog.entries})
+        return f"catalog {subscription.catalog} has no package {package}", _correction(name, package, known)
+    channels = sorted({entry.channel for entry in entries})
+    if channel and channel not in channels:
+        text = f"package {package} has no channel {channel}, only {join_names(channels)}"
+        return text, _correction(name, channel, channels)
+    names = [entry.name for entry in entries if channel in ("", entry.channel)]
+    text = f"channel {channel} of package {package} has no entry {subscription.starting_csv}"
+    return text, _correction(name, subscription.starting_csv, names)
+
+
+def _correction(subscription: str, name: str, known: Sequence[str]) -> str:
+    similar = did_you_mean(name, known)
+    return f"correct {subscription}: {similar}" if similar else f"correct or delete {subscription}"
 
 
 def _conflicts(problem: ChoiceProblem[Variable], found: Contradiction[Variable]) -> Iterator[Conflict]:

@@ -5,26 +5,20 @@ Each path is that of a namespace with one Subscription, whose dependencies come 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
-from opmkit.index.plan.namespace import (
-    AmbiguousChannel,
-    Blocked,
-    Namespace,
-    RequirementReason,
-    ResolvableCatalog,
-    Subscription,
-    order_channel,
-)
+from opmkit.index.plan.ending import MAX_REMEDIES, ChannelEndings, Ending, Outcome, find_remedy
+from opmkit.index.plan.explain import explain
+from opmkit.index.plan.namespace import AmbiguousChannel, Namespace, ResolvableCatalog, Subscription
 from opmkit.index.plan.requirement import InvalidRequirement
 from opmkit.index.plan.successors import Hops, Routes, Successors
 from opmkit.index.plan.walk import walk
@@ -34,27 +28,11 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.plan.namespace import Resolution
-    from opmkit.index.plan.successors import Route
-    from opmkit.index.plan.walk import State
+    from opmkit.index.plan.namespace import Blocked, Resolution
+    from opmkit.index.plan.walk import State, Walk
 
 _KEY = CatalogKey("catalog", "operators")
 _NAMESPACE = "operators"
-
-
-class Outcome(StrEnum):
-    """Where an update path ends."""
-
-    HEAD = "head"
-    """At the head of the channel."""
-    STUCK = "stuck"
-    """Below the head: no entry replaces or skips the version."""
-    GONE = "gone"
-    """The channel or the package does not exist any more, which blocks all of the namespace."""
-    UNRESOLVABLE = "unresolvable"
-    """OLM cannot satisfy the requirements of the next version, or cannot read the channel."""
-    CIRCULAR = "circular"
-    """Updates lead back to an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +111,12 @@ def _channels(entries: Iterable[CatalogEntry]) -> Iterator[tuple[str, str, Seque
 class UpdatePlanner:
     """Plans the updates to one catalog."""
 
-    def __init__(self, catalog: ResolvableCatalog) -> None:
-        """Create a planner of updates to a catalog."""
+    def __init__(self, catalog: ResolvableCatalog, *, with_remedies: bool = True) -> None:
+        """Create a planner of updates to a catalog; ``with_remedies`` is whether to find changes that help."""
         self._catalog = catalog
+        self._with_remedies = with_remedies
         self._known: dict[State, Resolution | Blocked] = {}
+        self._endings: dict[tuple[str, str, str], Ending] = {}
 
     @cached_property
     def _channels(self) -> Mapping[tuple[str, str], Sequence[CatalogEntry]]:
@@ -146,51 +126,90 @@ class UpdatePlanner:
         """Yield the paths of bundles that follow a channel."""
         entries = self._channels.get((package, channel), ())
         if not entries:
-            outcome, reason, remedy = _missing(package, channel, self._catalog)
-            yield from (UpdatePath(package, channel, each.name, (), outcome, reason, remedy) for each in installed)
+            ending = _gone(package, channel, self._catalog)
+            yield from (_path(package, channel, each.name, (), ending) for each in installed)
             return
+        endings = ChannelEndings(self._catalog, package, channel)
         try:
-            chain = order_channel(entries)
+            (chain,) = endings.chains
         except AmbiguousChannel as error:
-            for each in installed:
-                yield UpdatePath(package, channel, each.name, (), Outcome.UNRESOLVABLE, error.message, str(error.hint))
+            ending = Ending(Outcome.UNRESOLVABLE, error.message, str(error.hint))
+            yield from (_path(package, channel, each.name, (), ending) for each in installed)
             return
         if any(_needs_resolution(entry) for entry in (*chain, *installed)):
-            yield from (self._resolve(each, channel, chain) for each in installed)
+            yield from (self._resolve(each, channel) for each in installed)
             return
         following = _next_entries(chain, [*installed, *entries])
         routes = Routes({name: entry.name for name, entry in following.items() if name != entry.name})
-        by_name = {entry.name: entry for entry in (*installed, *chain)}
-        newer = _NewerEntries(chain)
+        by_name = {entry.name: entry for entry in (*entries, *installed)}
         for each in installed:
-            yield _follow(each, channel, chain[0].name, routes[each.name], by_name, following, newer)
+            route = routes[each.name]
+            hops = Hops(route, str, route.count)
+            current = by_name[route.last]
+            ending = _circle(route.last, route.repeated) if route.repeated else self.ending(endings, current)
+            yield _path(package, channel, each.name, hops, ending)
 
-    def _resolve(self, installed: CatalogEntry, channel: str, chain: Sequence[CatalogEntry]) -> UpdatePath:
+    def _resolve(self, installed: CatalogEntry, channel: str) -> UpdatePath:
         subscription = Subscription("subscription", installed.package, channel, _KEY, installed_csv=installed.name)
+        subscription = replace(subscription, catalog=self._catalog.key)
         present = installed.installed(_NAMESPACE, mandatory=False)
         namespace = Namespace(_NAMESPACE, (self._catalog,), (subscription,), (present,))
-        package, name = installed.package, installed.name
         try:
             walked = walk(namespace, self._known)
         except InvalidRequirement as error:
-            return UpdatePath(package, channel, name, (), Outcome.UNRESOLVABLE, error.message)
+            ending = Ending(Outcome.UNRESOLVABLE, error.message, str(error.hint))
+            return _path(installed.package, channel, installed.name, (), ending)
+        return self.follow(walked, subscription)
+
+    def follow(self, walked: Walk, subscription: Subscription) -> UpdatePath:
+        """Return the path of a Subscription of a namespace to this catalog; raises AmbiguousChannel."""
         steps = [step.candidate for resolution in walked.resolutions for step in resolution.steps]
-        hops = tuple(step.name for step in steps if step.package == package and step.name != name)
-        last = steps[-1] if hops else installed
-        final = hops[-1] if hops else name
-        if walked.blocked:
-            return UpdatePath(package, channel, name, hops, Outcome.UNRESOLVABLE, _explain(walked.blocked))
-        if final == chain[0].name:
-            return UpdatePath(package, channel, name, hops, Outcome.HEAD)
-        if walked.is_circular:
-            reason = f"updates lead from {final} back to an earlier version"
-            return UpdatePath(package, channel, name, hops, Outcome.CIRCULAR, reason)
-        current = next((each for each in chain if each.name == final), last)
-        options = [each for each in chain if each.updates_from(current.name, current.bundle.version)]
-        if options:
-            reason = "; ".join(f"{each.name} requires {_unmet(each, self._catalog)}" for each in options[:1])
-            return UpdatePath(package, channel, name, hops, Outcome.UNRESOLVABLE, reason)
-        return _stuck(installed, channel, hops, current, _NewerEntries(chain))
+        package, channel, start = subscription.package, subscription.channel, subscription.installed_csv
+        hops = tuple(step.name for step in steps if (step.package, step.catalog) == (package, subscription.catalog))
+        final = hops[-1] if hops else start
+        current = walked.final.find_installed(final)
+        if walked.is_circular and final in (start, *hops[:-1]):
+            ending, hops = _circle((start, *hops)[-2], final), hops[:-1]
+        elif walked.blocked or current is None:
+            ending = _blocked(walked.blocked)
+        else:
+            ending = self.ending(ChannelEndings(self._catalog, package, channel), current)
+        return _path(package, channel, start or final, hops if start else hops[1:], ending)
+
+    def ending(self, endings: ChannelEndings, current: CatalogEntry) -> Ending:
+        """Return the ending of a bundle that OLM does not update, with a remedy; raises AmbiguousChannel."""
+        key = (endings.package, endings.channel, current.name)
+        if key not in self._endings:
+            found = endings.ending(current)
+            tried = sum(each.outcome is Outcome.STUCK for each in self._endings.values())
+            if found.outcome is Outcome.STUCK and self._with_remedies and tried < MAX_REMEDIES:
+                found = replace(found, remedy=find_remedy(endings, current, _last_at_head))
+            self._endings[key] = found
+        return self._endings[key]
+
+
+def follow_subscriptions(walked: Walk) -> Iterator[UpdatePath]:
+    """Yield the paths of all Subscriptions of a namespace, also to dependencies; raises AmbiguousChannel."""
+    before = {subscription.name: subscription for subscription in walked.start.subscriptions}
+    planners = {catalog.key: UpdatePlanner(catalog) for catalog in walked.final.catalogs}
+    for subscription in walked.final.subscriptions:
+        start = before.get(subscription.name) or replace(subscription, installed_csv="")
+        yield planners[subscription.catalog].follow(walked, start)
+
+
+def _last_at_head(catalog: ResolvableCatalog, channel: str, installed: CatalogEntry) -> CatalogEntry | None:
+    """Return the last bundle of the updates of a bundle in a channel, None unless they end at its head."""
+    try:
+        (path,) = UpdatePlanner(catalog, with_remedies=False).paths(installed.package, channel, [installed])
+    except CatalogError:
+        return None
+    if path.outcome is not Outcome.HEAD:
+        return None
+    return next((each for each in catalog.of_package(installed.package) if each.name == path.final), installed)
+
+
+def _path(package: str, channel: str, installed: str, hops: Sequence[str], ending: Ending) -> UpdatePath:
+    return UpdatePath(package, channel, installed, hops, ending.outcome, ending.reason, ending.remedy)
 
 
 def _needs_resolution(entry: CatalogEntry) -> bool:
@@ -214,83 +233,22 @@ def _next_entries(chain: Sequence[CatalogEntry], bundles: Iterable[CatalogEntry]
     return successors.found
 
 
-def _follow(
-    installed: CatalogEntry,
-    channel: str,
-    head: str,
-    route: Route[str],
-    by_name: Mapping[str, CatalogEntry],
-    following: Mapping[str, CatalogEntry],
-    newer: _NewerEntries,
-) -> UpdatePath:
-    hops = Hops(route, str, route.count)
-    if route.repeated is not None:
-        reason = f"updates lead from {route.last} back to {route.repeated}"
-        return UpdatePath(
-            installed.package, channel, installed.name, hops, Outcome.CIRCULAR, reason, "correct skipRange"
-        )
-    if route.last == head:
-        return UpdatePath(installed.package, channel, installed.name, hops, Outcome.HEAD)
-    current = by_name[route.last] if hops or route.last in following else installed
-    return _stuck(installed, channel, hops, current, newer)
+def _circle(last: str, repeated: str) -> Ending:
+    return Ending(Outcome.CIRCULAR, f"updates lead from {last} back to {repeated}", "correct skipRange")
 
 
-def _stuck(
-    installed: CatalogEntry, channel: str, hops: Sequence[str], current: CatalogEntry, newer: _NewerEntries
-) -> UpdatePath:
-    """Return the path of a version that no entry of a channel replaces or skips."""
-    successor = newer.lowest(current.bundle.version)
-    replaced = f" ({successor.name} replaces {successor.replaces})" if successor.replaces else ""
-    reason = f"no entry of {channel} replaces or skips {current.name}{replaced}"
-    remedy = f"let {successor.name} skip {current.name}" if successor.replaces else f"let {successor.name} replace it"
-    return UpdatePath(installed.package, channel, installed.name, hops, Outcome.STUCK, reason, remedy)
-
-
-class _NewerEntries:
-    """The entries of a channel that are newer than those below them, which are nearer to the end of its chain."""
-
-    def __init__(self, chain: Sequence[CatalogEntry]) -> None:
-        self._head = chain[0]
-        self._versions: list[VersionKey] = []
-        self._entries: list[CatalogEntry] = []
-        for entry in reversed(chain):
-            version = entry.bundle.version
-            if version is not None and (not self._versions or version > self._versions[-1]):
-                self._versions.append(version)
-                self._entries.append(entry)
-
-    def lowest(self, version: VersionKey | None) -> CatalogEntry:
-        """Return the lowest entry that is newer than a version; without one, the head."""
-        position = len(self._entries) if version is None else bisect_right(self._versions, version)
-        return self._entries[position] if position < len(self._entries) else self._head
-
-
-def _missing(package: str, channel: str, catalog: ResolvableCatalog) -> tuple[Outcome, str, str]:
-    """Return the outcome, the reason and the remedy for a channel without entries."""
-    if not catalog.of_package(package):
-        return Outcome.GONE, f"the catalog has no package {package}", "keep the package"
+def _gone(package: str, channel: str, catalog: ResolvableCatalog) -> Ending:
+    """Return the ending for a channel without entries."""
     channels = sorted({entry.channel for entry in catalog.of_package(package)})
+    if not channels:
+        return Ending(Outcome.GONE, f"the catalog has no package {package}", "keep the package")
     reason = f"package {package} has no channel {channel}, only {', '.join(channels)}"
-    return Outcome.GONE, reason, f"keep channel {channel}: a Subscription to it blocks its namespace"
+    return Ending(Outcome.GONE, reason, f"keep channel {channel}: a Subscription to it blocks its namespace")
 
 
-def _explain(blocked: Blocked) -> str:
-    """Return the requirement that blocks a namespace in a few words."""
-    for conflict in blocked.conflicts:
-        for reason in conflict.reasons:
-            if isinstance(reason, RequirementReason):
-                return f"{reason.bundle.name} requires {reason.requirement}, which nothing in the catalog can satisfy"
-    return "its requirements exclude each other"
-
-
-def _unmet(entry: CatalogEntry, catalog: ResolvableCatalog) -> str:
-    """Return the first requirement of a bundle that no bundle of the catalog meets, or that another one excludes."""
-    if entry.bundle.is_deprecated:
-        return "nothing, but is deprecated"
-    for requirement in entry.bundle.requirements:
-        try:
-            if not catalog.providers(requirement):
-                return f"{requirement}, which the catalog does not have"
-        except CatalogError as error:
-            return f"{requirement}: {error.message}"
-    return " and ".join(map(str, entry.bundle.requirements))
+def _blocked(blocked: Blocked | None) -> Ending:
+    """Return the ending in a blocked namespace: its first conflict."""
+    for conflict in blocked.conflicts if blocked else ():
+        explanation = explain(conflict)
+        return Ending(Outcome.UNRESOLVABLE, explanation.causes[0], next(iter(explanation.remedies), ""))
+    return Ending(Outcome.UNRESOLVABLE, "OLM installs nothing")

@@ -18,8 +18,9 @@ from opmkit.core.json_types import JsonResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.lifecycle import read_lifecycles
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
+from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.namespace import ResolvableCatalog
-from opmkit.index.plan.paths import Outcome, UpdatePlanner
+from opmkit.index.plan.paths import UpdatePlanner
 from opmkit.index.plan.result import PlanProblem, PlanReport
 from opmkit.index.suggestions import suggest_names
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.bundle.finding import Finding, Severity, TargetResult
 from opmkit.core.errors import LimitExceeded
-from opmkit.index.plan.explain import explain
-from opmkit.index.plan.paths import Outcome, UpdatePath
+from opmkit.index.plan.ending import Outcome
+from opmkit.index.plan.explain import explain, explain_hold
+from opmkit.index.plan.paths import UpdatePath, follow_subscriptions
+from opmkit.index.plan.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.definitions import RefusedUpdate
     from opmkit.index.fbc.permissions import PermissionChange
     from opmkit.index.plan.explain import Explanation
-    from opmkit.index.plan.namespace import ResolvedStep
+    from opmkit.index.plan.namespace import Namespace, ResolvedStep
     from opmkit.index.plan.walk import Walk
 
 
@@ -135,9 +137,23 @@ class NamespacePlan(PlanReport):
 
     Attributes:
         walk: The resolutions.
+        paths: The update paths of the Subscriptions, without those to dependencies that need none; none if the last
+            resolution fails.
     """
 
     walk: Walk
+    paths: tuple[UpdatePath, ...] = ()
+
+    @classmethod
+    def of_namespace(cls, namespace: Namespace) -> NamespacePlan:
+        """Plan what OLM does in a namespace until nothing changes.
+
+        Raises:
+            AmbiguousChannel: Entries of a channel have no order.
+            InvalidRequirement: A bundle has a requirement that OLM cannot parse.
+        """
+        walked = walk(namespace)
+        return cls(walked, () if walked.blocked else tuple(follow_subscriptions(walked)))
 
     @property
     def is_blocked(self) -> bool:
@@ -150,6 +166,13 @@ class NamespacePlan(PlanReport):
         return tuple(map(explain, self.walk.blocked.conflicts)) if self.walk.blocked else ()
 
     @property
+    def held(self) -> tuple[Explanation, ...]:
+        """Why OLM replaces installed operators with nothing, as far as no explanation says so."""
+        held = [explain_hold(item.name, item.hold) for item in self.walk.start.installed if item.hold]
+        causes = {cause for explanation in self.explanations for cause in explanation.causes}
+        return tuple(each for each in held if each.summary not in causes)
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """The namespace."""
         return (f"namespace {self.walk.final.name}",)
@@ -160,8 +183,11 @@ class NamespacePlan(PlanReport):
         for explanation in self.explanations:
             message = "; ".join((explanation.summary, *explanation.causes))
             yield PlanProblem(target, "blocked", message, "; or ".join(explanation.remedies))
-        if self.walk.is_circular:
-            yield PlanProblem(target, "circular", "the last step leads back to an earlier state")
+        for path in self.paths:
+            if path.reason:
+                yield PlanProblem(target, path.outcome.value, f"{path.final}: {path.reason}", path.remedy)
+        for held in self.held:
+            yield PlanProblem(target, "blocked", held.summary, "; or ".join(held.remedies))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types."""
@@ -176,6 +202,8 @@ class NamespacePlan(PlanReport):
                 for resolution in self.walk.resolutions
             ],
             "installed": [item.name for item in self.walk.final.installed],
+            "paths": [path.to_dict() for path in self.paths],
+            "held": [explanation.to_dict() for explanation in self.held],
             "isCircular": self.walk.is_circular,
             "conflicts": [explanation.to_dict() for explanation in self.explanations],
         }
@@ -201,4 +229,5 @@ def _step_as_dict(step: ResolvedStep) -> dict[str, Any]:
         "catalog": step.candidate.catalog.name,
         "replaces": step.replaces,
         "requiredBy": list(step.required_by),
+        "installPlan": step.install_plan,
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from opmkit.index.plan.candidate import Hold
 from opmkit.index.plan.namespace import Blocked, Subscription, resolve
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ class Walk(Struct, frozen=True):
     Attributes:
         resolutions: The resolutions that change something, or may do so.
         blocked: Why the last one failed, None if nothing is left to do.
-        is_circular: Whether the last one leads back to an earlier state, so that OLM would never finish.
+        start: The namespace before.
         final: The namespace afterwards.
+        is_circular: Whether the last one leads back to an earlier state, so that OLM would never finish.
     """
 
     resolutions: tuple[Resolution, ...]
     blocked: Blocked | None
+    start: Namespace
     final: Namespace
     is_circular: bool = False
 
@@ -48,20 +51,21 @@ def walk(namespace: Namespace, known: dict[State, Resolution | Blocked] | None =
     resolutions: list[Resolution] = []
     known = {} if known is None else known
     states: set[State] = set()
+    start = namespace
     while (state := _state(namespace)) not in states:
         states.add(state)
         if state not in known:
             known[state] = resolve(namespace)
         found = known[state]
         if isinstance(found, Blocked):
-            return Walk(tuple(resolutions), found, namespace)
+            return Walk(tuple(resolutions), found, start, namespace)
         if found.steps or found.others:
             resolutions.append(found)
         if not found.steps:
-            return Walk(tuple(resolutions), None, namespace)
+            return Walk(tuple(resolutions), None, start, namespace)
         for step in found.steps:
             namespace = install(namespace, step.candidate)
-    return Walk(tuple(resolutions), None, namespace, is_circular=True)
+    return Walk(tuple(resolutions), None, start, namespace, is_circular=True)
 
 
 def _state(namespace: Namespace) -> State:
@@ -70,20 +74,32 @@ def _state(namespace: Namespace) -> State:
 
 
 def install(namespace: Namespace, candidate: CatalogEntry) -> Namespace:
-    """Return a namespace after the installation of a bundle; OLM subscribes to dependencies as well."""
-    subscriptions, removed, followed = [], {candidate.name}, False
+    """Return a namespace after the installation of a bundle; OLM subscribes to dependencies as well.
+
+    An operator that OLM cannot replace remains, without a Subscription, and what replaces it waits for it.
+    """
+    subscriptions, replaced, followed = [], {candidate.name}, False
     for subscription in namespace.subscriptions:
         if (subscription.package, subscription.catalog) == (candidate.package, candidate.catalog):
-            removed.add(subscription.installed_csv)
-            subscription, followed = replace(subscription, installed_csv=candidate.name), True
+            replaced.add(subscription.installed_csv)
+            subscription, followed = (
+                replace(subscription, installed_csv=candidate.name, pending_csv="", install_plan=""),
+                True,
+            )
         subscriptions.append(subscription)
     if not followed:
         name = f"{candidate.package}-{candidate.channel}-{candidate.catalog.name}"
         subscriptions.append(
             Subscription(name, candidate.package, candidate.channel, candidate.catalog, installed_csv=candidate.name)
         )
-    installed = [item for item in namespace.installed if item.name not in removed]
-    installed.append(candidate.installed(namespace.name, mandatory=False))
+    installed, hold = [], None
+    for item in namespace.installed:
+        if item.name not in replaced:
+            installed.append(item)
+        elif item.hold and item.name != candidate.name:
+            installed.append(item.installed(namespace.name, mandatory=True, hold=item.hold))
+            hold = Hold(f"stays Pending until {item.name} succeeds or is deleted")
+    installed.append(candidate.installed(namespace.name, mandatory=False, hold=hold))
     return replace(
         namespace, subscriptions=tuple(subscriptions), installed=tuple(sorted(installed, key=lambda i: i.name))
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import EntryBlob
 
+STRANDED = "stranded"
+"""Label of entries that no update leads through."""
 _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
@@ -152,7 +154,7 @@ def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphProbl
         f"no entry skips them, and they are not on the chain from the head: {shorten(chain, ' -> ')}{end}",
         f'Let an entry of the chain skip them, for example {chain[0]} with "skips: [{shorten(stranded)}]", '
         "or let the last entry of the chain replace the newest of them.",
-        "stranded",
+        STRANDED,
         tuple(stranded),
     )
 
