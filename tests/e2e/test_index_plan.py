@@ -284,6 +284,29 @@ def test_versions_of_openshift(site: Opm) -> None:
     assert "not found in the catalog of OpenShift 4.18" in unknown.stderr
 
 
+@pytest.mark.parametrize(
+    ("values", "blocked"),
+    [
+        (["4.22"], "works up to OpenShift 4.22, so that the cluster is not updated to 5.0"),
+        ([4.22], "works up to OpenShift 4.22, so that the cluster is not updated to 5.0"),
+        (["v4.23"], ""),
+        ([4.23], ""),
+        (["5.0.0"], ""),
+        (["4.23.1"], "is invalid ('4.23.1' has more than major and minor version)"),
+        (["next"], "is invalid ('next' is not a version such as 1.2.3, 1.2 or v1.2)"),
+        (["4.23", "5.0"], "is invalid (it is given more than once)"),
+        ([None], "is invalid"),
+    ],
+)
+def test_the_last_version_of_openshift_as_olm_reads_it(opm: Opm, values: list[object], blocked: str) -> None:
+    limits = [{"type": "olm.maxOpenShiftVersion", "value": value} for value in values]
+    write(opm.directory / "next", package("acme", {"stable": chain("acme.v1.0.0")}, {"acme.v1.0.0": limits}))
+    platforms = ("v4.22=next", "v5.0=next", "--installed", "acme.v1.0.0", "--fail-on", "blocked")
+    done = opm.attempt("index", "plan", *platforms)
+    assert (done.returncode, blocked in done.stdout) == (int(bool(blocked)), True)
+    assert len(done.stdout.splitlines()) == (2 if blocked else 3)
+
+
 def test_labels_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
     name = f"{registry.host}/plan/labelled:1"
     manifests = shutil.copytree(FIXTURES / "lagoon-operator" / "0.1.0", opm_http.directory / "bundle")

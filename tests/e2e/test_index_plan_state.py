@@ -115,7 +115,10 @@ def waiting(*, approval: str = "Manual", failed: bool = False) -> Object:
 
 
 def test_an_install_plan_that_waits_for_approval_is_the_next_step(sea: Opm) -> None:
-    shorter = [{"name": "reef.v1.0.0"}, {"name": "reef.v1.2.0", "replaces": "reef.v1.0.0", "skips": ["reef.v1.1.0"]}]
+    shorter: list[Object] = [
+        {"name": "reef.v1.0.0"},
+        {"name": "reef.v1.2.0", "replaces": "reef.v1.0.0", "skips": ["reef.v1.1.0"]},
+    ]
     write(sea.directory / "shorter", package("reef", {"stable": shorter}))
     group, _, csv = installed()
     _, printed = plan_cluster(sea, group, waiting(), csv, catalog="shorter")
@@ -146,7 +149,9 @@ def test_a_damaged_annotation_fails_the_namespace_and_a_missing_one_does_not(sea
         )
     owned = [{"name": "reefs.demo.com", "version": "v1", "kind": "Reef"}]
     names = ("reef.v1.0.0", "reef.v1.1.0", "reef.v1.2.0")
-    write(sea.directory / "apis", package("reef", {"stable": chain(*names)}, dict.fromkeys(names, [provides("Reef")])))
+    write(
+        sea.directory / "apis", package("reef", {"stable": chain(*names)}, {name: [provides("Reef")] for name in names})
+    )
     code, printed = plan_cluster(sea, group, follows, version("a", "reef.v1.0.0", owned=owned), catalog="apis")
     assert code == 0
     assert [line.split()[2] for line in printed.splitlines()[1:]] == ["reef.v1.1.0", "reef.v1.2.0"]
@@ -182,7 +187,7 @@ def test_swapped_and_misspelt_names(sea: Opm) -> None:
         "Namespace a:   to change: let Subscription stable have name reef and channel stable",
         "Namespace a:   to change: delete Subscription stable, or move it to another namespace",
     ]
-    printed = sea("index", "plan", "next", "--subscribe", "reef/stabel")
+    printed = sea("index", "plan", "next", "--subscribe", "reef/stabl")
     assert "to change: correct Subscription reef: did you mean stable?" in printed
     assert "did you mean reef?" in sea("index", "plan", "next", "--subscribe", "ref/stable")
 

@@ -48,6 +48,11 @@ class OpenShiftVersion(NamedTuple):
             return None
         return 1, self.minor + (13 if self.minor > 2 else 12)
 
+    @property
+    def release(self) -> OpenShiftVersion:
+        """The version as OLM compares it: 4.23 and 5.0 are the same release."""
+        return OpenShiftVersion(5, 0) if self == (4, 23) else self
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 

@@ -1,11 +1,13 @@
 """Updates through versions of OpenShift: what installed operators need before and after each update of a cluster.
 
 A cluster takes its catalogs from its own version. It refuses to be updated while an operator is installed whose
-property ``olm.maxOpenShiftVersion`` names its present version.
+property ``olm.maxOpenShiftVersion`` names its present version, or is invalid. OLM 0.42 and later takes 4.23 and 5.0
+for the same version.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftRange, OpenShiftVersion
+from opmkit.bundle.versions import tolerant_version
 from opmkit.core.json_types import JsonResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.lifecycle import read_lifecycles
@@ -200,18 +203,15 @@ class _PlatformPlanner:
         kind, problem, remedy, needed = "", "", "", ""
         if path.outcome is not Outcome.HEAD:
             kind, problem, remedy = path.outcome.value, path.reason, path.remedy
-        if following is not None and not _accepts(installed, following):
-            needed = next((entry.name for entry in way if _accepts(entry, following)), "")
+        version = self._platform.version
+        if following is not None and not _accepts(installed, version, following):
+            needed = next((entry.name for entry in way if _accepts(entry, version, following)), "")
             if not needed:
-                kind = "blocked"
-                last = _last_version(final)
-                problem = f"works up to OpenShift {last}, so that the cluster is not updated to {following}"
-                remedy = f"publish a version for OpenShift {following} in the catalog of {self._platform.version}"
+                kind, (problem, remedy) = "blocked", _obstacle(final, following, version)
         if not problem and (unsupported := self._unsupported(final)):
             kind, problem = "unsupported", unsupported
-        version = str(self._platform.version)
         step = PlatformStep(
-            version, package, channel, installed.name, tuple(path.hops), needed, ends, problem, kind, remedy
+            str(version), package, channel, installed.name, tuple(path.hops), needed, ends, problem, kind, remedy
         )
         return step, None if kind in ("blocked", "gone") else final
 
@@ -241,17 +241,42 @@ def _minor(entry: CatalogEntry) -> str:
 
 
 def _last_version(entry: CatalogEntry) -> OpenShiftVersion | None:
-    """Return the last version of OpenShift on which a bundle works, None without a limit or a valid one."""
-    for item in entry.bundle.properties:
-        if item.type == MAX_VERSION and isinstance(item.value, str):
-            try:
-                return OpenShiftVersion.parse(item.value)
-            except ValueError:
-                return None
-    return None
+    """Return the last version of OpenShift on which a bundle works as OLM reads it, None without a limit.
+
+    Raises:
+        ValueError: The property is invalid, so that OLM lets the cluster be updated to no version at all.
+    """
+    values = [item.value for item in entry.bundle.properties if item.type == MAX_VERSION]
+    if not values:
+        return None
+    if len(values) > 1:
+        raise ValueError("it is given more than once")
+    text = values[0] if isinstance(values[0], str) else json.dumps(values[0])  # OLM takes a number as its digits
+    version = tolerant_version(text.strip('"'))
+    if version.patch or version.prerelease:
+        raise ValueError(f"{text!r} has more than major and minor version")
+    return OpenShiftVersion(version.major, version.minor)
 
 
-def _accepts(entry: CatalogEntry, version: OpenShiftVersion) -> bool:
-    """Return whether a cluster with this bundle can be updated to a version of OpenShift."""
-    last = _last_version(entry)
-    return last is None or last >= version
+def _accepts(entry: CatalogEntry, current: OpenShiftVersion, following: OpenShiftVersion) -> bool:
+    """Return whether OLM lets a cluster with this bundle be updated from a version of OpenShift to a later one."""
+    try:
+        last = _last_version(entry)
+    except ValueError:
+        return False
+    release = current.release
+    least = max(OpenShiftVersion(release.major, release.minor + 1), following.release)
+    return last is None or last.release >= least
+
+
+def _obstacle(entry: CatalogEntry, following: OpenShiftVersion, version: OpenShiftVersion) -> tuple[str, str]:
+    """Return why a bundle blocks the update of the cluster, and what to change."""
+    try:
+        last = _last_version(entry)
+    except ValueError as error:
+        return (
+            f"its property {MAX_VERSION} is invalid ({error}), so that the cluster is not updated to {following}",
+            "write a version such as '4.18' in quotes",
+        )
+    reason = f"works up to OpenShift {last}, so that the cluster is not updated to {following}"
+    return reason, f"publish a version for OpenShift {following} in the catalog of {version}"
