@@ -51,13 +51,44 @@ def site(opm: Opm) -> Opm:
 
 def test_stuck_versions_are_listed_with_the_smallest_change(site: Opm) -> None:
     done = site.attempt("index", "plan", "new", "--from", "old")
-    assert done.returncode == 0
+    assert (done.returncode, done.stdout) == (0, f"acme/stable: acme.v1.2.0 {STUCK}\n")
+    assert done.stderr == "2 installed versions: 1 reaches the head, 1 stuck\n"
+    done = site.attempt("index", "plan", "new", "--from", "old", "--all")
     assert done.stdout.splitlines() == [
         "PACKAGE  CHANNEL  INSTALLED    NEXT         HOPS  RESULT",
         "acme     stable   acme.v1.1.0  acme.v1.3.0  1     acme.v1.3.0",
         f"acme     stable   acme.v1.2.0  -            0     {STUCK}",
     ]
-    assert done.stderr == "2 installed versions: 1 reach the head, 1 stuck\n"
+    assert done.stderr == "2 installed versions: 1 reaches the head, 1 stuck\n"
+
+
+def test_problems_are_grouped(opm: Opm) -> None:
+    many = [f"acme.v1.{number}.0" for number in range(12)]
+    reefs = package("reef", {"stable": chain("reef.v1.0.0"), "beta": chain("reef.v1.0.0", "reef.v1.1.0")})
+    write(opm.directory / "old", package("acme", {"stable": chain(*many)}), reefs)
+    write(opm.directory / "new", package("reef", {"stable": chain("reef.v1.0.0"), "beta": chain("reef.v1.1.0")}))
+    done = opm.attempt("index", "plan", "new", "--from", "old", "--fail-on", "stuck,gone")
+    assert done.stdout.splitlines() == [
+        "acme/stable: 12 versions (acme.v1.0.0 to acme.v1.11.0) gone: the catalog has no package acme; "
+        "keep the package",
+        "reef/beta: reef.v1.0.0 stuck: no entry of beta replaces or skips reef.v1.0.0; "
+        "let reef.v1.1.0 replace reef.v1.0.0",
+    ]
+    assert done.stderr.splitlines() == [
+        "15 installed versions: 2 reach the head, 1 stuck, 12 gone",
+        "Error: 13 problems of the kinds stuck, gone: acme/stable (v0): acme.v1.0.0: the catalog has no package acme",
+    ]
+    assert done.returncode == 1
+    assert len(opm("index", "plan", "new", "--from", "old", "--all").splitlines()) == 16
+
+
+def test_markdown_fits_a_comment(opm: Opm) -> None:
+    names = [f"reef-with-a-long-name-{number}" for number in range(300)]
+    write(opm.directory / "old", *(package(name, {"stable": chain(f"{name}.v1.0.0")}) for name in names))
+    write(opm.directory / "new", package("other", {"stable": chain("other.v1.0.0")}))
+    markdown = opm("index", "plan", "new", "--from", "old", "--output", "markdown")
+    assert len(markdown) < 65_536
+    assert "and 100 more: `--output json` lists all" in markdown
 
 
 def test_exit_code_and_formats(site: Opm) -> None:
@@ -67,7 +98,7 @@ def test_exit_code_and_formats(site: Opm) -> None:
     assert found["counts"] == {"head": 1, "stuck": 1}
     assert [path["outcome"] for path in found["paths"]] == ["head", "stuck"]
     markdown = site("index", "plan", "new", "--from", "old", "--output", "markdown")
-    assert f"| `v0` | `acme` | `stable` | `acme.v1.2.0` | `0` | `{STUCK}` |" in markdown
+    assert f"| `v0` | `acme` | `stable` | `acme.v1.2.0` | `{STUCK}` |" in markdown
 
 
 def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
@@ -78,8 +109,17 @@ def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
     done = opm.attempt("index", "plan", "new", "--from", "old", "--fail-on", "crd")
     assert done.returncode == 1
     reason = "version v1alpha1 is removed, but objects may be stored in it"
-    assert done.stdout.splitlines()[2:] == [f"Refused by OLM v0: reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: {reason}"]
-    assert done.stderr == "1 installed version: 1 reach the head, 1 update refused because of a CRD\n"
+    assert done.stdout.splitlines() == [f"Refused by OLM v0: reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: {reason}"]
+    count, *error = done.stderr.splitlines()
+    assert count == "1 installed version: 1 stops at a CRD, 1 update refused because of a CRD"
+    assert error == [
+        f"Error: 1 problem of the kinds crd: CRDs of reef (v0): reef.v1.0.0 to reef.v2.0.0: reefs.demo.com: {reason}"
+    ]
+    (path,) = json.loads(opm("index", "plan", "new", "--from", "old", "--output", "json"))["paths"]
+    assert (path["outcome"], path["hops"], path["final"]) == ("crd", [], "reef.v1.0.0")
+    assert path["reason"] == "OLM v0 refuses reef.v2.0.0 because of its CustomResourceDefinition reefs.demo.com"
+    listed = opm("index", "plan", "new", "--from", "old", "--all").splitlines()
+    assert listed[1].split()[:5] == ["reef", "stable", "reef.v1.0.0", "-", "0"]
     markdown = opm("index", "plan", "new", "--from", "old", "--output", "markdown")
     assert f"| `v0` | `reef` | `reef.v1.0.0 to reef.v2.0.0` | `reefs.demo.com` | `{reason}` |" in markdown
     junit = opm.attempt("index", "plan", "new", "--from", "old", "--output", "junit", "--fail-on", "crd").stdout
@@ -92,6 +132,26 @@ def test_updates_that_are_refused_because_of_a_crd(opm: Opm) -> None:
     against = opm.attempt("validate", "new", "--against", "old")
     assert against.returncode == 1
     assert f"OLM refuses the upgrade from reef.v1.0.0: reefs.demo.com: {reason}" in against.stdout + against.stderr
+
+
+def test_refused_updates_name_version_and_path(opm: Opm) -> None:
+    names = ("reef.v1.0.0", "reef.v1.1.0", "reef.v1.2.0")
+    schemas = ({"type": "object"}, {"type": "object", "required": ["spec"], "maxProperties": 3}, {"type": "object"})
+    embedded = {}
+    for name, schema in zip(names, schemas, strict=True):
+        value = definition("v1")
+        value["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+        embedded[name] = [embeds(value)]
+    write(opm.directory / "next", package("reef", {"stable": chain(*names)}, embedded))
+    printed = opm("index", "plan", "next", "--from", "next", "--olm", "v1").splitlines()
+    update = "Refused by OLM v1: reef.v1.0.0 to reef.v1.1.0: reefs.demo.com: v1: ^: "
+    assert [line.startswith(update) for line in printed] == [True, True], printed
+    found = json.loads(opm("index", "plan", "next", "--from", "next", "--olm", "v1", "--output", "json"))
+    assert [(path["channel"], path["outcome"], path["hops"]) for path in found["paths"][:3]] == [
+        ("", "crd", []),
+        ("", "head", ["reef.v1.2.0"]),
+        ("", "head", []),
+    ]
 
 
 def test_crds_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
@@ -167,7 +227,7 @@ def test_a_namespace(site: Opm) -> None:
 
 def test_olm_v1(site: Opm) -> None:
     reason = "stuck: no entry of {} replaces or skips acme.v1.2.0; let acme.v1.3.0 skip acme.v1.2.0"
-    assert site("index", "plan", "new", "--from", "old", "--olm", "v1").splitlines() == [
+    assert site("index", "plan", "new", "--from", "old", "--olm", "v1", "--all").splitlines() == [
         "PACKAGE  CHANNEL  INSTALLED    NEXT         HOPS  RESULT",
         "acme     (all)    acme.v1.1.0  acme.v1.3.0  1     acme.v1.3.0",
         f"acme     (all)    acme.v1.2.0  -            0     {reason.format('any channel')}",
@@ -176,7 +236,10 @@ def test_olm_v1(site: Opm) -> None:
     ]
     both = json.loads(site("index", "plan", "new", "--from", "old", "--olm", "both", "--output", "json"))
     assert [path["olm"] for path in both["paths"]] == ["v0", "v0", "v1", "v1", "v1", "v1"]
-    assert site("index", "plan", "new", "--from", "old", "--olm", "both").startswith("OLM  PACKAGE")
+    assert site("index", "plan", "new", "--from", "old", "--olm", "both", "--all").startswith("OLM  PACKAGE")
+    assert site("index", "plan", "new", "--from", "old", "--olm", "both").startswith(
+        "OLM v0: acme/stable: acme.v1.2.0 "
+    )
 
 
 def test_an_extension(site: Opm) -> None:
@@ -221,7 +284,6 @@ def test_a_cluster(site: Opm) -> None:
         "Namespace b: Blocked: Subscription acme cannot be satisfied; nothing in the namespace changes",
         "Namespace b:   Subscription acme: package acme has no channel beta, only stable",
         "Namespace b:   to change: correct or delete Subscription acme",
-        "Namespace b:   to change: delete Subscription acme, or move it to another namespace",
         "Namespace c: OLM has nothing to do",
         "Namespace d: Blocked: it has 0 OperatorGroups instead of one, so that OLM resolves nothing",
     ]

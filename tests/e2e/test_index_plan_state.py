@@ -185,7 +185,6 @@ def test_swapped_and_misspelt_names(sea: Opm) -> None:
     assert printed.splitlines()[1:] == [
         f"Namespace a:   Subscription stable: {SWAPPED}",
         "Namespace a:   to change: let Subscription stable have name reef and channel stable",
-        "Namespace a:   to change: delete Subscription stable, or move it to another namespace",
     ]
     printed = sea("index", "plan", "next", "--subscribe", "reef/stabl")
     assert "to change: correct Subscription reef: did you mean stable?" in printed

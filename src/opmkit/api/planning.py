@@ -63,7 +63,7 @@ class PlanOperations(Session):
             UnknownPackage: The published index does not have a package.
             CatalogError, BundleError, ImageToolsError: An index or a bundle cannot be read, or is invalid.
         """
-        from opmkit.index.plan.edges import gained_permissions, refused_updates
+        from opmkit.index.plan.edges import gained_permissions, review_updates
         from opmkit.index.plan.extension_paths import plan_extension_updates
         from opmkit.index.plan.paths import plan_updates
         from opmkit.index.plan.result import UpdatePlan
@@ -81,8 +81,9 @@ class PlanOperations(Session):
             paths += plan_extension_updates(new, old, packages)
         read = self._bundle_reader(progress) if pull_bundles else None
         read_permissions = self._permission_reader(progress) if pull_bundles else None
-        gained = gained_permissions(paths, after, before, read_permissions) if permissions else ()
-        return UpdatePlan(tuple(paths), refused_updates(paths, after, before, read), gained)
+        reviewed = review_updates(paths, after, before, read)
+        gained = gained_permissions(reviewed.paths, after, before, read_permissions) if permissions else ()
+        return UpdatePlan(reviewed.paths, reviewed.refused, gained)
 
     def plan_namespace(self, catalogs: Mapping[str, str], request: NamespaceRequest) -> NamespacePlan:
         """Plan what OLM v0 installs and updates in a namespace, resolution by resolution.

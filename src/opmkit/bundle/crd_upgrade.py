@@ -85,6 +85,10 @@ class CrdChange(Struct, frozen=True):
         """The version and the path, such as ``v1: ^.spec.replicas``."""
         return ": ".join(part for part in (self.versions, self.path) if part)
 
+    def __str__(self) -> str:
+        """Return the change in one line, with its location if it has one."""
+        return ": ".join(filter(None, (self.location, self.message)))
+
 
 class _Version(Struct, frozen=True):
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.fbc.definitions import RefusedUpdate
-from opmkit.index.plan.edges import gained_permissions, refused_updates
+from opmkit.index.plan.edges import gained_permissions, review_updates
 from opmkit.index.plan.paths import plan_updates
 from tests.kit.permissions import PODS, SECRETS, csv, read
 from tests.kit.plans import catalog, chain, definition, embeds, package
@@ -27,7 +27,7 @@ def reefs(**definitions: dict[str, Any] | None) -> Catalog:
 
 def refused(new: Catalog, published: Catalog) -> list[tuple[str, str, str]]:
     """Return both bundles and the reason of each refused update."""
-    found = refused_updates(tuple(plan_updates(new, published)), new, published)
+    found = review_updates(tuple(plan_updates(new, published)), new, published).refused
     assert all(update.package == "reef" and update.definition == "reefs.demo.com" for update in found)
     return [(update.installed, update.next, update.reason) for update in found]
 
@@ -37,6 +37,8 @@ def test_dropped_stored_versions() -> None:
     new = reefs(v1=definition("v1alpha1"), v2=definition("v1alpha1", "v1"), v3=definition("v1"))
     assert refused(new, published) == [("reef.v2.0.0", "reef.v3.0.0", DROPPED.format("v1alpha1"))]
     assert refused(published, published) == []
+    (path,) = review_updates(tuple(plan_updates(new, published)), new, published).paths
+    assert (path.hops, path.final, path.outcome.value) == (("reef.v2.0.0",), "reef.v2.0.0", "crd")
 
 
 def test_the_published_definition_counts() -> None:

@@ -13,7 +13,7 @@ from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.load import load_files
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan import edges, result
-from opmkit.index.plan.edges import refused_updates
+from opmkit.index.plan.edges import ReviewedUpdates, review_updates
 from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.extension import ExtensionCatalog, ExtensionRequest, InstalledBundle
 from opmkit.index.plan.extension_paths import plan_extension, plan_extension_updates
@@ -81,7 +81,7 @@ def test_paths_of_a_long_channel_share_their_hops() -> None:
     assert sum(len(path.hops) for path in paths) == 5000 * 4999
     assert paths[0].hops[0] == "pool.v1.1.0"
     catalog = Catalog.from_blobs(blobs)
-    assert refused_updates(paths, catalog, catalog) == ()
+    assert review_updates(paths, catalog, catalog) == ReviewedUpdates(tuple(paths), ())
     with pytest.raises(LimitExceeded, match="package pool: 24995000 updates on all paths, and 10000000 are the limit"):
         UpdatePlan(tuple(paths)).to_dict()
     assert UpdatePlan(tuple(paths)).counts == {Outcome.HEAD: 10_000}
@@ -100,6 +100,6 @@ def test_too_many_updates_that_differ_name_the_package(monkeypatch: pytest.Monke
     blobs = load_files([("catalog.json", long_channel("pool", 12))]).blobs
     catalog = Catalog.from_blobs(blobs)
     with pytest.raises(LimitExceeded, match="package pool: more than 10 updates"):
-        refused_updates(list(plan_extension_updates(blobs, blobs)), catalog, catalog)
+        review_updates(list(plan_extension_updates(blobs, blobs)), catalog, catalog)
     path = UpdatePath("pool", "stable", "a", ("b",), Outcome.HEAD, olm=OlmVersion.V1)
     assert UpdatePlan((path,)).to_dict()["paths"][0]["hops"] == ["b"]

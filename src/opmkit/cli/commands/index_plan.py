@@ -79,6 +79,7 @@ def plan(
         "refused for a CRD), permissions (new dangerous ones), blocked or unsupported",
         metavar="KIND,...",
     ),
+    all_paths: bool = flag(False, "With --from: list the versions without problems, too", "--all"),
     permissions: bool = flag(
         False, "With --from: list the dangerous permissions that operators gain by each update", panel=ADVANCED_PANEL
     ),
@@ -152,13 +153,13 @@ def plan(
                 raise UsageError("--pull-bundles requires --from or indexes of several OpenShift versions", command)
             namespace = _parse_namespace(subscribe, installed, _parse_priorities(priority, command))
             found = opm.plan_namespace(_parse_catalogs(catalogs, command), namespace)
-    print_plan(found, output, kinds)
+    print_plan(found, output, kinds, all_paths=all_paths)
     if found.fails(kinds):
         ctx.exit(1)
 
 
 _FLAGS = {
-    "from": ("package", "olm", "permissions", "pull-bundles"),
+    "from": ("package", "olm", "all", "permissions", "pull-bundles"),
     "cluster": ("kubeconfig", "context"),
     "extension": ("installed", "priority", "self-certified"),
     "subscribe": ("installed", "priority", "pull-bundles"),

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import format_count, print_json, print_line, print_table, print_text
 from opmkit.cli.output.errors import print_to_stderr
-from opmkit.core.escape import code
+from opmkit.core.escape import code, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan, UpdatePath, UpdatePlan
-    from opmkit.index.plan.namespace import ResolvedStep
 
     AnyPlan = UpdatePlan | NamespacePlan | ExtensionPlan | ClusterPlan | PlatformPlan
+
+
+MAX_COMMENT = 65_000
+"""Maximum number of characters of Markdown: comments on GitHub have up to 65536."""
+MAX_ROWS = 200
+"""Maximum number of rows of a table in Markdown."""
 
 
 class PlanFormat(StrEnum):
@@ -27,20 +32,39 @@ class PlanFormat(StrEnum):
     JUNIT = "junit"
 
 
-def print_plan(plan: AnyPlan, form: PlanFormat, kinds: Sequence[str]) -> None:
-    """Print a plan; problems of some kinds are failures in JUnit."""
+def print_plan(plan: AnyPlan, form: PlanFormat, kinds: Sequence[str], *, all_paths: bool = False) -> None:
+    """Print a plan; problems of some kinds are failures in JUnit, and counted as the ``Error:`` line.
+
+    Args:
+        plan: The plan.
+        form: Its output format.
+        kinds: The kinds.
+        all_paths: Whether the text lists the versions without problems, too.
+    """
     match form:
         case PlanFormat.JSON:
             print_json(plan.to_dict())
         case PlanFormat.JUNIT:
             print_text(plan.to_junit(kinds).removesuffix("\n"))
         case PlanFormat.MARKDOWN:
-            print_text(_as_markdown(plan))
+            print_text(_shorten(_as_markdown(plan)))
         case PlanFormat.TEXT:
-            _print_as_text(plan)
+            _print_as_text(plan, all_paths=all_paths)
+    failures = [problem for problem in plan.problems() if problem.kind in kinds]
+    if failures:
+        count, first = format_count(len(failures), "problem"), failures[0]
+        print_to_stderr(f"Error: {count} of the kinds {', '.join(kinds)}: {first.target}: {first.message}")
 
 
-def _print_as_text(plan: AnyPlan) -> None:
+def _shorten(text: str) -> str:
+    """Return Markdown that fits a comment: without the last lines if there are too many."""
+    if len(text) <= MAX_COMMENT:
+        return text
+    note = "\n\nThe rest does not fit a comment: `--output json` has all."
+    return text[: MAX_COMMENT - len(note)].rpartition("\n")[0] + note
+
+
+def _print_as_text(plan: AnyPlan, *, all_paths: bool) -> None:
     from opmkit import ClusterPlan, ExtensionPlan, NamespacePlan, PlatformPlan
 
     match plan:
@@ -53,7 +77,7 @@ def _print_as_text(plan: AnyPlan) -> None:
         case PlatformPlan():
             print_table(_PLATFORM_HEADER, list(_platform_rows(plan)))
         case _:
-            print_updates(plan)
+            print_updates(plan, all_paths=all_paths)
 
 
 def _as_markdown(plan: AnyPlan) -> str:
@@ -75,15 +99,17 @@ def _as_markdown(plan: AnyPlan) -> str:
 
 
 _HEADER = ("PACKAGE", "CHANNEL", "INSTALLED", "NEXT", "HOPS", "RESULT")
-_ALL_CHANNELS = "(all)"
 
 
-def print_updates(plan: UpdatePlan) -> None:
-    """Print a table of the update paths, with the OLM of each if there are several; a summary goes to stderr."""
-    if len({path.olm for path in plan.paths}) > 1:
+def print_updates(plan: UpdatePlan, *, all_paths: bool = False) -> None:
+    """Print the problems of the update paths, grouped, or a table of all paths; a summary goes to stderr."""
+    several = len({path.olm for path in plan.paths}) > 1
+    if all_paths and several:
         print_table(("OLM", *_HEADER), [(path.olm.value, *_row(path)) for path in plan.paths])
-    elif plan.paths:
+    elif all_paths and plan.paths:
         print_table(_HEADER, list(map(_row, plan.paths)))
+    for group in () if all_paths else plan.groups:
+        print_line(f"OLM {group.olm}: {group}" if several else str(group))
     for update in plan.refused:
         print_line(f"Refused by OLM {update.olm}: {update}")
     for change in plan.permissions:
@@ -95,7 +121,7 @@ def print_updates(plan: UpdatePlan) -> None:
 def _row(path: UpdatePath) -> Sequence[str]:
     return (
         path.package,
-        path.channel or _ALL_CHANNELS,
+        path.followed,
         path.installed,
         path.hops[0] if path.hops else "-",
         str(len(path.hops)),
@@ -110,9 +136,13 @@ def _result(path: UpdatePath) -> str:
     return f"{path.outcome.value}: {path.reason}{remedy}"
 
 
+_ENDS = {"head": ("reaches the head", "reach the head"), "crd": ("stops at a CRD", "stop at a CRD")}
+
+
 def _summary(plan: UpdatePlan) -> str:
-    names = {"head": "reach the head"}
-    parts = [f"{count} {names.get(outcome.value, outcome.value)}" for outcome, count in plan.counts.items()]
+    parts = [
+        f"{count} {_ENDS.get(outcome.value, (outcome.value,) * 2)[count > 1]}" for outcome, count in plan.counts.items()
+    ]
     if plan.refused:
         parts.append(f"{format_count(len(plan.refused), 'update')} refused because of a CRD")
     if plan.permissions:
@@ -121,31 +151,29 @@ def _summary(plan: UpdatePlan) -> str:
 
 
 def updates_as_markdown(plan: UpdatePlan) -> str:
-    """Return a summary and the paths that do not reach the head of their channel, for a pull request."""
+    """Return a summary and the problems, grouped, for a pull request."""
     lines = [f"**{format_count(len(plan.paths), 'installed version')}:** {_summary(plan)}"]
-    problems = [path for path in plan.paths if path.reason]
-    if problems:
-        lines += ["", "| OLM | package | channel | installed | hops | result |", "|---|---|---|---|---|---|"]
-        for path in problems:
-            channel = path.channel or _ALL_CHANNELS
-            cells = (path.olm.value, path.package, channel, path.installed, str(len(path.hops)), _result(path))
-            lines.append(f"| {' | '.join(map(code, cells))} |")
-    if plan.refused:
-        lines += ["", "| OLM | package | update | CRD | refused because |", "|---|---|---|---|---|"]
-        for update in plan.refused:
-            named = (
-                update.olm.value,
-                update.package,
-                f"{update.installed} to {update.next}",
-                update.definition,
-                update.reason,
-            )
-            lines.append(f"| {' | '.join(map(code, named))} |")
-    if plan.permissions:
-        lines += ["", "| package | new permissions |", "|---|---|"]
-        rows = ((change.package, line) for change in plan.permissions for line in change.lines())
-        lines += [f"| {' | '.join(map(code, row))} |" for row in rows]
+    groups = [
+        (each.olm.value, each.package, ", ".join(each.channels), each.versions, each.result) for each in plan.groups
+    ]
+    lines += _table("OLM | package | channel | installed | result", groups)
+    refused = [
+        (each.olm.value, each.package, f"{each.installed} to {each.next}", each.definition, each.reason)
+        for each in plan.refused
+    ]
+    lines += _table("OLM | package | update | CRD | refused because", refused)
+    gained = [(change.package, line) for change in plan.permissions for line in change.lines()]
+    lines += _table("package | new permissions", gained)
     return "\n".join(lines)
+
+
+def _table(header: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown after an empty one, with the number of rows that are too many."""
+    if not rows:
+        return []
+    names = header.split(" | ")
+    more = ["", f"and {len(rows) - MAX_ROWS} more: `--output json` lists all"] if len(rows) > MAX_ROWS else []
+    return ["", table(names, (tuple(map(code, row)) for row in rows[:MAX_ROWS])), *more]
 
 
 def print_extension(plan: ExtensionPlan) -> None:
@@ -249,7 +277,7 @@ def _namespace_rows(plan: NamespacePlan) -> Iterator[tuple[str, ...]]:
                 f"{step.candidate.package}/{step.candidate.channel}",
                 step.candidate.catalog.name,
                 step.replaces or "-",
-                _step_reason(step),
+                step.reason,
             )
 
 
@@ -266,14 +294,8 @@ def _namespace_lines(plan: NamespacePlan) -> Iterator[str]:
         yield from (f"  to change: {remedy}" for remedy in explanation.remedies)
     for path in plan.paths:
         if path.reason:
-            yield f"{path.outcome.capitalize()}: {path.package}/{path.channel or _ALL_CHANNELS}: {path.reason}"
+            yield f"{path.outcome.capitalize()}: {path.package}/{path.followed}: {path.reason}"
             yield from [f"  to change: {path.remedy}"] * bool(path.remedy)
     for held in plan.held:
         yield f"Blocked: {held.summary}"
         yield from (f"  to change: {remedy}" for remedy in held.remedies)
-
-
-def _step_reason(step: ResolvedStep) -> str:
-    if step.install_plan:
-        return f"waits for InstallPlan {step.install_plan}"
-    return f"required by {', '.join(step.required_by)}" if step.required_by else "subscription"

@@ -34,7 +34,7 @@ class RefusedUpdate(JsonResult):
         installed: Name of the installed bundle.
         next: Name of the bundle that would be installed.
         definition: Name of the CustomResourceDefinition.
-        reason: Its unsafe change.
+        reason: Its unsafe change, with the version and the path in its schema.
         olm: The OLM that refuses it.
     """
 
@@ -101,4 +101,4 @@ def refused_edges(
         for name in sorted(old.keys() & new.keys()):
             for change in olm_v0_changes(old[name], new[name]):
                 if change.severity is Severity.ERROR:
-                    yield RefusedUpdate(after.package, before.name, after.name, name, change.message)
+                    yield RefusedUpdate(after.package, before.name, after.name, name, str(change))

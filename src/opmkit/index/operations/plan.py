@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.fbc.model import Catalog
-from opmkit.index.plan.edges import refused_updates
+from opmkit.index.plan.edges import review_updates
 from opmkit.index.plan.paths import plan_updates
 from opmkit.index.plan.result import UpdatePlan
 
@@ -60,5 +60,5 @@ def plan_blobs(blobs: Blobs, published: Blobs) -> UpdatePlan:
 
 
 def _plan_catalogs(catalog: Catalog, published: Catalog) -> UpdatePlan:
-    paths = tuple(plan_updates(catalog, published))
-    return UpdatePlan(paths, refused_updates(paths, catalog, published))
+    reviewed = review_updates(tuple(plan_updates(catalog, published)), catalog, published)
+    return UpdatePlan(reviewed.paths, reviewed.refused)

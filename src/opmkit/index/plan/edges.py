@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -12,6 +13,8 @@ from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.fbc.definitions import RefusedUpdate, bundle_definitions, has_objects, read_missing_objects
+from opmkit.index.plan.ending import Outcome
+from opmkit.index.plan.successors import Hops
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,10 +26,22 @@ if TYPE_CHECKING:
     from opmkit.index.plan.paths import UpdatePath
 
 
-def refused_updates(
+class ReviewedUpdates(Struct, frozen=True):
+    """Update paths that end before the first update that OLM refuses, and all refused updates.
+
+    Attributes:
+        paths: The paths.
+        refused: The updates that OLM refuses on the paths or after their ends, as far as the definitions are known.
+    """
+
+    paths: tuple[UpdatePath, ...]
+    refused: tuple[RefusedUpdate, ...]
+
+
+def review_updates(
     paths: Sequence[UpdatePath], catalog: Catalog, published: Catalog, read: ReadBundles | None = None
-) -> tuple[RefusedUpdate, ...]:
-    """Return the updates of paths that OLM refuses, as far as the definitions are known.
+) -> ReviewedUpdates:
+    """Find the updates of paths that OLM refuses because of a CustomResourceDefinition, and end the paths there.
 
     Each version that was marked for storage earlier on a path counts as stored.
 
@@ -40,21 +55,53 @@ def refused_updates(
     before, after = _Definitions(published, complete), _Definitions(catalog, complete)
     found: dict[RefusedUpdate, None] = {}
     visited = _Visited()
+    ends: dict[int, _End] = {}
+    reviewed = []
     for path in paths:
         current = before.of_bundle(path.package, path.installed) if path.hops else {}
         stored: dict[str, dict[str, None]] = {}
+        trail: list[tuple[int, RefusedUpdate | None]] = []
+        end: _End | None = None
         for installed, following, token in visited.updates(path):
-            state = ((name, id(old), *stored.get(name, ())) for name, old in sorted(current.items(), key=itemgetter(0)))
+            state = tuple(
+                (name, id(old), *stored.get(name, ())) for name, old in sorted(current.items(), key=itemgetter(0))
+            )
+            key = hash((token, state))
             if visited.add(path.package, token, *state):
+                end = ends.get(key)
                 break
             definitions = after.of_bundle(path.package, following)
+            refused: list[RefusedUpdate] = []
             for name, old in current.items():
                 names = stored.setdefault(name, {})
                 names |= dict.fromkeys(stored_versions(old))
-                for reason in _refusals(old, definitions.get(name), tuple(names), path.olm):
-                    found[RefusedUpdate(path.package, installed, following, name, reason, path.olm)] = None
+                refused += [
+                    RefusedUpdate(path.package, installed, following, name, reason, path.olm)
+                    for reason in _refusals(old, definitions.get(name), tuple(names), path.olm)
+                ]
+            found |= dict.fromkeys(refused)
+            trail.append((key, refused[0] if refused else None))
             current = {**current, **definitions}
-    return tuple(found)
+        for key, first in reversed(trail):
+            end = _End(first, 0) if first else end and _End(end.refused, end.hops + 1)
+            if end:
+                ends[key] = end
+        reviewed.append(_ended(path, end) if end else path)
+    return ReviewedUpdates(tuple(reviewed), tuple(found))
+
+
+class _End(NamedTuple):
+    """The first refused update on the rest of a path, and the number of updates before it."""
+
+    refused: RefusedUpdate
+    hops: int
+
+
+def _ended(path: UpdatePath, end: _End) -> UpdatePath:
+    hops, refused = path.hops, end.refused
+    shortened = hops.first(end.hops, refused.installed) if isinstance(hops, Hops) else hops[: end.hops]
+    reason = f"OLM {refused.olm} refuses {refused.next} because of its CustomResourceDefinition {refused.definition}"
+    return replace(path, hops=shortened, outcome=Outcome.REFUSED, reason=reason, remedy="")
 
 
 def gained_permissions(
@@ -144,7 +191,7 @@ def _refusals(
 ) -> Iterator[str]:
     if new is not None and new != old:
         changes = (olm_v0_changes if olm is OlmVersion.V0 else olm_v1_changes)(old, new, stored)
-        yield from (change.message for change in changes if change.severity is Severity.ERROR)
+        yield from (str(change) for change in changes if change.severity is Severity.ERROR)
 
 
 class _Definitions(Struct):

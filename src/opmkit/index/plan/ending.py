@@ -43,6 +43,8 @@ class Outcome(StrEnum):
     """OLM cannot satisfy the requirements of the next version, or cannot read the channel."""
     CIRCULAR = "circular"
     """Updates lead back to an earlier version."""
+    REFUSED = "crd"
+    """OLM refuses the next update because of a CustomResourceDefinition."""
 
 
 class Ending(Struct, frozen=True):

@@ -54,7 +54,13 @@ def explain(conflict: Conflict) -> Explanation:
     ranked = sorted(conflict.reasons, key=_rank)
     causes = dict.fromkeys(filter(None, map(_cause, ranked)))
     followed = {subscription.package for subscription in conflict.subscriptions}
-    remedies = dict.fromkeys(remedy for reason in ranked for remedy in _remedies(reason, followed))
+    wrong = {reason.subscription for reason in ranked if isinstance(reason, SubscriptionReason) and reason.problem}
+    remedies = dict.fromkeys(
+        remedy
+        for reason in ranked
+        for remedy in _remedies(reason, followed)
+        if not isinstance(reason, SubscriptionReason) or reason.problem or reason.subscription not in wrong
+    )
     return Explanation(f"{_join(names)} cannot be satisfied{together}", tuple(causes), tuple(remedies))
 
 

@@ -197,6 +197,13 @@ class ResolvedStep(Struct, frozen=True):
     required_by: tuple[str, ...] = ()
     install_plan: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Why OLM installs the bundle, in a few words."""
+        if self.install_plan:
+            return f"waits for InstallPlan {self.install_plan}"
+        return f"required by {', '.join(self.required_by)}" if self.required_by else "subscription"
+
 
 class SubscriptionReason(Struct, frozen=True):
     """Why a Subscription can have only some bundles, or none.

@@ -65,6 +65,11 @@ class UpdatePath:
         """Name of the last bundle."""
         return self.hops[-1] if self.hops else self.installed
 
+    @property
+    def followed(self) -> str:
+        """Name of the channel, or what stands for all of them."""
+        return self.channel or "(all)"
+
     def tokens(self) -> Iterator[object]:
         """Iterate over values for the hops: all that follows on two paths is equal if these are equal and not None."""
         return self.hops.tokens() if isinstance(self.hops, Hops) else repeat(None)

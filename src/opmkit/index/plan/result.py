@@ -11,6 +11,7 @@ from opmkit.bundle.finding import Finding, Severity, TargetResult
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.explain import explain, explain_hold
+from opmkit.index.plan.groups import PathGroup, group_problems
 from opmkit.index.plan.paths import UpdatePath, follow_subscriptions
 from opmkit.index.plan.walk import walk
 
@@ -29,7 +30,8 @@ class PlanProblem(NamedTuple):
 
     Attributes:
         target: What it is about: a package and a channel, a namespace, or a ClusterExtension.
-        kind: Its kind: ``stuck``, ``gone``, ``unresolvable``, ``circular`` or ``blocked``.
+        kind: Its kind: ``stuck``, ``gone``, ``unresolvable``, ``circular``, ``crd``, ``permissions``, ``blocked`` or
+            ``unsupported``.
         message: The reason.
         remedy: What to change, or "".
     """
@@ -96,6 +98,11 @@ class UpdatePlan(PlanReport):
         return {outcome: found[outcome] for outcome in Outcome if found[outcome]}
 
     @property
+    def groups(self) -> tuple[PathGroup, ...]:
+        """Groups of the paths with the same problem."""
+        return group_problems(self.paths)
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """The packages with their channels, and those with refused updates or new permissions."""
         others = (*map(_crd_target, self.refused), *map(_permission_target, self.permissions))
@@ -104,7 +111,7 @@ class UpdatePlan(PlanReport):
     def problems(self) -> Iterator[PlanProblem]:
         """Yield the paths that do not end at the head of their channel, refused updates, and new permissions."""
         for path in self.paths:
-            if path.reason:
+            if path.reason and path.outcome is not Outcome.REFUSED:  # what is refused is listed below
                 yield PlanProblem(_target(path), path.outcome.value, f"{path.installed}: {path.reason}", path.remedy)
         for update in self.refused:
             yield PlanProblem(_crd_target(update), "crd", str(update))
@@ -210,7 +217,7 @@ class NamespacePlan(PlanReport):
 
 
 def _target(path: UpdatePath) -> str:
-    return f"{path.package}/{path.channel or '(all)'} ({path.olm.value})"
+    return f"{path.package}/{path.followed} ({path.olm.value})"
 
 
 def _crd_target(update: RefusedUpdate) -> str:

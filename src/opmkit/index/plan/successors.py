@@ -62,14 +62,18 @@ class Successors(Generic[K, T]):
 class Hops(Sequence[str]):
     """The names of the bundles on a path of updates, which compares like a tuple."""
 
-    def __init__(self, route: Route[Any], name: Callable[[Any], str], count: int) -> None:
-        """Describe the first ``count`` hops of a route."""
+    def __init__(self, route: Route[Any], name: Callable[[Any], str], count: int, last: str = "") -> None:
+        """Describe the first ``count`` hops of a route, of which the last is called ``last`` unless it is the end."""
         self._count = count
         self._route = route
         self._name = name
-        self.last = name(route.last) if count == route.count else name(route.start)
+        self.last = last or (name(route.last) if count == route.count else name(route.start))
         """Name of the last bundle, that of the installed one if there are no hops."""
         self.tokens = route.tokens
+
+    def first(self, count: int, last: str) -> Hops:
+        """Return the first hops, of which the last is called ``last``."""
+        return Hops(self._route, self._name, count, last)
 
     def __len__(self) -> int:
         """Return the number of hops."""

@@ -59,7 +59,7 @@ def _findings(bundle: BundleView, matches: Callable[[CrdChange], bool]) -> Itera
     """Yield a finding for each matching change, at the property or what is left of it."""
     for manifest, change in _changes(bundle):
         if matches(change):
-            message = f"{change.location}: {change.message}" if change.location else change.message
+            message = str(change)
             yield Finding(message, manifest.path, _path(manifest, change), manifest.object_name)
 
 
