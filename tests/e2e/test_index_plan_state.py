@@ -13,6 +13,7 @@ from tests.kit.plans import (
     operator_group,
     package,
     provides,
+    requires_package,
     subscription,
     version,
     write,
@@ -293,3 +294,75 @@ def test_stuck_operators_are_reported_by_every_form(opm: Opm) -> None:
     assert "PLAN-STUCK" in opm(*arguments, "--output", "junit")
     code, printed = plan_cluster(opm, *installed("reef.v1.1.0"))
     assert (code, printed.splitlines()) == (1, [f"Namespace a: {line}" for line in expected])
+
+
+def test_an_installed_bundle_that_no_index_has(sea: Opm) -> None:
+    arguments = ("index", "plan", "next", "--subscribe", "reef/stable", "--fail-on", "stuck")
+    entries = [{"name": "reef.v1.2.0", "skipRange": ">=0.8.0 <1.2.0"}]
+    write(sea.directory / "range", package("reef", {"stable": entries}))
+    updated = sea("index", "plan", "range", "--subscribe", "reef/stable", "--installed", "reef.v0.9.0=0.9.0")
+    assert updated.splitlines()[1].split() == [
+        "1",
+        "reef.v1.2.0",
+        "reef/stable",
+        "catalog",
+        "reef.v0.9.0",
+        "subscription",
+    ]
+    stuck = sea.attempt(*arguments, "--installed", "reef.v0.7.0=0.7.0")
+    assert (stuck.returncode, stuck.stdout.splitlines()[1]) == (1, "  to change: let reef.v1.0.0 replace reef.v0.7.0")
+    newer = sea.attempt(*arguments, "--installed", "reef.v2.0.0=2.0.0")
+    assert newer.stdout.startswith(
+        "Stuck: reef/stable: reef.v2.0.0 is newer than reef.v1.2.0, the head of channel stable"
+    )
+    for installed, message in (
+        ("reef.v0.7.0", "add its version: reef.v0.7.0=1.2.3"),
+        ("reef.v0.7.0=first", "invalid version 'first'"),
+        ("reef.v1.0.0=2.0.0", "installed bundle 'reef.v1.0.0' has version 1.0.0, not 2.0.0"),
+        ("reef.v1.0.0,reef.v1.1.0", "package reef: two installed bundles: reef.v1.0.0 and reef.v1.1.0"),
+        ("reef.v1.0.0,reef.v0.7.0=0.7.0", "package reef: two installed bundles: reef.v1.0.0 and reef.v0.7.0"),
+    ):
+        failed = sea.attempt(*arguments, "--installed", installed)
+        assert (failed.returncode, message in failed.stderr) == (1, True), failed.stderr
+
+
+def test_steps_that_are_not_determined_list_the_others(opm: Opm) -> None:
+    versions = chain("reef.v1.0.0", "reef.v1.1.0")
+    write(opm.directory / "next", package("reef", {"stable": versions, "beta": versions, "old": versions[:1]}))
+    arguments = ("index", "plan", "next", "--installed", "reef.v1.0.0")
+    printed = opm(*arguments, "--subscribe", "reef")
+    assert printed.splitlines()[2:] == [
+        "Step 1 is not determined: OLM may install other bundles, in another order",
+        "  instead: reef.v1.1.0 (beta)",
+    ]
+    assert "not determined" not in opm(*arguments, "--subscribe", "reef/beta")
+
+
+def test_an_invalid_property_names_its_bundle_and_catalog(opm: Opm) -> None:
+    names = ("reef.v1.0.0", "reef.v1.1.0")
+    damaged = {"reef.v1.1.0": [{"type": "olm.package.required", "value": {"packageName": "sand", "versionRange": "?"}}]}
+    write(opm.directory / "next", package("reef", {"stable": chain(*names)}, damaged))
+    named = "catalog prod: bundle reef.v1.1.0: invalid property olm.package.required: "
+    code, printed = plan_cluster(opm, *installed())
+    assert (code, named in printed) == (1, True)
+    failed = opm.attempt("index", "plan", "prod=next", "--subscribe", "reef/stable", "--installed", "reef.v1.0.0")
+    assert (failed.returncode, named in failed.stderr) == (1, True)
+    assert "bundle reef.v1.1.0: invalid property" in opm("index", "plan", "next", "--from", "next")
+
+
+def test_requirements_that_hold_an_operator_back(opm: Opm) -> None:
+    names = ("reef.v1.0.0", "reef.v1.1.0")
+    requires = {"reef.v1.1.0": [requires_package("sand")]}
+    write(opm.directory / "next", package("reef", {"stable": chain(*names)}, requires))
+    reason = "reef.v1.1.0 requires package sand in the range >=0.0.0, which the catalog does not have"
+    remedy = "add package sand in the range >=0.0.0 to the catalog"
+    write(opm.directory / "old", package("reef", {"stable": chain(names[0])}))
+    assert (
+        opm("index", "plan", "next", "--from", "old") == f"reef/stable: reef.v1.0.0 unresolvable: {reason}; {remedy}\n"
+    )
+    code, printed = plan_cluster(opm, *installed())
+    assert code == 1
+    assert printed.splitlines() == [
+        f"Namespace a: Unresolvable: reef/stable: {reason}",
+        f"Namespace a:   to change: {remedy}",
+    ]

@@ -65,7 +65,7 @@ def plan(
     extension: str = flag("", "ClusterExtension of OLM v1 to plan", metavar="PACKAGE[/CHANNEL,...][@RANGE]"),
     self_certified: bool = flag(False, "With --extension: update without an edge", panel=ADVANCED_PANEL),
     installed: list[str] | None = flag(
-        None, "Installed bundles; with --extension also as BUNDLE=VERSION", metavar="BUNDLE,..."
+        None, "Installed bundles; with a version those that no index has", metavar="BUNDLE[=VERSION],..."
     ),
     priority: list[str] | None = flag(
         None, "Priorities of catalogs; default: 0", panel=ADVANCED_PANEL, metavar="NAME=NUMBER,..."

@@ -286,7 +286,7 @@ def _namespace_lines(plan: NamespacePlan) -> Iterator[str]:
         if not resolution.is_determined:
             yield f"Step {number} is not determined: OLM may install other bundles, in another order"
         for other in resolution.others:
-            names = ", ".join(step.candidate.name for step in other) or "nothing"
+            names = ", ".join(str(step.candidate) for step in other) or "nothing"
             yield f"  instead: {names}"
     for explanation in plan.explanations:
         yield f"Blocked: {explanation.summary}; nothing in the namespace changes"

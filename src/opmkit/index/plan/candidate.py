@@ -11,6 +11,7 @@ from msgspec import Struct
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version, version_key
 from opmkit.documents import fields
 from opmkit.documents.errors import FieldTypeError
+from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import DEPRECATED, PACKAGE, BlobProperty
 from opmkit.index.fbc.model import version_text
 from opmkit.index.plan.requirement import InvalidRequirement, api_of, parse_requirement
@@ -141,6 +142,18 @@ class BundleProperties(Struct, frozen=True, dict=True):
 
     def _values(self, kind: str) -> Iterator[JsonValue]:
         return (item.value for item in self.properties if item.type == kind)
+
+
+def installed_properties(name: str, package: str, version: str) -> BundleProperties:
+    """Return the properties of an installed bundle of which only its version is known; raises CatalogError."""
+    try:
+        tolerant_version(version)
+    except ValueError as error:
+        raise CatalogError(
+            f"installed bundle {name}: invalid version {version!r}: {error}", hint="correct it"
+        ) from error
+    value: JsonValue = {"packageName": package, "version": version}
+    return BundleProperties(name, package, version, (BlobProperty(PACKAGE, value),) if package else ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

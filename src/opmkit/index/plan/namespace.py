@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
-from itertools import groupby, islice, permutations
+from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -364,11 +364,27 @@ class _Resolver:
         if isinstance(found, Contradiction):
             return Blocked(tuple(_conflicts(problem, found)))
         steps = tuple(self._steps(found.selected))
-        variants = list(islice(self._variants(problem, found), MAX_VARIANTS))
-        others = dict.fromkeys(tuple(self._steps(variant.selected)) for variant in variants)
-        others.pop(steps, None)
-        abandoned = any(variant.abandoned for variant in (found, *variants))
-        return Resolution(steps, tuple(others), is_determined=not (others or abandoned))
+        variants = list(islice(self._variants(problem, found), MAX_VARIANTS + 1))
+        selections = [steps, *(tuple(self._steps(variant.selected)) for variant in variants[:MAX_VARIANTS])]
+        others = dict.fromkeys(each for selected in selections for each in self._in_other_channels(selected))
+        others.pop(steps)
+        is_partial = len(variants) > MAX_VARIANTS and any(variant.abandoned for variant in (found, *variants))
+        return Resolution(steps, tuple(others)[:MAX_VARIANTS], is_determined=not (others or is_partial))
+
+    def _in_other_channels(self, steps: tuple[ResolvedStep, ...]) -> Iterator[tuple[ResolvedStep, ...]]:
+        """Yield steps with each channel that has their bundle, of which OLM takes any without one in a Subscription."""
+        choices = [[step, *self._same_bundle(step)] for step in steps]
+        yield from islice(product(*choices), MAX_VARIANTS)
+
+    def _same_bundle(self, step: ResolvedStep) -> Iterator[ResolvedStep]:
+        candidate = step.candidate
+        following = [each for each in self._namespace.subscriptions if each.accepts(candidate)]
+        if not following or any(each.channel for each in following):
+            return
+        for entry in self._namespace.followed_entries(following[0]):
+            if entry.name == candidate.name and entry is not candidate:
+                current = self._replaced.get(entry)
+                yield replace(step, candidate=entry, replaces=current.name if current else entry.replaces)
 
     def _variants(self, problem: ChoiceProblem[Variable], found: Solution[Variable]) -> Iterator[Solution[Variable]]:
         """Yield what is selected with other orders of the Subscriptions, and of the options of abandoned choices."""
@@ -379,8 +395,9 @@ class _Resolver:
             variant = search(replace(problem, anchors=ordered))
             if isinstance(variant, Solution):
                 yield variant
-                for abandoned in variant.abandoned:
-                    yield from _with_each_option_first(problem, ordered, abandoned)
+                for options in product(*(abandoned.options for abandoned in variant.abandoned)):
+                    preferred = dict(zip(variant.abandoned, options, strict=True))
+                    yield from _with_options_first(problem, ordered, preferred)
 
     def _subscribe(self, subscription: Subscription) -> Alternatives[Variable]:
         """Return the bundles that a Subscription accepts, the preferred one first."""
@@ -573,17 +590,20 @@ def _conflicts(problem: ChoiceProblem[Variable], found: Contradiction[Variable])
         contradiction = search(replace(problem, anchors=remaining))
 
 
-def _with_each_option_first(
-    problem: ChoiceProblem[Variable], anchors: tuple[Alternatives[Variable], ...], choice: Alternatives[Variable]
+def _with_options_first(
+    problem: ChoiceProblem[Variable],
+    anchors: tuple[Alternatives[Variable], ...],
+    preferred: Mapping[Alternatives[Variable], Variable],
 ) -> Iterator[Solution[Variable]]:
-    """Yield what is selected if a choice prefers each of its options."""
-    for option in choice.options:
-        preferred = replace(choice, options=(option, *(other for other in choice.options if other is not option)))
-        requirements = {
-            bundle: [preferred if each is choice else each for each in required]
-            for bundle, required in problem.requirements.items()
-        }
-        ordered = tuple(preferred if anchor is choice else anchor for anchor in anchors)
-        found = search(replace(problem, anchors=ordered, requirements=requirements))
-        if isinstance(found, Solution):
-            yield found
+    """Yield what is selected if choices prefer one of their options each."""
+
+    def reordered(choice: Alternatives[Variable]) -> Alternatives[Variable]:
+        if choice not in preferred:
+            return choice
+        first = preferred[choice]
+        return replace(choice, options=(first, *(other for other in choice.options if other is not first)))
+
+    requirements = {bundle: list(map(reordered, required)) for bundle, required in problem.requirements.items()}
+    found = search(replace(problem, anchors=tuple(map(reordered, anchors)), requirements=requirements))
+    if isinstance(found, Solution):
+        yield found

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.plan.candidate import CatalogKey, list_candidates
+from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, installed_properties, list_candidates
 from opmkit.index.plan.namespace import Namespace, ResolvableCatalog, Subscription
-from opmkit.index.suggestions import check_catalog_names, suggest_names
+from opmkit.index.suggestions import check_catalog_names, did_you_mean, suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opmkit.index.fbc.model import Catalog
-    from opmkit.index.plan.candidate import CatalogEntry
 
 NAMESPACE = "operators"
 """Name of a namespace that the user does not name."""
@@ -56,7 +55,8 @@ class NamespaceRequest:
 
     Attributes:
         subscriptions: The Subscriptions.
-        installed: Names of installed bundles; those of packages without a Subscription have none.
+        installed: Names of installed bundles, or ``NAME=VERSION`` of bundles that no catalog has; those of packages
+            without a Subscription have none.
         priorities: Priorities of catalogs by name, 0 by default.
         namespace: Name of the namespace.
     """
@@ -70,7 +70,7 @@ class NamespaceRequest:
         """Return the namespace with catalogs by name.
 
         Raises:
-            CatalogError: A catalog or an installed bundle does not exist.
+            CatalogError: A catalog or an installed bundle does not exist, or two installed bundles are of one package.
         """
         check_catalog_names(self.priorities, catalogs)
         entries = [
@@ -81,8 +81,8 @@ class NamespaceRequest:
             )
             for name, catalog in catalogs.items()
         ]
-        bundles = [_find_bundle(name, entries) for name in self.installed]
-        by_package = {bundle.package: bundle.name for bundle in bundles}
+        bundles = [self._find_bundle(text, entries) for text in dict.fromkeys(self.installed)]
+        by_package = _by_package(bundles)
         subscriptions = [
             Subscription(
                 request.package,
@@ -99,6 +99,33 @@ class NamespaceRequest:
             for bundle in sorted(bundles, key=lambda bundle: bundle.name)
         ]
         return Namespace(self.namespace, tuple(entries), tuple(subscriptions), tuple(installed))
+
+    def _find_bundle(self, text: str, catalogs: Sequence[ResolvableCatalog]) -> CatalogEntry:
+        """Return the installed bundle called ``NAME``, or ``NAME=VERSION`` if catalogs do not have it."""
+        name, _, version = text.partition("=")
+        entries = [entry for catalog in catalogs for entry in catalog.entries]
+        found = next((entry for entry in entries if entry.name == name), None)
+        if version and not found:
+            return CatalogEntry(installed_properties(name, self._package_of(name), version), catalogs[0].key)
+        if not found:
+            similar = did_you_mean(name, [entry.name for entry in entries])
+            raise CatalogError(
+                f"installed bundle {name!r} not found in a catalog",
+                hint=f"{similar} otherwise add its version: {name}=1.2.3".lstrip(),
+            )
+        if version and version != found.bundle.version_text:
+            raise CatalogError(
+                f"installed bundle {name!r} has version {found.bundle.version_text}, not {version}",
+                hint="omit the version of a bundle that a catalog has",
+            )
+        return found
+
+    def _package_of(self, name: str) -> str:
+        """Return the package of a bundle that no catalog has: that of the Subscription that it is named for."""
+        packages = [request.package for request in self.subscriptions]
+        if len(packages) == 1:
+            return packages[0]
+        return max((each for each in packages if name.startswith((f"{each}.", f"{each}-"))), key=len, default="")
 
 
 def _catalog_of(request: ChannelRequest, catalogs: Sequence[ResolvableCatalog]) -> ResolvableCatalog:
@@ -120,10 +147,14 @@ def _catalog_of(request: ChannelRequest, catalogs: Sequence[ResolvableCatalog]) 
     return having[0] if having else catalogs[0]
 
 
-def _find_bundle(name: str, catalogs: Sequence[ResolvableCatalog]) -> CatalogEntry:
-    for catalog in catalogs:
-        for entry in catalog.entries:
-            if entry.name == name:
-                return entry
-    names = [entry.name for catalog in catalogs for entry in catalog.entries]
-    raise CatalogError(f"installed bundle {name!r} not found in a catalog", hint=suggest_names("bundles", name, names))
+def _by_package(bundles: Sequence[CatalogEntry]) -> dict[str, str]:
+    """Return the names of installed bundles by package; raise CatalogError for two of one package."""
+    found: dict[str, str] = {}
+    for bundle in bundles:
+        other = found.setdefault(bundle.package, bundle.name) if bundle.package else bundle.name
+        if other != bundle.name:
+            raise CatalogError(
+                f"package {bundle.package}: two installed bundles: {other} and {bundle.name}",
+                hint="a namespace can have one operator of a package: name one of them",
+            )
+    return found
