@@ -366,6 +366,13 @@ def test_errors_in_the_package_directory(package: Path, path: str, content: byte
     assert not Path("bundle.Dockerfile").exists()
 
 
+def test_a_manifest_that_is_a_link_out_is_not_counted_as_absent(package: Path, tmp_path: Path) -> None:
+    csv_file = package / "v1" / "op.yaml"
+    csv_file.symlink_to(csv_file.rename(tmp_path / "elsewhere.yaml"))
+    with pytest.raises(InvalidBundle, match=r"v1/op\.yaml: refusing to follow a symbolic link"):
+        generate(package / "v1", AnnotationsInput())
+
+
 def test_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generated = generate(

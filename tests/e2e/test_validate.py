@@ -218,6 +218,13 @@ def test_operators_of_a_repository(opm: Opm, bundle: Path) -> None:
     for target in (".", "operators"):
         done = opm.attempt("bundle", "validate", target, "--profile", "redhat")
         assert "3 bundles, 0 errors" in done.stdout, done.stdout
+    csv = operator / "0.1.0" / "manifests" / "lagoon-operator.clusterserviceversion.yaml"
+    csv.symlink_to(csv.rename(opm.directory / "elsewhere.yaml"))
+    done = opm.attempt("bundle", "validate", "operators/lagoon-operator")
+    refusals = [line for line in done.stdout.splitlines() if "refusing to follow a symbolic link" in line]
+    assert [line.partition(":")[0].rpartition("/")[2] for line in refusals] == ["lagoon-operator", "0.1.0"]
+    assert all("0.1.0/manifests/lagoon-operator.clusterserviceversion.yaml: refusing" in line for line in refusals)
+    assert "no file 0.1.0" not in done.stdout + done.stderr, "the manifest is not absent"
 
 
 def across(report: str) -> list[tuple[str, str]]:

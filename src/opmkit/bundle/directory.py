@@ -130,7 +130,7 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
         InvalidBundle: A file is missing or invalid, or the version is in no channel.
     """
     try:
-        version = _only_csv(directory)
+        version = _only_csv(directory, skip_others=False)
         if version is None:
             raise InvalidBundle(f"no ClusterServiceVersion found in {directory}")
         siblings = [csv for path in sorted(directory.parent.iterdir()) if path.is_dir() and (csv := _only_csv(path))]
@@ -153,13 +153,13 @@ def is_package_directory(directory: Path) -> bool:
         return False
 
 
-def _only_csv(directory: Path) -> ClusterServiceVersion | None:
+def _only_csv(directory: Path, *, skip_others: bool = True) -> ClusterServiceVersion | None:
     """Return the ClusterServiceVersion in a directory, or None. Hidden files are included."""
     from opmkit.bundle.cluster_service_version import read_csv  # slow to import: the model of bundles
     from opmkit.bundle.manifest import read_manifest
 
     found: list[tuple[str, bytes]] = []
-    for name, content in read_files(directory, skip_others=True).items():
+    for name, content in read_files(directory, skip_others=skip_others).items():
         with suppress(InvalidDocument):
             manifest = read_manifest(content)
             if manifest and manifest.kind == CSV_KIND:

@@ -299,6 +299,8 @@ def _read_operator(root: Path) -> BundleFiles:
         real_root = os.path.realpath(root)
         for name, path in operator_files(root):
             if path.is_symlink() and not _links_into(real_root, str(path)):
+                if "/" in name and not name.startswith(".."):  # the rules would count a manifest as absent
+                    is_bundle_file(path, Path(real_root))
                 continue
             tracker.add("entries", 1, str(root))
             tracker.add("extracted_bytes", path.stat().st_size, str(root))
