@@ -49,8 +49,8 @@ def install_release(
         ReleaseFailed: OLM does not run; the details list the reasons and the created objects.
         ClusterError: The cluster cannot be reached, or rejects the first requests.
     """
-    _check_absent(cluster, release, reporter)
-    installation = _Installation(cluster, release, deadline, reporter)
+    existing = _check_absent(cluster, release, reporter)
+    installation = _Installation(cluster, release, deadline, reporter, existing)
     try:
         installation.run()
     except OpmkitError as error:
@@ -58,10 +58,11 @@ def install_release(
     return inspect(cluster, release)
 
 
-def _check_absent(cluster: Cluster, release: Release, reporter: Reporter) -> None:
+def _check_absent(cluster: Cluster, release: Release, reporter: Reporter) -> frozenset[str]:
+    """Return the objects that a former installation applied; raise AlreadyInstalled for others, or a complete one."""
     existing = [found for each in release.objects if (found := release.find(cluster, each))]
     if not existing:
-        return
+        return frozenset()
     versions = {version_of(each) for each in existing if is_package_server(each)}
     remove = Hint.any_of(
         Hint("check it with {}", OlmOperation.OLM_STATUS), Hint("remove it first with {}", OlmOperation.UNINSTALL_OLM)
@@ -78,6 +79,7 @@ def _check_absent(cluster: Cluster, release: Release, reporter: Reporter) -> Non
             hint="remove OLM completely before the installation",
         )
     reporter.finished(f"continuing an incomplete installation with {len(existing)} existing objects")
+    return frozenset(map(subject, existing))
 
 
 def _is_applied(obj: Object) -> bool:
@@ -97,6 +99,7 @@ class _Installation(Struct):
     release: Release
     deadline: WaitDeadline
     reporter: Reporter
+    existing: frozenset[str] = frozenset()
     applied: list[Object] = []
 
     def run(self) -> None:
@@ -125,8 +128,9 @@ class _Installation(Struct):
             if self.applied:
                 details = [f"  {found}" for found in find_problems(self.cluster, involved, deployments)]
         hint = error.hint
+        if created := [each for each in map(subject, self.applied) if each not in self.existing]:
+            details.append(f"created objects: {', '.join(created)}")
         if self.applied:
-            details.append(f"created objects: {', '.join(map(subject, self.applied))}")
             hint = Hint.all_of(
                 error.hint,
                 Hint.any_of(
@@ -153,7 +157,7 @@ class _Installation(Struct):
 
         self.applied.append(self._wait(attempt))
         interrupts.record_update(subject(obj))
-        self.reporter.finished(f"{subject(obj)} applied")
+        self.reporter.finished(f"{subject(obj)} applied{' again' if subject(obj) in self.existing else ''}")
 
     def _wait_for_definition(self, name: str) -> None:
         self._wait(lambda: self._pending(CRD.kind, self.cluster.find(CRD, name), name))

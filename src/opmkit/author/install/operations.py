@@ -25,7 +25,7 @@ class OlmOptions:
     """Options of operations on OLM itself.
 
     Attributes:
-        version: Release, such as ``0.38.0``; by default the latest one to install, or the installed one.
+        version: Release, such as ``0.46.0``; by default the latest one to install, or the installed one.
         source: Directory, file, image or URL with ``crds.yaml`` and ``olm.yaml`` of the release, or ``-`` for standard
             input; by default, the release is downloaded from GitHub.
         namespace: Namespace that OLM is installed in.

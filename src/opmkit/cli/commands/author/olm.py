@@ -40,7 +40,7 @@ OlmNamespace = Annotated[
 
 def install(
     *,
-    version: str = flag("latest", "Release to download, such as 0.38.0", metavar="VERSION"),
+    version: str = flag("latest", "Release to download, such as 0.46.0", metavar="VERSION"),
     source: From = "",
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
@@ -52,8 +52,8 @@ def install(
     If an installation fails, the next one continues it.
 
     [bold]Examples:[/]
-      opm olm install --version 0.38.0 --timeout 5m
-      opm olm install --from ./olm-0.38.0
+      opm olm install --version 0.46.0 --timeout 5m
+      opm olm install --from ./olm-0.46.0
       kustomize build ./olm | opm olm install --from -
     """
     from opmkit import OlmOptions
@@ -81,7 +81,7 @@ def status(
 
     [bold]Examples:[/]
       opm olm status
-      opm olm status --from ./olm-0.38.0 --output json
+      opm olm status --from ./olm-0.46.0 --output json
     """
     from opmkit import OlmOptions
 
