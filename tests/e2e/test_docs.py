@@ -18,8 +18,9 @@ from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.help.command_tree import aliases
 from opmkit.cli.help.content import canonical_path, split_help
 from opmkit.cli.parser.go_commands import GLOBAL_FLAGS
-from tests.kit.command_lines import ROOT, console_script, pages
+from tests.kit.command_lines import ROOT, console_commands, console_script, pages
 from tests.kit.opm import FIXTURES, PROGRAM, all_commands
+from tests.kit.typed_commands import assert_fits, type_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,22 +71,23 @@ OTHER_FLAGS: dict[str, set[str]] = {
 """Flags of other programs, and examples of flags, by the page that names them."""
 
 
-@pytest.mark.parametrize(
-    ("name", "bundle"),
-    [
-        ("docs/operator-sdk.md", "harbor-operator.v0.1.0"),
-        ("docs/gate.md", "extra-v2.0.0-2"),
-        ("docs/plan.md", "demo.v1.1.0"),
-        ("docs/konflux.md", "oci:work/konflux/image:1"),
-        ("docs/installing.md", "kustomization.yaml"),
-        ("docs/certification.md", "PREFLIGHT-ANNOTATIONS"),
-        ("docs/permissions.md", "kelp-operator.v0.2.0"),
-        ("docs/merging.md", "tide-operator.v0.5.0"),
-        ("docs/compat.md", "olm.csv.metadata"),
-        ("docs/templates.md", "lagoon-operator.v0.3.0"),
-        ("docs/onboarding.md", "template_name: v4.18-v4.19.yaml"),
-    ],
-)
+SEQUENCES = {
+    "docs/operator-sdk.md": "harbor-operator.v0.1.0",
+    "docs/gate.md": "extra-v2.0.0-2",
+    "docs/plan.md": "demo.v1.1.0",
+    "docs/konflux.md": "oci:work/konflux/image:1",
+    "docs/installing.md": "kustomization.yaml",
+    "docs/certification.md": "PREFLIGHT-ANNOTATIONS",
+    "docs/permissions.md": "kelp-operator.v0.2.0",
+    "docs/merging.md": "tide-operator.v0.5.0",
+    "docs/compat.md": "olm.csv.metadata",
+    "docs/templates.md": "lagoon-operator.v0.3.0",
+    "docs/onboarding.md": "template_name: v4.18-v4.19.yaml",
+}
+"""Pages whose commands run one after the other, and what the commands print."""
+
+
+@pytest.mark.parametrize(("name", "bundle"), SEQUENCES.items())
 def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:
     script = console_script(ROOT / name)
     assert script.count("opm ") > 4
@@ -101,6 +103,16 @@ def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert bundle in done.stdout
+
+
+@pytest.mark.parametrize("progress", ["auto", "none"])
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_examples_in_sequence_fit_a_terminal(name: str, progress: str, tmp_path: Path) -> None:
+    (tmp_path / "fixtures").symlink_to(FIXTURES)
+    (tmp_path / "work").mkdir()
+    env = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    output = assert_fits(type_commands(console_commands(ROOT / name), tmp_path, env, progress=progress))
+    assert SEQUENCES[name] in output
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

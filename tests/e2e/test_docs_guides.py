@@ -17,6 +17,7 @@ import pytest
 from tests.kit.command_lines import ROOT, console_commands, console_script
 from tests.kit.opm import FIXTURES, PROGRAM
 from tests.kit.registry import Registry
+from tests.kit.typed_commands import assert_fits, type_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,15 +58,16 @@ def user(opm: Opm, host: str) -> Opm:
     return user
 
 
-@pytest.mark.parametrize(
-    ("name", "results"),
-    [
-        ("several-writers", ["lagoon-operator.v0.2.0", "lagoon-operator.v0.3.0", "reef.v1.0.0"]),
-        ("from-sqlite", ["kind: CatalogSource"]),
-        ("from-oc-mirror", ["lagoon-operator.v0.2.0", "0 failed", "/mirror/mirrored/catalog:1@sha256:"]),
-        ("from-go-opm", ["opmkit "]),
-    ],
-)
+GUIDES = {
+    "several-writers": ["lagoon-operator.v0.2.0", "lagoon-operator.v0.3.0", "reef.v1.0.0"],
+    "from-sqlite": ["kind: CatalogSource"],
+    "from-oc-mirror": ["lagoon-operator.v0.2.0", "0 failed", "/mirror/mirrored/catalog:1@sha256:"],
+    "from-go-opm": ["opmkit "],
+}
+"""The guides that need a registry, and what their commands print."""
+
+
+@pytest.mark.parametrize(("name", "results"), GUIDES.items())
 def test_commands_of_the_guide_run(user: Opm, host: str, name: str, results: list[str]) -> None:
     (user.directory / "fixtures").symlink_to(FIXTURES)
     script = console_script(ROOT / "docs" / f"{name}.md")
@@ -82,6 +84,15 @@ def test_commands_of_the_guide_run(user: Opm, host: str, name: str, results: lis
     assert "Warning" not in done.stderr
     for result in results:
         assert result in done.stdout
+
+
+@pytest.mark.parametrize("progress", ["auto", "none"])
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_guide_fits_a_terminal(user: Opm, name: str, progress: str) -> None:
+    (user.directory / "fixtures").symlink_to(FIXTURES)
+    env = {**os.environ, **user.env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    commands = console_commands(ROOT / "docs" / f"{name}.md")
+    assert_fits(type_commands(commands, user.directory, env, progress=progress))
 
 
 def quoted_examples() -> list[tuple[str, str]]:

@@ -76,15 +76,14 @@ def pages() -> list[Path]:
 
 def console_script(page: Path, *headings: str) -> str:
     """Return the commands of a page's tutorial blocks as one script, by default those of all sections."""
+    return "\n".join(["set -euo pipefail", *console_commands(page, *headings)])
+
+
+def console_commands(page: Path, *headings: str) -> list[str]:
+    """Return the commands of a page's tutorial blocks, by default those of all sections."""
     text = page.read_text()
     sections = [text.split(f"\n## {heading}\n")[1].split("\n## ")[0] for heading in headings] or [text]
-    commands = [command for section in sections for _, command in _console_commands(section)]
-    return "\n".join(["set -euo pipefail", *commands])
-
-
-def console_commands(page: Path) -> list[str]:
-    """Return the commands behind prompts in a page."""
-    return [command for _, command in _console_commands(page.read_text())]
+    return [command for section in sections for _, command in _console_commands(section)]
 
 
 def _console_commands(text: str) -> Iterator[tuple[int, str]]:

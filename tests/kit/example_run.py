@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.kit.example_preparation import BEFORE, FINDINGS, PLACEHOLDERS, REPLACED, RESET
 from tests.kit.example_server import ExampleServer, is_server
+from tests.kit.typed_commands import terminal_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,6 +70,7 @@ class ExampleRun:
         status, output = self.site.run(self.server.translate(line) if self.server else line)
         if status != (str(example) in FINDINGS):
             self.problems.append(f"{example}: status {status}: {output}")
+        self.problems += terminal_problems(line, output)
 
 
 def _expanded(example: Example) -> Iterator[str]:

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from tests.kit.bundles import bundle_image, push_image
 from tests.kit.forkserver import Command
 from tests.kit.operator_project import HARBOR
 from tests.kit.opm import FIXTURES, LAGOON, PROGRAM
+from tests.kit.screen import run_program_on_terminal
+from tests.kit.typed_commands import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 HOSTS = ("quay.io", "registry.example.com", "registry.corp", "mirror.example.com")
 """Registries of the examples, for which the local one stands."""
-COLUMNS = 80
 _NOTE = '{"schema": "example.com.note", "package": "lagoon-operator", "text": "Deep."}'
 _STUBS = {
     "kubectl": 'test "$1 $2" = "apply -f" && cat "$3" | grep kind >/dev/null',
@@ -98,7 +98,7 @@ class ExampleSite:
     def run(self, line: str) -> tuple[int, str]:
         """Run a command line and return its exit status and output; only pipes and the like start a shell.
 
-        Other commands write to a terminal of 80 columns.
+        All write to a terminal of 80 columns.
         """
         line = self.local(line)
         simple = _simple_command(line)
@@ -119,17 +119,14 @@ class ExampleSite:
         return re.sub(rf"\b(?:{'|'.join(map(re.escape, HOSTS))})(?=[/ ]|$)", self.registry.host, text)
 
     def _run_shell(self, line: str) -> tuple[int, str]:
-        done = subprocess.run(
+        screen = run_program_on_terminal(
             ["bash", "-o", "pipefail", "-c", line],
-            cwd=self.directory,
-            env={**os.environ, **self.env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            columns=COLUMNS,
+            directory=self.directory,
+            env={**os.environ, **self.env, "TERM": "xterm", "NO_COLOR": "1"},
             timeout=120,
-            check=False,
         )
-        return done.returncode, done.stdout
+        return screen.status, screen.text
 
     def _localize(self) -> None:
         """Replace the registries in templates, since arguments have the replaced names as well."""

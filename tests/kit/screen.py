@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -13,11 +14,32 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.cli.output.terminal import text_width
 from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{7,12}…")
+_LONG_WORD = re.compile(r"\s*(?:[\w ]+:  +)?\S+")
+"""A word that may be wider than the terminal, alone or behind the name of its column."""
+_CUT = re.compile(r"\w…|…\w")
+
+
+def visible_lines(output: str) -> list[str]:
+    """Return what a terminal shows in turn: lines, and the states of those that a program writes again."""
+    parts = re.split(r"\r?\n|\r", _ESCAPE.sub("", output))
+    return [part.rstrip() for part in parts]
+
+
+def misfits(output: str, columns: int) -> list[str]:
+    """Return the lines that are wider than the terminal, except long words, and those with cut words."""
+    lines = visible_lines(output)
+    wide = [line for line in lines if text_width(line) > columns and not _LONG_WORD.fullmatch(line)]
+    return wide + [line for line in lines if _CUT.search(_DIGEST.sub("", line))]
 
 
 @dataclass(frozen=True)
@@ -30,6 +52,11 @@ class Screen:
     @property
     def lines(self) -> list[str]:
         return self.output.splitlines()
+
+    @property
+    def text(self) -> str:
+        """The output without carriage returns."""
+        return self.output.replace("\r\n", "\n")
 
 
 def run_on_terminal(
@@ -45,11 +72,28 @@ def run_on_terminal(
     ``on_output`` is called with the whole output so far, from another thread. The program gets SIGINT when the output
     contains ``interrupt_at``.
     """
+    command = [str(PROGRAM), *arguments]
+    environment = {**os.environ, **(env or {})}
+    return run_program_on_terminal(
+        command, columns=columns, directory=directory, env=environment, on_output=on_output, interrupt_at=interrupt_at
+    )
+
+
+def run_program_on_terminal(
+    command: Sequence[str],
+    *,
+    columns: int,
+    directory: Path | None,
+    env: Mapping[str, str],
+    on_output: Callable[[str], object] | None = None,
+    interrupt_at: str = "",
+    timeout: float = 60,
+) -> Screen:
+    """Run a program with this environment, see `run_on_terminal`."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm", **(env or {})}
+    environment = {**env, "TERM": "xterm"}
     environment.pop("COLUMNS", None)
-    command = [str(PROGRAM), *arguments]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -71,7 +115,7 @@ def run_on_terminal(
     reader = threading.Thread(target=_read, args=(leader, chunks, react))
     reader.start()
     try:
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=timeout)
     finally:
         process.kill()
         reader.join()

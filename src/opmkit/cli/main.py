@@ -84,9 +84,9 @@ def _report(error: Exception, usage_error_code: int) -> int:
 
 def _root(ctx: typer.Context, version: bool = flag(False, "Print the version of opmkit")) -> None:
     if version:
-        from opmkit._version import __version__
+        from opmkit.cli.version import own_version_line
 
-        print_line(f"opmkit {__version__}")
+        print_line(own_version_line())
     elif ctx.invoked_subcommand is None:
         from opmkit.cli.help.page import print_help
 

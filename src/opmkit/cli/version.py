@@ -25,8 +25,10 @@ COMPAT_DEFAULT_VARIABLE = "OPM_COMPAT"
 
 def run(_arguments: list[str]) -> int:
     """Run ``opm version`` without flags and return its exit code."""
+    from opmkit.cli.output.terminal import fit_line
+
     try:
-        sys.stdout.write(version_line() + "\n")
+        sys.stdout.write(fit_line(version_line(), sys.stdout) + "\n")
         sys.stdout.flush()
     except OpmkitError as error:
         from opmkit.cli.output.errors import exit_code, print_error
@@ -34,6 +36,12 @@ def run(_arguments: list[str]) -> int:
         print_error(error)
         return exit_code(error)
     return 0
+
+
+def own_version_line() -> str:
+    """Return the version of opmkit, with the commit if the build recorded it."""
+    commit = build_information().get("commit")
+    return f"opmkit {__version__}" + (f" (commit {commit})" if commit else "")
 
 
 def version_line() -> str:

@@ -90,11 +90,12 @@ def test_lines_are_wrapped_between_words(terminal: TextIO) -> None:
 
 
 @pytest.fixture
-def terminal() -> Iterator[TextIO]:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[TextIO]:
     """Open a terminal of 40 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (24, 40))
-    with open(follower, "w", encoding="utf-8") as stream:
+    with os.fdopen(follower, "w", encoding="utf-8") as stream:
         yield stream
     os.close(leader)
 
@@ -154,7 +155,7 @@ def test_lists_fit_a_terminal_and_are_complete_in_pipes(tmp_path: Path) -> None:
     assert piped.stdout.splitlines()[0].split("  ")[-1] == "IMAGE"
     assert piped.stdout.count(IMAGE) == 3
     assert piped.stderr == ""
-    assert run_on_terminal(*command, "-o", "wide", columns=80).output.replace("\r", "") == piped.stdout
+    assert run_on_terminal(*command, "-o", "wide", columns=80).text == piped.stdout
 
 
 @pytest.mark.slow
@@ -246,7 +247,7 @@ def test_long_names_are_complete_at_80_columns(
     assert [line for line in screen.lines if len(line) > 80 and len(line.split()) > 2] == []
     assert "…" not in screen.output
     if columns[0].endswith(":"):
-        first = screen.output.replace("\r", "").split("\n\n")[0]
+        first = screen.text.split("\n\n")[0]
         assert [re.split("  +", line)[0] for line in first.strip().splitlines()] == columns
     else:
         assert re.split(" {2,}", screen.lines[0].strip()) == columns

@@ -6,7 +6,10 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from tests.kit.command_lines import ROOT, console_script
+import pytest
+
+from tests.kit.command_lines import ROOT, console_commands, console_script
+from tests.kit.typed_commands import assert_fits, type_commands
 
 if TYPE_CHECKING:
     from tests.kit.installed import InstalledOpm
@@ -21,6 +24,14 @@ def test_the_tour_runs_without_a_warning(newcomer: InstalledOpm) -> None:
     assert "lagoon-operator.v0.3.0" in done.stdout
     assert "Warning" not in done.stderr
     assert "quay.io/me/lagoon-operator:0.3.0" in done.stdout
+
+
+@pytest.mark.parametrize("progress", ["auto", "none"])
+def test_the_tour_fits_a_terminal(newcomer: InstalledOpm, progress: str) -> None:
+    (newcomer.directory / "fixtures").symlink_to(ROOT / "fixtures")
+    commands = [command for name in ("README.md", "docs/tour.md") for command in console_commands(ROOT / name)]
+    output = assert_fits(type_commands(commands, newcomer.directory, newcomer.environment, progress=progress))
+    assert "lagoon-operator.v0.3.0" in output
 
 
 def test_the_demo_runs_without_a_warning_and_ends_with_the_next_step(newcomer: InstalledOpm) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
-from opmkit.bundle.validation.rule import Rule
+from opmkit.bundle.validation.rule import Rule, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -160,7 +160,7 @@ def cross_bundle_rule(
             summary,
             hint,
             _no_findings,
-            (check.__doc__ or "").strip(),
+            explain(check),
             bad,
             good,
             OPMKIT_ONLY,

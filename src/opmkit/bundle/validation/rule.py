@@ -7,6 +7,7 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import cleandoc
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -89,9 +90,14 @@ def rule(
     """Return a decorator that makes a `Rule` of a check function; the function's docstring is the explanation."""
 
     def register(check: Check) -> Rule:
-        explanation = (check.__doc__ or "").strip()
+        explanation = explain(check)
         return Rule(
             rule_id, validator, severity, summary, hint, check, explanation, bad, good, compat, variable_severity
         )
 
     return register
+
+
+def explain(check: object) -> str:
+    """Return the docstring of a check as Markdown."""
+    return cleandoc(check.__doc__ or "").replace("``", "`")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from opmkit.cli.flags.output import TableOutput
-from opmkit.cli.output.console import TableFormat, print_json, print_table, print_text
+from opmkit.cli.output.console import TableFormat, print_json, print_prose, print_table, print_text
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import argument
 
@@ -41,11 +40,9 @@ def list_rules(
 
 
 def _print_rule(rule: RuleDescription) -> None:
-    print_text(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
-    if rule.explanation:
-        print_text(f"{cleandoc(rule.explanation)}\n")
-    if rule.hint:
-        print_text(f"Hint: {rule.hint}")
+    parts = [f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}", rule.explanation]
+    parts += [f"Hint: {rule.hint}"] if rule.hint else []
+    print_prose("\n\n".join(filter(None, parts)))
     for title, example in (("Bad", rule.bad), ("Good", rule.good)):
         if example:
             print_text(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))

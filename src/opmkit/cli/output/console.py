@@ -109,6 +109,18 @@ def print_report(text: str) -> None:
         print_line(line)
 
 
+def print_prose(text: str) -> None:
+    """Print paragraphs with empty lines between them, which fill the lines of a terminal."""
+    from opmkit.cli.output.terminal import terminal_width
+
+    for number, paragraph in enumerate(text.split("\n\n")):
+        if number:
+            print_line()
+        lines = paragraph.split("\n")
+        for line in [" ".join(lines)] if terminal_width(sys.stdout) else lines:
+            print_line(line, hanging=0)
+
+
 def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, optional: Collection[str] = (), wide: bool = False
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opmkit.cli.hints import format_hint
-from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_text
+from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_report
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.progress.command import progress
@@ -103,7 +103,7 @@ def _print_diff(result: AppliedChange) -> None:
     from opmkit.index.diff.report import diff_as_text, diff_totals
 
     if result.diff or not result.report:
-        print_text(diff_as_text(result.diff))
+        print_report(diff_as_text(result.diff))
     if result.diff:
         print_line(diff_totals(result.diff))
 
