@@ -368,7 +368,7 @@ def test_job_of_the_documentation(opm: Opm, registry: Registry) -> None:
     assert location["region"]["startLine"] > 1
     summary = (opm.directory / "summary.md").read_text()
     assert "### Gate passed" in summary
-    assert "| changed bundle | `demo` |  | `demo.v1.1.0` |  |" in summary
+    assert "| changed bundle | `demo` |  | `demo.v1.1.0` | `image: " in summary
 
     configuration.write_text(configuration.read_text().replace("gate-job", "gate-none"))
     done = run_job(job, files[".github/workflows/gate.yaml"])

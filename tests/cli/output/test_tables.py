@@ -192,7 +192,7 @@ def test_differences_fit_a_terminal(tmp_path: Path) -> None:
     ]
     piped = Opm(tmp_path).here(*arguments)
     assert changed_digest in piped
-    assert len(piped.splitlines()) == 4
+    assert len(piped.splitlines()) == 1 + 2 * 3
 
 
 def write_long_names(directory: Path) -> None:

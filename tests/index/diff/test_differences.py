@@ -44,7 +44,7 @@ def test_each_kind_of_difference_is_listed() -> None:
         'changed upgrade path: package "demo", channel "stable", bundle "demo.v2"',
         'stranded version: package "demo", channel "stable", bundle "demo.v1"',
         'removed bundle: package "demo", bundle "demo.v1"',
-        'changed bundle: package "demo", bundle "demo.v2"',
+        'changed bundle: package "demo", bundle "demo.v2": image: image:2 -> image:other',
         'added bundle: package "demo", bundle "demo.v3"',
         'added deprecation: package "demo": olm.package',
         'changed metadata: package "demo": description',

@@ -12,7 +12,7 @@ from opmkit.index.diff.model import ChangeKind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from opmkit.index.diff.model import ChannelChange, IndexDiff, PackageChange
+    from opmkit.index.diff.model import BundleChange, ChannelChange, IndexDiff, PackageChange
 
 
 class DifferenceKind(StrEnum):
@@ -67,7 +67,8 @@ class Difference(JsonResult):
         package: Name of the package, or "" for a bundle that is in no channel of a database.
         channel: Name of the channel.
         bundle: Name of the bundle.
-        details: Values before and after, the subject of a deprecation, or the name of the changed metadata.
+        details: Values before and after, what changed in a bundle, the subject of a deprecation, or the name of the
+            changed metadata.
     """
 
     kind: DifferenceKind
@@ -136,7 +137,7 @@ def list_differences(diff: IndexDiff) -> Iterator[Difference]:
     for package in diff.packages:
         yield from _package_differences(package)
     for bundle in diff.stranded:
-        yield Difference(DifferenceKind(f"{bundle.kind}-bundle"), "", bundle=bundle.name)
+        yield _bundle_difference("", bundle)
     for update in diff.refused:
         details = f"from {update.installed}: {update.definition}: {update.reason}"
         yield Difference(DifferenceKind.REFUSED_UPDATE, update.package, bundle=update.next, details=details)
@@ -154,13 +155,19 @@ def _package_differences(package: PackageChange) -> Iterator[Difference]:
     for channel in package.channels:
         yield from _channel_differences(package.name, channel)
     for bundle in package.bundles:
-        yield Difference(DifferenceKind(f"{bundle.kind}-bundle"), package.name, bundle=bundle.name)
+        yield _bundle_difference(package.name, bundle)
     for deprecation in package.deprecations:
         kind = DifferenceKind(f"{deprecation.kind}-deprecation")
         yield Difference(kind, package.name, details=deprecation.subject)
     if package.kind is ChangeKind.CHANGED:
         for name in package.others:
             yield Difference(DifferenceKind.CHANGED_METADATA, package.name, details=name)
+
+
+def _bundle_difference(package: str, bundle: BundleChange) -> Difference:
+    words = {ChangeKind.ADDED: "new ", ChangeKind.REMOVED: "no longer ", ChangeKind.CHANGED: ""}
+    details = "; ".join(f"{words[detail.kind]}{detail}" for detail in bundle.details)
+    return Difference(DifferenceKind(f"{bundle.kind}-bundle"), package, bundle=bundle.name, details=details)
 
 
 def _channel_differences(package: str, channel: ChannelChange) -> Iterator[Difference]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from opmkit.index.diff.content import BundleContent, content_details
 from opmkit.index.diff.model import (
     BundleChange,
+    BundleDetail,
     ChangeKind,
     ChannelState,
     DeprecationChange,
@@ -16,6 +18,7 @@ from opmkit.index.diff.model import (
     PackageChange,
     PackageState,
     channel_changes,
+    field_details,
 )
 from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
@@ -30,18 +33,22 @@ if TYPE_CHECKING:
 
 
 class _Bundle(Struct, frozen=True):
-    """A bundle: the fields to report, and a digest of all."""
+    """A bundle without large values."""
 
     version: str
     image: str
     deprecated: bool
-    digest: bytes
+    content: BundleContent
 
     @classmethod
     def from_blob(cls, blob: BundleBlob) -> _Bundle:
         deprecated = any(True for _ in blob.property_values(DEPRECATED))
-        images = [[related.name, related.image] for related in blob.related_images]
-        return cls(bundle_version(blob), blob.image, deprecated, value_digest(_properties(blob), images))
+        return cls(bundle_version(blob), blob.image, deprecated, BundleContent.from_blob(blob))
+
+    def details(self, new: _Bundle) -> tuple[BundleDetail, ...]:
+        """Return the differences to a later state of the bundle."""
+        fields = ((each.version, each.image, each.deprecated) for each in (self, new))
+        return (*field_details(*fields), *content_details(self.content, new.content))
 
 
 class PackageSummary(Struct):
@@ -82,7 +89,7 @@ class PackageSummary(Struct):
         return {name: bundle.version for name, bundle in self.bundles.items()}
 
 
-def _properties(blob: BundleBlob | PackageBlob) -> list[list[JsonValue]]:
+def _properties(blob: PackageBlob) -> list[list[JsonValue]]:
     return [[item.type, item.value] for item in blob.properties]
 
 
@@ -98,7 +105,7 @@ def summarize(blobs: Iterable[Blob]) -> Mapping[str, PackageSummary]:
 def diff_blobs(before: Iterable[Blob], after: Iterable[Blob]) -> IndexDiff:
     """Return the difference, ordered by package; the catalogs need not be valid.
 
-    The blobs can be iterators: only digests of bundles are stored.
+    The blobs can be iterators: large values of bundles are not stored.
     """
     old, new = summarize(before), summarize(after)
     empty = PackageSummary()
@@ -134,10 +141,12 @@ def _channel(blob: ChannelBlob) -> ChannelState:
 
 def _bundle_changes(old: PackageSummary, new: PackageSummary) -> Iterator[BundleChange]:
     for name in sorted({*old.bundles, *new.bundles}):
-        if old.bundles.get(name) != new.bundles.get(name):
-            bundle = new.bundles.get(name) or old.bundles[name]
+        before, after = old.bundles.get(name), new.bundles.get(name)
+        if before != after:
+            bundle = after or old.bundles[name]
             kind = ChangeKind.classify(name, old.bundles, new.bundles)
-            yield BundleChange(kind, name, bundle.version, bundle.image, bundle.deprecated)
+            details = before.details(after) if before and after else ()
+            yield BundleChange(kind, name, bundle.version, bundle.image, bundle.deprecated, details)
 
 
 def _deprecation_changes(old: PackageSummary, new: PackageSummary) -> Iterator[DeprecationChange]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from opmkit.index.sqlite.rows import BundleSummary
 
 
+_LONG = "..."
+"""A value that is too long to show, next to one that is not."""
 _NO_VERSION = strict_version("0.0.0-0")
 
 
@@ -78,14 +80,51 @@ class IndexState(Struct, frozen=True):
     bundles: Mapping[str, BundleSummary] = {}
 
 
+class BundleDetail(JsonResult, Struct, frozen=True):
+    """A single difference between the contents of a bundle before and after.
+
+    Attributes:
+        kind: The kind of the difference.
+        part: The part of the bundle: ``version``, ``image``, ``deprecated``, ``property TYPE``, ``related image NAME``,
+            or ``metadata FIELD`` for a field of ``olm.csv.metadata``.
+        before: The value before, empty if it was added or is too long to show.
+        after: The value after, empty if it was removed or is too long to show.
+    """
+
+    kind: ChangeKind
+    part: str
+    before: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        """Return the difference in one line without its sign: ``image: a -> b``."""
+        values = self.before or self.after
+        if values and self.kind is ChangeKind.CHANGED:
+            values = f"{self.before or _LONG} -> {self.after or _LONG}"
+        return f"{self.part}: {values}" if values else self.part
+
+
 class BundleChange(Struct, frozen=True):
-    """A changed bundle, with its values after the change, or before it if the bundle was removed."""
+    """A changed bundle, with its values after the change, or before it if the bundle was removed.
+
+    ``details`` are the differences of a bundle that is in both indexes.
+    """
 
     kind: ChangeKind
     name: str
     version: str
     image: str
     deprecated: bool
+    details: tuple[BundleDetail, ...] = ()
+
+
+def field_details(before: tuple[str, str, bool], after: tuple[str, str, bool]) -> Iterator[BundleDetail]:
+    """Yield the differences between the versions, images and deprecations of a bundle before and after."""
+    for part, old, new in zip(("version", "image"), before, after, strict=False):
+        if old != new:
+            yield BundleDetail(ChangeKind.CHANGED, part, str(old), str(new))
+    if before[2] != after[2]:
+        yield BundleDetail(ChangeKind.ADDED if after[2] else ChangeKind.REMOVED, "deprecated")
 
 
 class ChannelChange(Struct, frozen=True):
@@ -221,9 +260,11 @@ def _parse_version(text: str) -> Version | None:
 
 def _bundle_changes(before: IndexState, after: IndexState, names: set[str]) -> Iterator[BundleChange]:
     for name in sorted(names & {*before.bundles, *after.bundles}):
-        if before.bundles.get(name) != after.bundles.get(name):
+        old, new = before.bundles.get(name), after.bundles.get(name)
+        if old != new:
             bundle = after.bundles.get(name) or before.bundles[name]
-            yield BundleChange(ChangeKind.classify(name, before.bundles, after.bundles), *bundle)
+            details = tuple(field_details(old[1:], new[1:])) if old and new else ()
+            yield BundleChange(ChangeKind.classify(name, before.bundles, after.bundles), *bundle, details)
 
 
 def read_state(database: IndexDatabase) -> IndexState:

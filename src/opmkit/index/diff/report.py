@@ -25,7 +25,8 @@ MAX_FAILURES = 200
 def diff_as_text(diff: IndexDiff) -> str:
     """Return lines with a sign: added (+), removed (-) or changed (~), indented below their packages."""
     lines = [line for package in diff.packages for line in _package_lines(package)]
-    lines += [f"{_bundle_text(bundle)} (in no channel)" for bundle in diff.stranded]
+    for bundle in diff.stranded:
+        lines += [f"{_bundle_text(bundle)} (in no channel)", *_detail_lines(bundle, "    ")]
     lines += [f"! OLM {update.olm} refuses the update from {update}" for update in diff.refused]
     lines += [f"! {line}" for change in diff.permissions for line in change.lines()]
     return "\n".join(map(escape_controls, lines)) or NO_DIFFERENCE
@@ -54,6 +55,7 @@ def _package_lines(package: PackageChange) -> Iterator[str]:
         yield f"  {_SIGNS[channel.kind]} channel {channel.name}{_channel_details(channel)}"
     for bundle in package.bundles:
         yield f"  {_bundle_text(bundle)}"
+        yield from _detail_lines(bundle, "      ")
     for deprecation in package.deprecations:
         yield f"  {_SIGNS[deprecation.kind]} deprecation of {deprecation.subject}: {deprecation.message}"
     if package.others and package.kind is ChangeKind.CHANGED:
@@ -70,6 +72,10 @@ def _channel_details(channel: ChannelChange) -> str:
 def _bundle_text(bundle: BundleChange) -> str:
     more = " ".join(part for part in (bundle.version, bundle.image, "deprecated" * bundle.deprecated) if part)
     return f"{_SIGNS[bundle.kind]} bundle {bundle.name} {more}".rstrip()
+
+
+def _detail_lines(bundle: BundleChange, indent: str) -> Iterator[str]:
+    return (f"{indent}{_SIGNS[detail.kind]} {detail}" for detail in bundle.details)
 
 
 def _arrow(before: str, after: str) -> str:
@@ -185,14 +191,14 @@ def _package_sections(package: PackageChange) -> Iterator[str]:
 
 
 def _bundle_table(bundles: tuple[BundleChange, ...]) -> str:
-    header = "| Bundle | | Version | Image |\n|---|---|---|---|"
     rows = (
-        row(
+        (
             code(bundle.name),
             f"{bundle.kind}, deprecated" if bundle.deprecated else bundle.kind,
             code(bundle.version),
             code(bundle.image),
+            "<br>".join(code(f"{_SIGNS[detail.kind]} {detail}") for detail in bundle.details),
         )
         for bundle in bundles
     )
-    return "\n".join([header, *rows])
+    return table(("Bundle", "", "Version", "Image", "Changed"), rows)
