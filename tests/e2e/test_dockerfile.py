@@ -42,6 +42,25 @@ def test_generated_dockerfiles_give_the_same_image(opm: Opm) -> None:
     assert again.partition("@")[2] == without.partition("@")[2] != ""
 
 
+@pytest.mark.parametrize(
+    ("ignored", "source"),
+    [("**\n\n!**/*.go\n**/*_test.go\n\n!go.mod\n", "manifests"), ("**\n!**/*.go\n!bundle/manifests/**\n", "metadata")],
+)
+def test_the_ignore_file_that_kubebuilder_scaffolds_is_named(
+    opm: Opm, project: Project, ignored: str, source: str
+) -> None:
+    project.write("bundle.Dockerfile", SCAFFOLDED.replace("COPY bundle/tests/scorecard /tests/scorecard/\n", ""))
+    project.write(".dockerignore", ignored)
+    done = opm.attempt(*BUILD, "-t", "oci:out:1")
+    assert (done.returncode, done.stdout) == (1, "")
+    first, hint = done.stderr.splitlines()
+    assert first.endswith(f"COPY: 'bundle/{source}' is excluded by .dockerignore")
+    assert hint == f"  hint: add the line !bundle/{source}/** to .dockerignore"
+    assert not (opm.directory / "out").exists()
+    project.write(".dockerignore", f"{ignored}!bundle/manifests/**\n!bundle/metadata/**\n")
+    assert opm(*BUILD, "-t", "oci:out:1").startswith("oci:out:1@sha256:")
+
+
 @pytest.mark.usefixtures("project")
 def test_push(opm_http: Opm, registry: Registry) -> None:
     name = f"{registry.host}/dockerfile/harbor:1"

@@ -69,10 +69,11 @@ class Project:
         return dockerfile_build_spec(self.dockerfile, self.directory, arguments=arguments)
 
     def paths(self, *instructions: str) -> dict[str, str]:
-        """Return the paths of the image, without the manifests, and the names of the copied files."""
-        built = self.build("\n".join(["FROM scratch", "COPY bundle/manifests /manifests/", *instructions]))
+        """Return the paths of the image, without the manifests and metadata, and the names of the copied files."""
+        bundle = "COPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/"
+        built = self.build("\n".join(["FROM scratch", bundle, *instructions]))
         return {
             file.path: file.source.relative_to(self.directory).as_posix()
             for file in built.spec.files
-            if not isinstance(file.source, bytes) and not file.path.startswith("manifests/")
+            if not isinstance(file.source, bytes) and not file.path.startswith(("manifests/", "metadata/"))
         }

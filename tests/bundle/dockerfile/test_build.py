@@ -57,13 +57,34 @@ def test_missing_labels(project: Project) -> None:
 
 
 def test_missing_annotations(project: Project) -> None:
-    (warning,) = project.build(SCAFFOLDED.replace("COPY bundle/metadata /metadata/", "")).warnings
+    project.write("bundle/metadata/annotations.yaml", "annotations: {}\n")
+    (warning,) = project.build(SCAFFOLDED).warnings
     assert "no annotations for the package and channels found" in warning
 
 
-def test_missing_manifests(project: Project) -> None:
-    with pytest.raises(InvalidBundle, match="the image has no files in /manifests/"):
-        project.build(SCAFFOLDED.replace("COPY bundle/manifests /manifests/", ""))
+@pytest.mark.parametrize("name", ["manifests", "metadata"])
+def test_missing_directories(project: Project, name: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"the image has no files in /{name}/"):
+        project.build(SCAFFOLDED.replace(f"COPY bundle/{name} /{name}/", ""))
+
+
+@pytest.mark.parametrize("ignored", ["**\n!**/*.go\n", "bundle/metadata\n", "**\n!**/*.go\n!bundle/manifests/**\n"])
+def test_directories_that_the_ignore_file_excludes(project: Project, ignored: str) -> None:
+    project.write(".dockerignore", ignored)
+    with pytest.raises(InvalidDockerfile, match=r"COPY: 'bundle/m\w+' is excluded by .*\.dockerignore") as failure:
+        project.build(SCAFFOLDED)
+    for line in ("!bundle/manifests/**", "!bundle/metadata/**", "!bundle/tests/scorecard/**"):
+        ignored += f"{line}\n"
+    assert "add the line !bundle/m" in str(failure.value.hint)
+    project.write(".dockerignore", ignored)
+    assert project.build(SCAFFOLDED).warnings == ()
+
+
+def test_files_that_the_ignore_file_excludes(project: Project) -> None:
+    project.write(".dockerignore", "bundle/metadata/*\n")
+    with pytest.raises(InvalidBundle, match="the image has no files in /metadata/") as failure:
+        project.build(SCAFFOLDED)
+    assert ".dockerignore excludes files" in str(failure.value.hint)
 
 
 def test_base_images_are_not_checked(project: Project) -> None:

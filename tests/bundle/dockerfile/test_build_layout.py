@@ -70,7 +70,7 @@ def test_paths(project: Project, instruction: str, expected: dict[str, str]) -> 
     ],
 )
 def test_invalid_copies(project: Project, instruction: str, problem: str) -> None:
-    with pytest.raises(InvalidDockerfile, match=r"bundle.Dockerfile:[345]: COPY: ") as failure:
+    with pytest.raises(InvalidDockerfile, match=r"bundle.Dockerfile:[456]: COPY: ") as failure:
         project.paths(instruction)
     assert problem in failure.value.message
 

@@ -91,7 +91,7 @@ def test_pattern_for_ignored_files_and_a_directory_of_such(
     project.write("other/sub/a.yaml", "ignored")
     project.write("other/b.yaml", "ignored")
     project.write(".dockerignore", "other/**/*.yaml")
-    project.write("bundle.Dockerfile", "FROM scratch\nCOPY . /manifests/\nCOPY other/[^a]* /\n")
+    project.write("bundle.Dockerfile", "FROM scratch\nCOPY . /manifests/\nCOPY . /metadata/\nCOPY other/[^a]* /\n")
     assert build(project) == build_with_docker(docker_daemon, tool, project)
     with pytest.raises(RuntimeError, match=BUILDAH_REFUSES):
         build_with_buildah(buildah, tool, project)
@@ -143,7 +143,8 @@ def check_random(buildah: Engine, tool: RegistryTool, names: list[str], ignored:
             project.write(f"bundle/{name}", f"content of {name}", mode=0o755 if name.endswith(".sh") else 0o644)
         project.write(".dockerignore", ignored)
         project.write(
-            "bundle.Dockerfile", "\n".join(["FROM scratch", "ARG DIR=bundle/sub", *lines, "COPY . /manifests/"])
+            "bundle.Dockerfile",
+            "\n".join(["FROM scratch", "ARG DIR=bundle/sub", *lines, "COPY . /manifests/", "COPY . /metadata/"]),
         )
         try:
             own = build(project)

@@ -60,7 +60,7 @@ def dockerfile_build_spec(
 
     Raises:
         InvalidDockerfile: If the Dockerfile is invalid, or requires a container engine.
-        InvalidBundle: If an image without a base contains no manifests.
+        InvalidBundle: If an image without a base contains no manifests or no metadata.
         DiskError: If a file cannot be read.
     """
     parsed = read_dockerfile(dockerfile, arguments or {})
@@ -72,7 +72,8 @@ def dockerfile_build_spec(
         warnings += [f"{instruction.location}: no files found in {name!r}" for name in empty]
     files = tuple(layout.files.values())
     all_labels = {**parsed.labels, **(labels or {})}
-    warnings += check_bundle(dockerfile, files, all_labels, has_base=layout.has_base)
+    ignore_file = build_context.ignore_file
+    warnings += check_bundle(dockerfile, files, all_labels, has_base=layout.has_base, ignore_file=ignore_file)
     spec = BuildSpec(files, labels=all_labels, created=created, created_by=CREATED_BY)
     return DockerfileBuild(spec, parsed.base if layout.has_base else "", tuple(warnings))
 
@@ -83,7 +84,12 @@ _MAX_METADATA_SIZE = 1 << 20
 
 
 def check_bundle(
-    dockerfile: Path, files: Iterable[LayerFile], labels: Mapping[str, str], *, has_base: bool
+    dockerfile: Path,
+    files: Iterable[LayerFile],
+    labels: Mapping[str, str],
+    *,
+    has_base: bool,
+    ignore_file: Path | None = None,
 ) -> list[str]:
     """Return warnings about missing labels, and about labels that differ from the annotations.
 
@@ -92,19 +98,22 @@ def check_bundle(
         files: Files of the image.
         labels: Labels of the image.
         has_base: Whether a base image may contain more files and labels, which are not checked.
+        ignore_file: The file that may exclude files of the bundle.
 
     Raises:
-        InvalidBundle: If there are no manifests.
+        InvalidBundle: If there are no manifests, or no metadata.
         DiskError: If a file cannot be read.
     """
     if has_base:
         return []
     paths = {file.path: file for file in files}
-    if not any(path.startswith("manifests/") for path in paths):
-        raise InvalidBundle(
-            f"{dockerfile}: the image has no files in /manifests/",
-            hint="copy the manifests of the bundle to /manifests/",
-        )
+    for directory in ("manifests", "metadata"):
+        if not any(path.startswith(f"{directory}/") for path in paths):
+            excluded = f"; {ignore_file} excludes files of the context" if ignore_file else ""
+            raise InvalidBundle(
+                f"{dockerfile}: the image has no files in /{directory}/",
+                hint=f"copy the {directory} of the bundle to /{directory}/{excluded}",
+            )
     warnings = [f"{dockerfile}: the label {name} is missing" for name in _REQUIRED_LABELS if not labels.get(name)]
     metadata = {path: _read(file) for path, file in paths.items() if path.startswith("metadata/")}
     try:

@@ -50,11 +50,11 @@ class BuildContext:
     """A directory without the files that its ignore file excludes."""
 
     def __init__(self, directory: Path, ignored: PatternMatcher, ignore_file: Path | None = None) -> None:
-        """Create the context of a directory."""
+        """Create the context of a directory; ``ignored`` are the patterns of ``ignore_file``."""
         self._root = Path(os.path.realpath(directory))
         self._directory = directory
         self._ignored = ignored
-        self._ignore_file = ignore_file
+        self.ignore_file = ignore_file
 
     @classmethod
     def open(cls, directory: Path, dockerfile: Path) -> BuildContext:
@@ -90,7 +90,8 @@ class BuildContext:
                 return [self._source(location, source, relative)]
             matches = list(self._match(location, source, relative.split("/")))
             if not matches:
-                raise location.invalid(f"no file of {self._directory} matches {source!r}", hint=_CONTEXT_HINT)
+                hint = f"{_CONTEXT_HINT}, and {self.ignore_file}" if self.ignore_file else _CONTEXT_HINT
+                raise location.invalid(f"no file of {self._directory} matches {source!r}", hint=hint)
             return [self._source(location, match, match) for match in matches]
 
     def _match(self, location: InstructionLocation, source: str, components: list[str]) -> Iterator[str]:
@@ -121,11 +122,12 @@ class BuildContext:
             raise self._outside(location, source)
         path = Path(os.path.realpath(self._root / relative))
         if self._is_ignored(relative) or self._is_ignored(path.relative_to(self._root).as_posix()):
-            raise location.invalid(
-                f"{source!r} is excluded by {self._ignore_file}", hint="copy another file or correct the ignore file"
-            )
+            raise self._excluded(location, source, is_directory=path.is_dir())
         if path.is_dir():
-            return ContextSource(source, True, tuple(self._files(location, path)))
+            files = tuple(self._files(location, path))
+            if not files and self._ignored.matches(relative):  # engines do not even see the directory
+                raise self._excluded(location, source, is_directory=True)
+            return ContextSource(source, True, files)
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise location.unsupported(f"kind of file: {source!r}", hint="copy a regular file")
@@ -177,6 +179,12 @@ class BuildContext:
         if relative == "." or not self._ignored.matches(relative):
             return False
         return not ((self._root / relative).is_dir() and self._ignored.may_match_under(relative))
+
+    def _excluded(self, location: InstructionLocation, source: str, *, is_directory: bool) -> InvalidDockerfile:
+        pattern = f"!{source.strip('/')}{'/**' if is_directory else ''}"
+        return location.invalid(
+            f"{source!r} is excluded by {self.ignore_file}", hint=f"add the line {pattern} to {self.ignore_file}"
+        )
 
     def _outside(self, location: InstructionLocation, source: str) -> InvalidDockerfile:
         return location.invalid(
