@@ -38,10 +38,10 @@ class ImageOperations(Session):
         Raises:
             ImageToolsError: The image does not exist, or cannot be read.
         """
+        from opmkit.bundle.source import parse_image
         from opmkit.imagetools.description import describe_image
-        from opmkit.imagetools.reference import parse_image_reference
 
-        loaded = self._registry_tool.load(parse_image_reference(image))
+        loaded = self._registry_tool.load(parse_image(image))
         return describe_image(image, loaded, self._registry_tool)
 
     def pull_image(self, image: str, *, progress: Progress = NO_PROGRESS) -> str:
@@ -78,11 +78,12 @@ class ImageOperations(Session):
         Raises:
             ImageToolsError: The store does not have the image, or it cannot be written.
         """
+        from opmkit.bundle.source import parse_image
         from opmkit.core.hints import Hint
         from opmkit.imagetools.errors import NotFound
         from opmkit.imagetools.hint_terms import ImageOperation
         from opmkit.imagetools.image import load_image_or_index
-        from opmkit.imagetools.reference import Reference, parse_image_reference
+        from opmkit.imagetools.reference import Reference
         from opmkit.imagetools.transports import pin_reference
 
         reference = Reference.parse(image)
@@ -93,7 +94,7 @@ class ImageOperations(Session):
                 f"{reference}: not found in the image store {self._store.layout.path}",
                 hint=Hint("list the stored images with {}", ImageOperation.LIST_STORED_IMAGES),
             ) from error
-        target = parse_image_reference(destination or image)
+        target = parse_image(destination or image)
         return pin_reference(target, self._registry_tool.push(stored, target, progress=progress).digest)
 
     def copy_image(
@@ -122,13 +123,13 @@ class ImageOperations(Session):
         Raises:
             ImageToolsError: The image or a platform does not exist, or the image cannot be written.
         """
+        from opmkit.bundle.source import parse_image
         from opmkit.imagetools.image import select_platforms
-        from opmkit.imagetools.reference import parse_image_reference
         from opmkit.imagetools.spec import Platform
         from opmkit.imagetools.transports import check_platform_support, pin_reference
 
-        target = parse_image_reference(destination)
-        image = self._registry_tool.load(parse_image_reference(source))
+        target = parse_image(destination)
+        image = self._registry_tool.load(parse_image(source))
         if platforms:
             image = select_platforms(image, list(map(Platform.parse, platforms)), source)
         if require_all:

@@ -27,6 +27,8 @@ class BundleOperation(Operation):
     BUILD_BUNDLE = "build_bundle"
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"
+    LIST_PACKAGES = "list_packages"
     LIST_RULES = "list_rules"
+    VALIDATE_INDEX = "validate_index"
     VALIDATE_SHARD = "validate_shard"
     WRITE_BASELINE = "write_baseline"

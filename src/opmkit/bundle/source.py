@@ -22,8 +22,10 @@ from opmkit.imagetools.reference import (
     StorageReference,
     StoreReference,
     is_registry_host,
+    names_image,
     parse_image_reference,
 )
+from opmkit.imagetools.store.layout_files import is_layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools.tool import ContainerTool
 
+_ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _PATH_PREFIXES = ("/", "./", "../")
 _REGISTRY_TRANSPORT = "docker://"
 _COMPARED = (*DIRECTORIES, "tests")
@@ -95,6 +98,30 @@ def parse_location(text: str) -> ImageReference | Path:
     return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
 
 
+def parse_image(text: str) -> ImageReference:
+    """Parse an image reference, and not a path that could be one: a file or directory, or the name of an archive.
+
+    Raises:
+        InvalidReference: For an invalid image reference, or a path, with what to write instead.
+    """
+    path = Path(text)
+    is_archive = text.endswith(_ARCHIVE_SUFFIXES)
+    if names_image(text) or not (is_archive or text.startswith((".", "/")) or path.exists()):
+        return parse_image_reference(text)
+    kind, hint = "a path", Hint("name an image in a directory or file with its kind: oci:DIR:TAG, oci-archive:FILE")
+    if is_layout(path):
+        kind, hint = "an OCI image layout", Hint(f"write oci:{text}:TAG")
+    elif path.is_dir() and any((path / name).is_dir() for name in DIRECTORIES):
+        call = BundleOperation.BUILD_BUNDLE.with_arguments(str(path / "manifests"))
+        kind, hint = "a bundle directory", Hint("build an image of it with {}", call)
+    elif path.is_dir():
+        hint = Hint("list what a catalog contains with {}", BundleOperation.LIST_PACKAGES.with_arguments(text))
+        kind, hint = "a directory", Hint.any_of(Hint(f"write oci:{text}:TAG for an image layout"), hint)
+    elif is_archive or path.is_file():
+        kind, hint = "a file", Hint(f"write oci-archive:{text} or docker-archive:{text}")
+    raise InvalidReference(f"{text}: {kind}, not an image", hint=hint)
+
+
 def require_equal_platforms(tool: ContainerTool, image: ImageReference) -> ImageReference:
     """Return a name of the bundle image to read, after checking that all platforms of its index have the same bundle.
 
@@ -107,15 +134,13 @@ def require_equal_platforms(tool: ContainerTool, image: ImageReference) -> Image
 
 def parse_registry_image(text: str) -> Reference:
     """Parse the name of an image in a registry; raise InvalidReference with a hint for other places and for paths."""
-    from opmkit.imagetools.store.layout_files import LAYOUT_FILE
-
     location = parse_location(text)
     if isinstance(location, Reference):
         return location
     hint = Hint("copy it with {}", ImageOperation.COPY_IMAGE.with_arguments(f"{text} store:NAME:TAG"))
     if isinstance(location, Path):
         hint = Hint("pass the name of an image, such as quay.io/NAMESPACE/NAME:TAG")
-        if (location / LAYOUT_FILE).is_file():
+        if is_layout(location):
             call = ImageOperation.COPY_IMAGE.with_arguments(f"oci:{text}:TAG store:NAME:TAG")
             hint = Hint("copy an image of the layout with {}", call)
         elif (location / "manifests").is_dir():
@@ -143,13 +168,11 @@ def path_or_image(text: str) -> Iterator[None]:
     try:
         yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
-        from opmkit.imagetools.store.layout_files import LAYOUT_FILE
-
         if not _could_be_path(text):
             raise
         if Path(text).is_dir():
-            is_layout = Path(text, LAYOUT_FILE).is_file()
-            hint = f"write oci:{text}:TAG for the image layout" if is_layout else f"write ./{text} for the directory"
+            is_image = is_layout(Path(text))
+            hint = f"write oci:{text}:TAG for the image layout" if is_image else f"write ./{text} for the directory"
             raise NotFound(f"{text}: not found as an image: {error.message}", hint=hint) from error
         raise NotFound(
             f"{text}: no such file or directory, and not found as an image: {error.message}",

@@ -41,6 +41,7 @@ _COMMANDS: Mapping[Operation, str] = MappingProxyType(
         CliOperation.GENERATE_BASE: "opm generate kustomize manifests",
         BundleOperation.GENERATE_BUNDLE: "opm alpha bundle generate",
         BundleOperation.LIST_INDEX_BUNDLES: "opm alpha list bundles",
+        BundleOperation.LIST_PACKAGES: "opm alpha list packages",
         BundleOperation.LIST_RULES: "opm bundle rules",
         IndexOperation.LIST_SERVED_BUNDLES: "opm catalog list bundles",
         IndexOperation.LIST_SERVED_CATALOG: "opm catalog list",
@@ -54,6 +55,7 @@ _COMMANDS: Mapping[Operation, str] = MappingProxyType(
         ImageOperation.SIGN_IMAGE: "opm image sign",
         IndexOperation.VALIDATE_BUNDLE: "opm bundle validate",
         IndexOperation.VALIDATE_CATALOG: "opm validate",
+        BundleOperation.VALIDATE_INDEX: "opm validate",
         BundleOperation.VALIDATE_SHARD: "opm bundle validate --shard",
         BundleOperation.WRITE_BASELINE: "opm bundle validate --write-baseline",
     }

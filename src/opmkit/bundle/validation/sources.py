@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from opmkit.bundle.directory import DIRECTORIES, bundle_root, is_bundle_file, is_package_directory, reject_layout, walk
 from opmkit.bundle.errors import InvalidBundle, NoMatchingTag, NotABundle
-from opmkit.bundle.hint_terms import BundleSetting
+from opmkit.bundle.hint_terms import BundleOperation, BundleSetting
 from opmkit.bundle.labels import MANIFESTS, labelled_directories
 from opmkit.bundle.validation.cache_key import MAX_ENTRIES
 from opmkit.bundle.validation.operator_directory import (
@@ -55,6 +55,8 @@ _LIMITS = Limits(
     entries=MAX_ENTRIES,
     path_depth=32,
 )
+_CATALOG_SCHEMA = re.compile(rb"""^[\s{]*["']?schema["']?\s*:\s*["']?olm\.(?:package|channel|bundle)\b""", re.MULTILINE)
+_KIND = re.compile(rb"""^["']?kind["']?\s*:""", re.MULTILINE)
 _DIRECTORIES = ("manifests", "metadata", "tests")
 
 
@@ -266,6 +268,9 @@ def _read_directory(root: Path) -> BundleFiles:
             else:
                 tracker.add("extracted_bytes", entry.stat().st_size, str(root))
                 files[_printable(path)] = _read_file(entry, entry.stat().st_size)
+    if bare and _is_catalog(files):
+        hint = Hint("validate the catalog with {}", BundleOperation.VALIDATE_INDEX.with_arguments(str(root)))
+        raise NotABundle(f"{root}: a file-based catalog, not a bundle", hint=hint)
     if (nested := _nested_bundles(files)) and not is_package_directory(root):
         paths = ", ".join(str(root / path) for path in nested[:_MAX_LISTED])
         more = f" and {len(nested) - _MAX_LISTED} more" if len(nested) > _MAX_LISTED else ""
@@ -278,6 +283,11 @@ def _read_directory(root: Path) -> BundleFiles:
     if bare and invalid:
         raise invalid
     return BundleFiles(files, frozenset(directories), operator_config=_operator_config(root))
+
+
+def _is_catalog(files: Mapping[str, bytes]) -> bool:
+    """Return whether documents of a file-based catalog are among the files, and no manifest of Kubernetes."""
+    return any(map(_CATALOG_SCHEMA.search, files.values())) and not any(map(_KIND.search, files.values()))
 
 
 def _operator_config(root: Path) -> bytes:

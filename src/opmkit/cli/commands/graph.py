@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +11,11 @@ import typer
 from opmkit import CatalogCompat
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.errors import UsageError
-from opmkit.cli.output.fbc import CompatOption, print_drawing
+from opmkit.cli.output.errors import UsageError, similar_names
+from opmkit.cli.output.fbc import CompatOption, print_drawing, refuse_terminal
 from opmkit.cli.parser.declaration import argument, flag
 from opmkit.cli.progress.command import waiting
+from opmkit.core.files import check_output
 
 
 def render_graph(
@@ -54,8 +56,11 @@ def graph(
     reference: Annotated[str, typer.Argument(metavar="REF", help=INDEX_HELP)],
     package: str = argument("", "Package to draw; default: all", metavar="[PACKAGE]"),
     channel: str = flag("", "Channel of the package to draw; default: all", metavar="NAME"),
-    output: GraphFormat = flag(
-        GraphFormat.HTML, "Output format: html (an interactive page), svg, dot (Graphviz) or mermaid", "-o"
+    output: str = flag(
+        "html",
+        "Output format: html (an interactive page), svg, dot (Graphviz) or mermaid; or a file, such as catalog.html",
+        "-o",
+        metavar="FORMAT|FILE",
     ),
     registry_flags: RegistryFlags,
 ) -> None:
@@ -64,13 +69,36 @@ def graph(
     The page works offline. The index may be invalid: the page shows the findings.
 
     [bold]Examples:[/]
-      opm index graph quay.io/me/catalog:1 > catalog.html
+      opm index graph quay.io/me/catalog:1 -o catalog.html
       opm index graph ./catalog lagoon-operator --channel stable -o svg > stable.svg
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
     if channel and not package:
         raise UsageError("--channel requires a package", "opm index graph")
+    form, file = _parse_output(output)
+    if file is None:
+        refuse_terminal(form.value, "opm index graph", "pass a file, such as --output graph.html")
+    else:
+        check_output(file)
     opm = registry_flags.opm()
     with waiting(f"Loading {reference}"):
-        drawing = opm.draw_graph(reference, package, channel, form=output.value)
-    print_drawing(drawing)
+        drawing = opm.draw_graph(reference, package, channel, form=form.value)
+    print_drawing(drawing, file)
+
+
+_SUFFIXES = {".html": GraphFormat.HTML, ".svg": GraphFormat.SVG, ".dot": GraphFormat.DOT, ".mmd": GraphFormat.MERMAID}
+
+
+def _parse_output(output: str) -> tuple[GraphFormat, Path | None]:
+    """Return the format that ``--output`` names, or that of the file that it names, and the file."""
+    if output in list(GraphFormat):
+        return GraphFormat(output), None
+    file = Path(output)
+    if form := _SUFFIXES.get(file.suffix):
+        return form, file
+    raise UsageError(
+        f'invalid value of --output: "{output}"',
+        "opm index graph",
+        hint=f"use {', '.join(GraphFormat)}, or the name of a file that ends with {', '.join(_SUFFIXES)}",
+        similar=similar_names(output, GraphFormat),
+    )

@@ -12,6 +12,7 @@ from opmkit.cli.flags.index import INDEX_HELP, check_kinds
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import format_count, print_bytes, print_json, print_report, print_text
 from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.output.fbc import refuse_terminal
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.progress.command import progress
 
@@ -60,6 +61,7 @@ def diff(
     """
     from opmkit.index.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown
 
+    refuse_terminal(output.value, ctx.command_path, "redirect standard output to a file: > changes.html")
     kinds = list(filter(None, fail_on or ()))
     check_kinds(kinds, ctx.command_path)
     opm = registry_flags.opm(container_tool)

@@ -12,13 +12,16 @@ import typer
 
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.output.console import print_bytes
-from opmkit.cli.output.errors import UsageError, print_warnings
+from opmkit.cli.output.errors import UsageError, print_to_stderr, print_warnings
 from opmkit.cli.progress.command import waiting
 from opmkit.cli.version import COMPAT_DEFAULT_VARIABLE
 from opmkit.core.escape import escape_json
+from opmkit.core.files import write_file
 from opmkit.index.fbc.compat import CatalogCompat, ReleaseChange
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opmkit import Blobs, Drawing, MigrationLevel
     from opmkit.bundle.validation.openshift import OpenShiftVersion
 
@@ -119,7 +122,20 @@ def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
         print_bytes(encode([blob]) for blob in sort_blobs(blobs))
 
 
-def print_drawing(drawing: Drawing) -> None:
-    """Print a drawing, and a warning for each part that it cannot show."""
+_NOT_FOR_TERMINALS = frozenset({"html", "svg"})
+
+
+def refuse_terminal(form: str, command: str, hint: str) -> None:
+    """Raise UsageError if stdout is a terminal and the format ``form`` is not for people."""
+    if form in _NOT_FOR_TERMINALS and sys.stdout.isatty():
+        raise UsageError(f"refusing to print {form.upper()} on a terminal", command, hint=hint)
+
+
+def print_drawing(drawing: Drawing, file: Path | None = None) -> None:
+    """Print a drawing, or write it to a file, and a warning for each part that it cannot show."""
     print_warnings(drawing.warnings)
-    print_bytes([drawing.text.encode()])
+    if file is None:
+        print_bytes([drawing.text.encode()])
+    else:
+        write_file(file, drawing.text)
+        print_to_stderr(f"{file}: written")

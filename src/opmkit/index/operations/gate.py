@@ -181,9 +181,9 @@ class RequireValid(Change):
         """Validate a file-based catalog, including the syntax of its documents.
 
         Raises:
-            InvalidCatalog: The catalog is invalid; the error lists all findings with their files and lines.
+            InvalidCatalog: The catalog is invalid or empty; the error lists all findings with their files and lines.
         """
-        result = validate(loaded, CatalogCompat.NEWEST, allow_empty=True)
+        result = validate(loaded, CatalogCompat.NEWEST)
         if result.errors:
             first, *others = map(_describe, result.errors)
             hint = next((finding.hint for finding in result.errors if finding.hint), "")
@@ -196,7 +196,6 @@ class RequireValid(Change):
         blobs = loaded.blobs
         report = ContentReport(self.source, len(blobs.packages), len(blobs.channels), len(blobs.bundles))
         warnings = [f"{self.source}: {_describe(finding)}" for finding in result.findings]
-        warnings += [] if blobs.packages else [f"{self.source}: the catalog has no packages"]
         return EditResult(migrate(blobs, self.level), warnings=tuple(warnings), report=report)
 
 
