@@ -327,6 +327,21 @@ def test_registry_that_does_not_list_its_repositories(mirror: Mirror, answer: An
     assert mirror.has(second, *(image for image in (mirror.bundles[1].image, *mirror.bundles[1].images))) == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [(b'{"tags": ["theirs"]}', "does not list all tags: it omits mirrored-sha256-"), (b"{}", "expected a list of tags")],
+)
+def test_registry_that_does_not_list_all_tags(mirror: Mirror, page: bytes, reason: str) -> None:
+    """The tags of people may be among those that are missing."""
+    fish = mirror.bundles[0].images[0]
+    mirror.tag(fish, "theirs")
+    path = rf"/v2/{Reference.parse(mirror.at(fish)).repository}/tags/list"
+    with FaultProxy(mirror.host, Fault("GET", path, Answer(200, {}, page), times=ALWAYS)) as proxy:
+        refused = mirror.delete(mirror.catalogs[0], "--yes", to=f"{proxy.host}/m")
+        assert (refused.returncode, proxy.count("DELETE")) == (1, 0)
+    assert reason in refused.stderr
+
+
 def test_failing_registry_gets_no_advice_to_skip_the_search(mirror: Mirror) -> None:
     with FaultProxy(mirror.host, Fault("GET", "/v2/_catalog", Answer(500), times=ALWAYS)) as proxy:
         refused = mirror.delete(mirror.catalogs[0], "--yes", to=f"{proxy.host}/m")

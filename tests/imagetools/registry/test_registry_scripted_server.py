@@ -16,7 +16,13 @@ from msgspec.structs import replace
 from opmkit.core.errors import LimitExceeded
 from opmkit.http.connections import Deadline
 from opmkit.imagetools.credentials import Credentials, Keychain
-from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, ImageToolsError, RegistryUnavailable
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    DigestMismatch,
+    ImageToolsError,
+    InvalidImage,
+    RegistryUnavailable,
+)
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy, transport
 from opmkit.imagetools.registry.access import Access
@@ -109,7 +115,7 @@ def test_tags_in_pages(main: Script, repository: RegistryRepository) -> None:
         if "last=" not in path:
             link = {"Link": '</v2/team/app/tags/list?n=1000&last=b>; rel="next"'}
             return 200, link, b'{"name":"team/app","tags":["a","b"]}'
-        return 200, {}, b'{"name":"team/app","tags":["c",7]}'
+        return 200, {}, b'{"name":"team/app","tags":["c"]}'
 
     main.reply = reply
     assert list(repository.tags()) == ["a", "b", "c"]
@@ -122,6 +128,14 @@ def test_tags_in_pages(main: Script, repository: RegistryRepository) -> None:
 def test_no_tags(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (200, {}, b'{"name":"team/app","tags":null}')
     assert list(repository.tags()) == []
+
+
+@pytest.mark.parametrize("page", [b"{}", b'{"repositories":["a"]}', b'{"tags":{}}', b'{"tags":["a",7]}', b'{"tags":"a"}'])
+def test_later_page_that_is_no_list_of_tags(main: Script, repository: RegistryRepository, page: bytes) -> None:
+    link = {"Link": '</v2/team/app/tags/list?n=1000&last=b>; rel="next"'}
+    main.reply = lambda method, path: (200, {}, page) if "last=" in path else (200, link, b'{"tags":["a","b"]}')
+    with pytest.raises(RegistryUnavailable, match="team/app: invalid response: expected a list of tags"):
+        repository.tags()
 
 
 def test_endless_list_of_tags(main: Script, repository: RegistryRepository) -> None:
@@ -148,6 +162,34 @@ def test_endless_list_with_one_entry_a_page(
     with pytest.raises(LimitExceeded, match=r"team/app.*: more than 30 pages in a list"):
         repository.tags() if path == "tags/list" else repository.referrers(entry.digest)
     assert len(main.requests) == 30
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"manifests": null}', b'{"errors": []}'])
+def test_referrers_that_are_no_list(main: Script, repository: RegistryRepository, body: bytes) -> None:
+    main.reply = lambda method, path: (200, {"Content-Type": "application/json"}, body)
+    with pytest.raises(InvalidImage, match="list of referrers"):
+        repository.referrers(described(b"image", media_types.OCI_MANIFEST).digest)
+
+
+def test_later_page_that_is_no_list_of_referrers(main: Script, repository: RegistryRepository) -> None:
+    index = IndexManifest.build([replace(described(b"signature", media_types.OCI_MANIFEST), artifact_type="a/b")])
+
+    def reply(method: str, path: str) -> Reply:
+        link = f'<{path}?last=1>; rel="next"'
+        is_first = "last=" not in path
+        return (200, {"Content-Type": media_types.OCI_INDEX, "Link": link}, index.raw) if is_first else (404, {}, b"")
+
+    main.reply = reply
+    with pytest.raises(RegistryUnavailable, match="invalid response: expected a list of referrers"):
+        repository.referrers(described(b"image", media_types.OCI_MANIFEST).digest)
+
+
+def test_page_for_people_instead_of_referrers(main: Script, repository: RegistryRepository) -> None:
+    """GHCR, among others, has no referrers API, but responds to any path."""
+    main.reply = lambda method, path: (
+        (200, {"Content-Type": "text/html"}, b"<html>") if "/referrers/" in path else (404, {}, b"")
+    )
+    assert repository.referrers(described(b"image", media_types.OCI_MANIFEST).digest) == ()
 
 
 def test_list_that_takes_too_long(main: Script, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeGuard, cast
 
 from msgspec.structs import replace
 
@@ -229,7 +229,7 @@ class RegistryRepository:
         request = Request("GET", url, registry.registry, Access(registry), limit=_MAX_TAGS_BODY)
         for response in self._transport.pages(request):
             page = response.json(registry.registry).get("repositories")
-            if not isinstance(page, list) or not all(isinstance(name, str) for name in page):
+            if not _is_list_of_strings(page):
                 raise RegistryUnavailable(f"{registry.registry}: invalid response: expected a list of repositories")
             names.extend(page)
             if len(names) > MAX_TAGS:
@@ -269,20 +269,26 @@ class RegistryRepository:
 
         Raises:
             LimitExceeded: There are more than MAX_TAGS tags.
+            RegistryUnavailable: A page is no list of tags, so that it is unknown which ones it omits.
         """
         tags: list[str] = []
         url = self._endpoint.tags(_TAGS_PAGE_SIZE)
         for response in self._transport.pages(Request("GET", url, self.name, self._pull, limit=_MAX_TAGS_BODY)):
-            page = response.json(self.name).get("tags")
-            if not isinstance(page, list):
-                break
-            tags.extend(tag for tag in page if isinstance(tag, str))
+            page = response.json(self.name).get("tags", "")  # null if there are none
+            if page is not None and not _is_list_of_strings(page):
+                raise RegistryUnavailable(f"{self.name}: invalid response: expected a list of tags")
+            tags.extend(page or ())
             if len(tags) > MAX_TAGS:
                 raise LimitExceeded(f"{self.name}: more than {MAX_TAGS} tags")
         return iter(tags)
 
     def _referrers_by_api(self, digest: str) -> Sequence[Descriptor] | None:
-        """Return the referrers that the API lists, None if the registry does not have it."""
+        """Return the referrers that the API lists, None if the registry does not have it.
+
+        Raises:
+            InvalidImage: The response is JSON, but no list of referrers.
+            RegistryUnavailable: A later page is none.
+        """
         subject, url = self._endpoint.reference(digest), self._endpoint.referrers(check_digest(digest))
         request = Request(
             "GET",
@@ -295,9 +301,12 @@ class RegistryRepository:
         )
         found: list[Descriptor] = []
         for pages, response in enumerate(self._transport.pages(request)):
-            if response.status != 200 or _media_type(response) != media_types.OCI_INDEX:
+            # Registries without the API respond 200 as well, with a page for people. JSON that is no list is a failure.
+            if response.status != 200 or not _media_type(response).endswith("json"):
+                if pages:
+                    raise RegistryUnavailable(f"{subject}: invalid response: expected a list of referrers")
                 return None
-            with prefix_errors(subject):
+            with prefix_errors(f"{subject}: list of referrers"):
                 index = parse_manifest(response.body, media_types.OCI_INDEX)
             found.extend(index.children)
             if len(found) > MAX_REFERRERS or pages > MAX_REFERRERS:
@@ -363,6 +372,10 @@ class RegistryRepository:
             f"{self._endpoint.reference(identifier)}: digest mismatch: the registry sent another manifest",
             hint="try again; if the error persists, the image in the registry is damaged: push it again",
         )
+
+
+def _is_list_of_strings(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _media_type(response: Response) -> str:

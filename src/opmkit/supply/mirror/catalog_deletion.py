@@ -29,10 +29,16 @@ from opmkit.supply.mirror.deletion import (
     plan_deletion,
 )
 from opmkit.supply.mirror.image_set import ImageSet
-from opmkit.supply.mirror.inventory import check_listing, read_repositories, repositories_below
+from opmkit.supply.mirror.inventory import (
+    IncompleteSearch,
+    check_listing,
+    read_repositories,
+    repositories_below,
+)
 from opmkit.supply.mirror.locations import RegistryTarget
 from opmkit.supply.mirror.mirror import MirrorContent, find_images
 from opmkit.supply.mirror.model import digest_tag, is_digest_tag
+from opmkit.supply.mirror.plan import resolve_in_target
 from opmkit.supply.mirror.record import MirrorRecord, catalog_subject, list_subject, update_record
 from opmkit.supply.mirror.recording import configuration_key, list_home
 from opmkit.supply.mirror.stored_catalogs import StoredCatalogs
@@ -233,6 +239,7 @@ class CatalogDeletion:
             check_listing(self._location, listed, self._inventories)
         wanted = [*self._released_images(released), *self._content_images(content, released)]
         self._read(each.name for each in wanted)
+        self._check_listed(wanted)
         needed = self._needed(content, released, needed)
         ownership = Ownership.from_records(self._inventories.values())
         result = self._plan(wanted, needed, None if self._options.unrecorded else ownership)
@@ -244,6 +251,18 @@ class CatalogDeletion:
         )
         named = frozenset(name for catalog in content.catalogs for name in self._versions(catalog))
         return PlannedDeletion(self, replace(result, images=images), released, named, content.configurations)
+
+    def _check_listed(self, wanted: Iterable[WantedDeletion]) -> None:
+        """Raise IncompleteSearch if a list of tags omits one that an image has: it may omit others as well."""
+        omitted = [each for each in wanted if each.tag and each.tag not in self._inventories[each.name].tags]
+
+        def resolve(each: WantedDeletion) -> str:
+            return resolve_in_target(self._inventories[each.name].repository, each.tag)
+
+        with WorkerPool(self._options.workers, "omitted tags") as pool:
+            for each, digest in zip(omitted, pool.map(resolve, omitted), strict=True):
+                if digest:
+                    raise IncompleteSearch(f"{each.name}: the registry does not list all tags: it omits {each.tag}")
 
     def _recorded_repositories(self) -> Iterator[str]:
         """Yield the repositories below the prefix that have images according to the records."""
