@@ -19,7 +19,8 @@ _CHUNK_SIZE = 64 * 1024
 
 
 class ForwardProxy:
-    """A proxy for plain requests and tunnels (CONNECT); ``seen`` lists the method and host of each.
+    """A proxy for plain requests and tunnels (CONNECT); ``seen`` lists the method and host of each, without those that
+    are refused; ``requests`` counts all.
 
     ``routes`` maps hosts to addresses, so that a host can be reachable only by the proxy. ``login``
     (``name:password``) requires basic authentication. With ``context`` the proxy itself uses TLS. If ``refused`` is
@@ -31,7 +32,7 @@ class ForwardProxy:
     ) -> None:
         self.routes = dict(routes or {})
         self.seen: list[tuple[str, str]] = []
-        self.refused = 0
+        self.refused = self.requests = 0
         self._context = context
         self._expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
 
@@ -54,6 +55,7 @@ class ForwardProxy:
 
     def refusal(self, authorization: str | None) -> int:
         """Return the error status for a Proxy-Authorization header, 0 if access is granted."""
+        self.requests += 1
         return self.refused if self._expected in (None, authorization) else 407
 
 

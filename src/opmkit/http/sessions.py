@@ -2,63 +2,89 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import ssl
-import sys
-from base64 import b64encode
-from collections import deque
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, Self
 
+import httpcore2
 from msgspec import Struct
 
 from opmkit._version import __version__
-from opmkit.http.connections import Headers, HttpConnection, InvalidURL, Origin, Proxy, connect, request_target
+from opmkit.http.errors import (
+    CONNECTION_ERRORS,
+    HeaderLimitExceeded,
+    IncompleteBody,
+    InvalidBody,
+    InvalidHeader,
+    ProxyError,
+)
+from opmkit.http.messages import NO_DEADLINE, Deadline, Headers, Origin, bracketed, request_target
+from opmkit.http.streams import Backend
+from opmkit.http.tls import client_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from _typeshed import ReadableBuffer
+    from opmkit.http.messages import Body
+    from opmkit.http.proxies import Proxy
+    from opmkit.http.streams import Stream
 
-    from opmkit.http.connections import Body, Deadline
-
-
-_MAX_IDLE = 16
-"""Idle connections to keep per server, at least the number of threads that use it."""
+# httpcore2 rather than urllib3: of 35 unusual and invalid responses, urllib3 accepts 10 that could split or cut off a
+# message, and rejects 2 that are valid; httpcore2 rejects 4 valid ones, which `streams` prepares for it. Sockets, time
+# limits and sizes are decided in its network backend, without subclasses of its internals.
+_MAX_IDLE = 64
+"""Idle connections to keep: to several servers, for each of the threads that use them."""
 _HEADERS = {"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity", "Accept": "*/*"}
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_BODILESS = frozenset({204, 304})
+_TOO_LARGE = 431
+"""The status with which h11 marks the error of a trailer above its limit."""
+_PAST = Deadline(float("-inf"))
 
 
 class OpenResponse:
     """A response whose body can be read. As a context manager, it is closed at the end of the block."""
 
-    def __init__(
-        self,
-        url: str,
-        status: int,
-        headers: Headers,
-        connection: HttpConnection,
-        release: Callable[[HttpConnection], None],
-    ) -> None:
-        """Describe the response to be read from ``connection``; ``release`` makes the connection available again."""
+    def __init__(self, url: str, response: httpcore2.Response, headers: Headers) -> None:
+        """Describe the response of ``httpcore2``."""
         self.url = url
-        self.status = status
-        self.headers: Mapping[str, str] = headers
-        self._connection: HttpConnection | None = connection
-        self._release = release
+        self.status = response.status
+        self.headers = headers
+        self._response = response
+        self._stream: Stream = response.extensions["network_stream"]
+        self._parts = response.iter_stream()
+        self._unread = memoryview(b"")
+        self._is_closed = False
 
     def read(self, size: int, deadline: Deadline) -> bytes:
-        """Read at most ``size`` bytes of the body, none only at its end; see `HttpConnection.read`."""
-        return self._connection.read(size, deadline) if self._connection else b""
+        """Read at most ``size`` bytes of the body, none only at its end.
+
+        Raises:
+            HeaderLimitExceeded: A trailer is too large.
+            IncompleteBody: The server closed the connection.
+            InvalidBody: The encoding of the body is invalid.
+            OSError: The connection failed, or the deadline passed.
+        """
+        if self._is_closed:
+            return b""
+        if not self._unread:
+            self._stream.deadline = deadline
+            with _protocol_errors(lambda: IncompleteBody if self._stream.has_ended else InvalidBody):
+                self._unread = memoryview(next(self._parts, b""))
+        data, self._unread = bytes(self._unread[:size]), self._unread[size:]
+        return data
 
     def close(self) -> None:
         """Close the connection, or if the body was read to its end, return it to the session."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            (self._release if connection.finish() else HttpConnection.close)(connection)
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._unread:
+            self._stream.deadline = _PAST  # reads the end of a body that has arrived, and nothing more
+            with suppress(httpcore2.RemoteProtocolError, OSError):
+                next(self._parts, b"")
+        self._response.close()
 
     def __enter__(self) -> Self:
         """Return the response."""
@@ -67,6 +93,24 @@ class OpenResponse:
     def __exit__(self, *_: object) -> None:
         """Close the response."""
         self.close()
+
+
+class _Progress:
+    """How far a request has come: a trace of ``httpcore2``."""
+
+    def __init__(self) -> None:
+        self.is_new = False
+        """Whether it has opened a connection."""
+        self.is_at_server = False
+        """Whether it has passed the proxy, if there is one."""
+
+    def __call__(self, name: str, info: Mapping[str, Any]) -> None:
+        if name == "connection.connect_tcp.started":
+            self.is_new = True
+        elif name == "http11.send_request_headers.started":
+            self.is_at_server = info["request"].method != b"CONNECT"
+        elif name == "proxy.start_tls.started":
+            self.is_at_server = True
 
 
 class HttpSession(Struct, frozen=True, dict=True):
@@ -82,8 +126,8 @@ class HttpSession(Struct, frozen=True, dict=True):
 
     new_context: Callable[[], ssl.SSLContext]
     server_name: str = ""
-    _idle: dict[tuple[Origin, str], deque[HttpConnection]] = {}
-    """The idle connections by server and URL of the proxy, that of the last response last."""
+    _pools: dict[tuple[bool, Proxy | None], httpcore2.ConnectionPool] = {}
+    """The connections by whether they are encrypted, and the proxy."""
 
     @cached_property
     def context(self) -> ssl.SSLContext:
@@ -96,132 +140,152 @@ class HttpSession(Struct, frozen=True, dict=True):
         url: str,
         *,
         headers: Mapping[str, str],
-        body: bytes | Body | None,
+        body: Callable[[], bytes | Body] | None,
         connect_timeout: float,
         timeout: float,
-        proxy: str,
-        repeatable: Sequence[tuple[str, str]] = (),
+        deadline: Deadline = NO_DEADLINE,
+        proxy: Proxy | None = None,
+        repeatable_headers: Sequence[tuple[str, str]] = (),
+        is_repeatable: bool = True,
     ) -> OpenResponse:
-        """Send one request, through a proxy unless its URL is "". Redirects are not followed.
+        """Send one request, through a proxy unless it is None. Redirects are not followed.
 
-        The errors of ``new_context`` are raised, too. Headers of which there can be several with the same name are in
-        ``repeatable``.
+        A connection that has been idle may be dead without this side noticing. If it fails, all idle connections to the
+        server are closed, and a repeatable request is sent once more, on a new one.
+
+        Args:
+            method: The HTTP method.
+            url: The URL.
+            headers: The headers.
+            body: Creates the content.
+            connect_timeout: Maximum seconds for a connection, and for a TLS handshake.
+            timeout: Maximum seconds for a write, and for the header of the response.
+            deadline: The time after which the request is not sent once more, and that limits both of the above.
+            proxy: The proxy.
+            repeatable_headers: Headers of which there can be several with the same name.
+            is_repeatable: Whether the server may receive the request twice.
 
         Raises:
             InvalidURL: The URL is invalid.
-            Unreachable: The server or the proxy cannot be reached.
+            Unreachable: The server cannot be reached.
+            ProxyError: The proxy cannot be reached, or refuses to connect.
             OSError: The connection failed, or the header takes longer than ``timeout``.
             HeaderLimitExceeded, InvalidHeader: The header is too large or invalid.
             ValueError: A header of the request is invalid.
         """
         origin = Origin.from_url(url)
-        target = request_target(url)
-        fields = {"Host": origin.host_header, **_HEADERS, **headers}
-        if body is not None or method in _WITH_BODY:
-            fields["Content-Length"] = str(len(body or b""))
-        through = _parse_proxy(proxy) if proxy else None
-        if through and origin.scheme == "http":
-            target = f"http://{origin.host_header}{target}"
-            fields |= through.headers
-        idle = self._idle.setdefault((origin, proxy), deque())
-        connection = _take(idle) or connect(origin, connect_timeout, lambda: self.context, through, self.server_name)
+        pool = self._pool(proxy, is_encrypted=origin.scheme == "https")
+        server = httpcore2.URL(
+            scheme=origin.scheme, host=bracketed(origin.host), port=origin.explicit_port, target=request_target(url)
+        )
+
+        def attempt(progress: _Progress) -> OpenResponse:
+            content = body() if body else b""
+            fields = {"Host": origin.host_header, **_HEADERS, **headers}
+            if body or method in _WITH_BODY:
+                fields["Content-Length"] = str(len(content))
+            seconds = deadline.remaining()
+            header = min(timeout, seconds)
+            request = httpcore2.Request(
+                method,
+                server,
+                headers=[
+                    (name.encode(), value.encode("ascii")) for name, value in (*fields.items(), *repeatable_headers)
+                ],
+                content=content,
+                extensions={
+                    "timeout": {"connect": min(connect_timeout, seconds), "read": header, "write": header},
+                    "sni_hostname": self.server_name or bracketed(origin.host),
+                    "trace": progress,
+                },
+            )
+            return _exchange(pool, request, url)
+
+        progress = _Progress()
         try:
-            response = connection.send(method, target, [*fields.items(), *repeatable], body or b"", timeout)
-        except BaseException:
-            connection.close()
-            raise
-
-        def release(connection: HttpConnection) -> None:
-            idle.append(connection)
-            if len(idle) > _MAX_IDLE:
-                idle.popleft().close()
-
-        return OpenResponse(url, response.status_code, Headers(list(response.headers)), connection, release)
+            with _proxy_errors(proxy, progress):
+                return attempt(progress)
+        except OSError:
+            if progress.is_new:
+                raise
+            _close_idle(pool, server.origin)
+            if not is_repeatable or not deadline.remaining():
+                raise
+        with _proxy_errors(proxy, progress):
+            return attempt(progress)
 
     def close(self) -> None:
         """Close the idle connections."""
-        for idle in self._idle.values():
-            while connection := _pop(idle):
-                connection.close()
+        for pool in self._pools.values():
+            _close_idle(pool)
+
+    def _pool(self, proxy: Proxy | None, *, is_encrypted: bool) -> httpcore2.ConnectionPool:
+        pool = self._pools.get((is_encrypted, proxy))
+        if pool is None:
+            new = httpcore2.ConnectionPool(
+                ssl_context=self.context if is_encrypted else None,
+                proxy=_connectable(proxy) if proxy else None,
+                max_connections=None,
+                max_keepalive_connections=_MAX_IDLE,
+                network_backend=Backend(),
+            )
+            pool = self._pools.setdefault((is_encrypted, proxy), new)
+        return pool
 
 
-def _take(idle: deque[HttpConnection]) -> HttpConnection | None:
-    """Remove and return an idle connection that the server has not closed, None if there is none."""
-    while connection := _pop(idle):
-        if connection.is_alive:
-            return connection
-        connection.close()
-    return None
-
-
-def _pop(idle: deque[HttpConnection]) -> HttpConnection | None:
+def _exchange(pool: httpcore2.ConnectionPool, request: httpcore2.Request, url: str) -> OpenResponse:
+    """Send a request over a connection of the pool and return its response."""
     try:
-        return idle.pop()
-    except IndexError:  # checking for it first would not be thread-safe
-        return None
+        with _protocol_errors(lambda: InvalidHeader):
+            response = pool.handle_request(request)
+    except httpcore2.LocalProtocolError as error:
+        raise ValueError(str(error)) from error
+    stream: Stream = response.extensions["network_stream"]
+    headers = Headers(response.headers)
+    if not stream.has_answered:  # h11 had received it before the request
+        response.close()
+        raise ConnectionResetError("the server sent a response without a request")
+    is_chunked = "transfer-encoding" in headers
+    length = None if is_chunked or "content-length" not in headers else int(headers.first("content-length"))
+    has_body = request.method != b"HEAD" and response.status not in _BODILESS
+    stream.expect_body(length if has_body else 0, is_chunked=is_chunked)
+    return OpenResponse(url, response, headers)
 
 
-def environment_proxy(url: str) -> str:
-    """Return the proxy that the environment sets for a URL, or "" if it sets none."""
-    has_settings = sys.platform == "darwin" or any(name.lower().endswith("_proxy") for name in os.environ)
-    if not has_settings:
-        return ""
-    from urllib.request import getproxies  # slow to import
-
-    if not getproxies():
-        return ""
-    from requests.utils import get_environ_proxies, select_proxy  # slow to import
-
-    proxy = select_proxy(url, get_environ_proxies(url)) or ""
-    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+def _close_idle(pool: httpcore2.ConnectionPool, origin: httpcore2.Origin | None = None) -> None:
+    """Close the idle connections, only those to a server if it is given."""
+    for connection in pool.connections:
+        if connection.is_idle() and (origin is None or connection.can_handle_request(origin)):
+            connection.close()
 
 
-def _parse_proxy(url: str) -> Proxy:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https"):
-        raise InvalidURL("unsupported proxy")
-    headers = {}
-    if parts.username:
-        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode('latin-1')).decode()}"
-    return Proxy(Origin.from_url(url), headers, client_context)
+def _connectable(proxy: Proxy) -> httpcore2.Proxy:
+    origin = proxy.origin
+    context = client_context() if origin.scheme == "https" else None
+    url = httpcore2.URL(scheme=origin.scheme, host=bracketed(origin.host), port=origin.port, target="/")
+    return httpcore2.Proxy(url, headers=list(proxy.headers.items()), ssl_context=context)
 
 
-def client_context(*, verify: bool = True) -> ssl.SSLContext:
-    """Return a TLS context with the authorities of the system, or those of certifi if the system has none."""
-    context = ssl.create_default_context() if verify else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif not _has_authorities(context):
-        import certifi  # slow to import
-
-        context.load_verify_locations(certifi.where())
-    return prepare_context(context)
-
-
-def prepare_context(context: ssl.SSLContext) -> ssl.SSLContext:
-    """Set what `HttpConnection` needs in the TLS context of a client, and return it."""
-    context.hostname_checks_common_name = False  # as in Go: the names in a certificate are its alternative names
-    context.sslsocket_class = _ClientSocket
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+@contextmanager
+def _protocol_errors(kind: Callable[[], type[Exception]]) -> Iterator[None]:
+    """Raise our errors for those of ``httpcore2`` and ``h11``: a violation of HTTP as ``kind()``."""
+    try:
+        yield
+    except httpcore2.RemoteProtocolError as error:
+        if getattr(error.__cause__, "error_status_hint", 0) == _TOO_LARGE:
+            raise HeaderLimitExceeded("the trailer of the response is too large") from error
+        violated = kind()
+        raise violated("the header violates HTTP" if violated is InvalidHeader else "invalid chunks") from error
 
 
-def _has_authorities(context: ssl.SSLContext) -> bool:
-    directory = ssl.get_default_verify_paths().capath  # read when a certificate is verified
-    return bool(context.cert_store_stats()["x509_ca"] or (directory and any(Path(directory).glob("*.?"))))
-
-
-class _ClientSocket(ssl.SSLSocket):
-    """A TLS socket that fails to write to a closed connection as a plain socket does.
-
-    `HttpConnection` reads the response after a BrokenPipeError. In TLS 1.3 this is where a server's alert arrives that
-    refuses the client certificate: it closes the connection after the client has finished the handshake.
-    """
-
-    def send(self, data: ReadableBuffer, flags: int = 0) -> int:
-        try:
-            return super().send(data, flags)
-        except ssl.SSLEOFError as error:
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
+@contextmanager
+def _proxy_errors(proxy: Proxy | None, progress: _Progress) -> Iterator[None]:
+    """Raise ProxyError for the errors before a request has passed the proxy."""
+    try:
+        yield
+    except (httpcore2.ProxyError, *CONNECTION_ERRORS) as error:
+        if proxy is None or progress.is_at_server or isinstance(error, ProxyError):
+            raise
+        if isinstance(error, httpcore2.ProxyError):  # its text begins with the status code
+            raise ProxyError(proxy, status=int(str(error)[:3])) from None
+        raise ProxyError(proxy, error=error) from None

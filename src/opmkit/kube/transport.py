@@ -24,8 +24,18 @@ from opmkit._version import __version__
 from opmkit.core import interrupts
 from opmkit.core.files import read_limited
 from opmkit.core.search_paths import find_program
-from opmkit.http.connections import CONNECTION_ERRORS, Deadline, IncompleteBody, InvalidHeader, InvalidURL, Unreachable
-from opmkit.http.sessions import HttpSession, environment_proxy, prepare_context
+from opmkit.http.errors import (
+    CONNECTION_ERRORS,
+    IncompleteBody,
+    InvalidHeader,
+    InvalidURL,
+    ProxyError,
+    Unreachable,
+)
+from opmkit.http.messages import Deadline
+from opmkit.http.proxies import Proxy, environment_proxy
+from opmkit.http.sessions import HttpSession
+from opmkit.http.tls import prepare_context
 from opmkit.kube.connection import ClientCertificate, User
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 
@@ -81,7 +91,8 @@ class ClusterTransport:
         self._server = connection.server
         is_encrypted = self._server.url.startswith("https:")
         self._credentials = ClusterCredentials(connection.user if is_encrypted else User())  # as kubectl does
-        self._proxy = self._server.proxy or environment_proxy(self._server.url)
+        proxy = self._server.proxy
+        self._proxy = Proxy(proxy, "proxy-url of the kubeconfig") if proxy else environment_proxy(self._server.url)
         self._certificate = self._credentials.certificate
         self._session: HttpSession | None = None
 
@@ -174,18 +185,18 @@ class ClusterTransport:
                 request.method,
                 request.url,
                 headers={"User-Agent": _USER_AGENT, **media_type},
-                body=request.body,
+                body=(lambda: request.body or b"") if request.body is not None else None,
                 connect_timeout=CONNECT_TIMEOUT,
                 timeout=request.timeout,
                 proxy=self._proxy,
-                repeatable=credentials,
+                repeatable_headers=credentials,
+                is_repeatable=request.method == "GET",
             )
         except CONNECTION_ERRORS:  # among them an error of TLS that is a ValueError, too
             raise
         except InvalidURL as error:
-            url = f"proxy {self._proxy}" if self._proxy else f"API server {self._server.url}"
-            hint = "use an HTTP or HTTPS proxy" if self._proxy else "check the address in the kubeconfig"
-            raise ClusterError(f"{url}: unsupported or invalid URL", hint=hint) from error
+            message = f"API server {self._server.url}: unsupported or invalid URL"
+            raise ClusterError(message, hint="check the address in the kubeconfig") from error
         except ValueError:  # its message contains the header
             message = f"invalid credentials for the API server {self._server.url}: not a header of HTTP"
             raise ClusterError(message, hint=HINTS[401]) from None
@@ -247,13 +258,18 @@ class ClusterTransport:
         return error, None
 
     def _unreachable(self, error: Exception) -> ClusterError:
-        cause = error.__cause__ if isinstance(error, Unreachable) else error
-        through = f" through the proxy {self._proxy}" if self._proxy else ""
+        cause = (error.error if isinstance(error, (Unreachable, ProxyError)) else None) or error
+        problem = str(cause) or type(cause).__name__
+        if isinstance(error, ProxyError):
+            problem = f"the proxy returned {_described(error.status)}" if error.status else problem
+            return ClusterError(
+                f"cannot reach the API server {self._server.url} through the proxy {error.proxy}: {problem}",
+                hint=f"check the {error.proxy.setting}: an HTTP or HTTPS proxy, with the password that it requires",
+            )
         hint = "check the address in the kubeconfig, the network and the proxy"
         if isinstance(cause, ssl.SSLCertVerificationError):
             hint = "add the certificate authority of the cluster to the kubeconfig"
-        problem = str(cause) or type(cause).__name__
-        return ClusterError(f"cannot reach the API server {self._server.url}{through}: {problem}", hint=hint)
+        return ClusterError(f"cannot reach the API server {self._server.url}: {problem}", hint=hint)
 
 
 def _wait_after(request: _Request, error: Exception) -> float | None:

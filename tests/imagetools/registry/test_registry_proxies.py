@@ -62,11 +62,12 @@ def test_proxy_with_tls(
     with ForwardProxy({HOST: tls_registry.host, PLAIN: registry.host}, context=context) as proxy:
         for variable in ("HTTPS_PROXY", "HTTP_PROXY"):
             monkeypatch.setenv(variable, f"https://{proxy.host}")
-        encrypted = RegistryClient(RegistryOptions(ca_file=tls_registry.ca_file), retry=retry)
-        with pytest.raises(ImageToolsError, match="not trusted"):
-            encrypted.repository(Reference(HOST, "proxied")).resolve("1")
+        options = RegistryOptions(ca_file=tls_registry.ca_file)
+        with pytest.raises(ImageToolsError, match=r"proxy https://\S+ \(HTTPS_PROXY\): .* not trusted"):
+            RegistryClient(options, retry=retry).repository(Reference(HOST, "proxied")).resolve("1")
         assert not proxy.seen
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
+        encrypted = RegistryClient(options, retry=retry)
         for client, host in (encrypted, HOST), (RegistryClient(RegistryOptions(plain_http=True), retry=retry), PLAIN):
             repository = client.repository(Reference(host, "proxied"))
             manifest = put_image(repository, "1", noise(300_000))
@@ -75,18 +76,27 @@ def test_proxy_with_tls(
         assert ("PUT", PLAIN) in proxy.seen
 
 
-@pytest.mark.parametrize("no_proxy", ["127.0.0.1", "other.test,127.0.0.0/8", "*"])
 @pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
-def test_no_proxy(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str, no_proxy: str) -> None:
-    with ForwardProxy() as proxy:
+def test_no_proxy(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """Without the proxy the host is unknown."""
+    with ForwardProxy({PLAIN: registry.host}) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
-        options, reference = RegistryOptions(plain_http=True), Reference(registry.host, "proxied")
+        options, reference = RegistryOptions(plain_http=True), Reference(PLAIN, "proxied")
         put_image(RegistryClient(options).repository(reference), "1")
         requests = len(proxy.seen)
         assert requests
-        monkeypatch.setenv(variable, no_proxy)
-        RegistryClient(options).repository(reference).resolve("1")
+        monkeypatch.setenv(variable, "other.test,*.test")
+        with pytest.raises(RegistryUnavailable, match="unknown host"):
+            RegistryClient(options, retry=RetryPolicy(max_attempts_unreachable=1)).repository(reference).resolve("1")
         assert len(proxy.seen) == requests
+
+
+def test_no_proxy_for_this_machine(registry: Registry, opm: Opm) -> None:
+    put_image(RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(registry.host, "local")), "1")
+    with ForwardProxy() as proxy:
+        opm = replace(opm, env={"HTTP_PROXY": f"http://{proxy.host}", "ALL_PROXY": f"http://{proxy.host}"})
+        assert opm.attempt("image", "inspect", f"{registry.host}/local:1", "--use-http").returncode == 0
+        assert not proxy.seen
 
 
 def test_no_proxy_for_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,14 +125,36 @@ def test_proxy_authentication(
         opm = replace(opm, env={"HTTPS_PROXY": url, "HTTP_PROXY": url})
         for name in hosts:
             done = opm.attempt("image", "inspect", f"{name}/login:1", flags[name], "--debug")
-            assert "proxy authentication required" in " ".join(done.stderr.split())
+            setting = "HTTPS_PROXY" if name == HOST else "HTTP_PROXY"
+            message = f"proxy http://{proxy.host} ({setting}): proxy authentication required"
+            assert message in " ".join(done.stderr.split())
             assert "wr0ng-w0rd" not in done.stdout + done.stderr
 
 
-def test_proxy_refuses_the_connection(monkeypatch: pytest.MonkeyPatch, registry: Registry) -> None:
+@pytest.mark.parametrize(("status", "attempts"), [(403, 1), (404, 1), (502, 6)])
+def test_proxy_refuses_the_connection(
+    monkeypatch: pytest.MonkeyPatch, registry: Registry, status: int, attempts: int
+) -> None:
     with ForwardProxy({HOST: registry.host}) as proxy:
-        proxy.refused = 403
+        proxy.refused = status
         monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.host}")
         client = RegistryClient(retry=RetryPolicy(sleep=lambda _: None))
-        with pytest.raises(RegistryUnavailable, match="the proxy returned 403"):
+        message = rf"proxy http://{proxy.host} \(HTTPS_PROXY\): the proxy returned {status} "
+        with pytest.raises(RegistryUnavailable, match=message):
             client.repository(Reference(HOST, "a")).resolve("1")
+        assert proxy.requests == attempts
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("socks5://127.0.0.1:1080", r"proxy socks5://127.0.0.1:1080 \(ALL_PROXY\): unsupported kind of proxy"),
+        ("http://me:w0rd@:x", r"proxy http://:x \(ALL_PROXY\): invalid URL"),
+        ("http://me:w0rd@127.0.0.1:1", r"proxy http://127.0.0.1:1 \(ALL_PROXY\): connection refused; gave up after 3"),
+    ],
+)
+def test_unusable_proxy(monkeypatch: pytest.MonkeyPatch, url: str, message: str) -> None:
+    monkeypatch.setenv("ALL_PROXY", url)
+    client = RegistryClient(retry=RetryPolicy(sleep=lambda _: None))
+    with pytest.raises(RegistryUnavailable, match=message):
+        client.repository(Reference(HOST, "a")).resolve("1")

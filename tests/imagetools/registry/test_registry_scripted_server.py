@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from opmkit.core.errors import LimitExceeded
-from opmkit.http.connections import Deadline
+from opmkit.http.messages import Deadline
 from opmkit.imagetools.credentials import Credentials, Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -309,9 +309,9 @@ def test_body_of_a_redirect_is_not_read(main: Script, repository: RegistryReposi
 
 def test_circular_redirects(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (307, {"Location": path}, b"")
-    with pytest.raises(RegistryUnavailable, match="more than 5 redirects"):
+    with pytest.raises(RegistryUnavailable, match="more than 10 redirects"):
         repository.resolve("1")
-    assert len(main.requests) == 5
+    assert len(main.requests) == 10
 
 
 def test_upload_to_another_host_gets_no_credentials(

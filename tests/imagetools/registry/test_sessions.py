@@ -29,6 +29,7 @@ def authorities() -> int:
 
 def test_only_the_authorities_of_the_system_are_trusted(own_authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(own_authority))
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
     assert authorities() == 1
 
 

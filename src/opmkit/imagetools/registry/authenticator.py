@@ -18,7 +18,7 @@ from opmkit.imagetools.registry.messages import Request, Response, http_url, url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opmkit.http.connections import Deadline
+    from opmkit.http.messages import Deadline
     from opmkit.imagetools.credentials import Credentials, Keychain
     from opmkit.imagetools.registry.access import Access
 

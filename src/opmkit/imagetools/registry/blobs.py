@@ -14,7 +14,7 @@ from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.transport import MIN_TRANSFER_RATE
 
 if TYPE_CHECKING:
-    from opmkit.http.connections import Deadline
+    from opmkit.http.messages import Deadline
     from opmkit.http.sessions import OpenResponse
     from opmkit.imagetools.registry.messages import Request
     from opmkit.imagetools.registry.transport import RegistryTransport

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.core.escape import escape_controls
 from opmkit.core.hints import Hint
-from opmkit.http.connections import (
+from opmkit.http.errors import (
     HeaderLimitExceeded,
     IncompleteBody,
+    InvalidBody,
     InvalidHeader,
     InvalidURL,
+    ProxyError,
     Unreachable,
 )
 from opmkit.imagetools.errors import (
@@ -34,7 +36,7 @@ from opmkit.imagetools.registry.messages import url_host
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from opmkit.imagetools.registry.messages import Request, Response
 
@@ -45,9 +47,14 @@ _CLIENT_CERTIFICATE_REASON = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$"
 _HTTPS_REQUIRED = b"HTTP request to an HTTPS server"
 _TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
 _CONTENT_ERRORS = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
-_PROXY_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
-"""The message of http.client if a proxy refuses to connect to the host."""
+_ALERT = re.compile(r"ALERT_(\w+)$|(UNRECOGNIZED_NAME)$")
+"""OpenSSL's reasons if the server ends the handshake; after its prefix, the alert of RFC 8446, section 6."""
+_NO_COMMON_TLS = frozenset(
+    {"UNSUPPORTED_PROTOCOL", "WRONG_SSL_VERSION", "NO_CIPHERS_AVAILABLE", "NO_PROTOCOLS_AVAILABLE"}
+)
+"""OpenSSL's reasons if it does not support what the server selects."""
 _MAX_DETAIL_LENGTH = 300
+_PROXY_AUTHENTICATION_REQUIRED, _SERVER_ERROR = 407, 500
 
 
 class MalformedResponse(RegistryUnavailable):
@@ -64,8 +71,6 @@ def error_from_response(request: Request, response: Response) -> ImageToolsError
         return NotFound(
             f"{request.subject}: not found in the registry ({detail})", hint="check the name and the tag or digest"
         )
-    if response.status == 407:
-        return _proxy_authentication_required(request)
     if response.status in _TRANSIENT_STATUSES:
         rate_limited = response.status == 429
         return TransientError(
@@ -94,78 +99,95 @@ def error_from_response(request: Request, response: Response) -> ImageToolsError
 def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
     """Return the error for a request without a response, or with an incomplete one."""
     host = url_host(request.url)
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return InsecureTransport(
-                f"{request.subject}: the certificate of {host} is not trusted: {cause.verify_message}",
-                hint=Hint.any_of(
-                    Hint("trust its certificate authority with {}", ImageSetting.CA_FILE),
-                    f"add the certificate authority to certs.d/{host} as *.crt",
-                    Hint("skip verification with {}", ImageSetting.SKIP_TLS_VERIFY),
-                ),
-            )
-        if isinstance(cause, ssl.SSLError) and cause.reason in _PLAIN_HTTP_REASONS:
-            return InsecureTransport(
-                f"{request.subject}: {host} does not support HTTPS",
-                hint=Hint("use {} for a registry without TLS", ImageSetting.PLAIN_HTTP),
-            )
-        if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE_REASON.search(cause.reason or ""):
-            return AuthenticationFailed(
-                f"{request.subject}: {host} requires a client certificate that it trusts",
-                hint=Hint.any_of(
-                    f"put *.cert and *.key into certs.d/{host}",
-                    Hint("pass their directory with {}", ImageSetting.CERT_DIR),
-                ),
-            )
-        if (refused := _PROXY_REFUSED.match(str(cause))) and refused[1] == "407":
-            return _proxy_authentication_required(request)
-        if isinstance(cause, InvalidURL):
-            return RegistryUnavailable(f"{request.subject}: {host} sent an invalid URL")
-        if isinstance(cause, (HeaderLimitExceeded, InvalidHeader)):
-            return MalformedResponse(
-                f"{request.subject}: invalid response from {host}: {cause}",
-                hint="check the registry's name and the proxy settings",
-            )
-    reason, unreachable = _reason(causes)
+    if isinstance(error, InvalidURL):
+        return RegistryUnavailable(f"{request.subject}: {host} sent an invalid URL")
+    if isinstance(error, (HeaderLimitExceeded, InvalidHeader, InvalidBody)):
+        return MalformedResponse(
+            f"{request.subject}: invalid response from {host}: {error}",
+            hint="check the registry's name and the proxy settings",
+        )
+    if isinstance(error, ProxyError):
+        return _proxy_error(request, error)
+    cause = error.error if isinstance(error, Unreachable) else error
+    if isinstance(cause, ssl.SSLError) and (tls_error := _tls_error(request, host, cause)):
+        return tls_error
     return TransientError(
-        f"{request.subject}: connection to {host} failed: {reason}",
+        f"{request.subject}: connection to {host} failed: {_reason(cause)}",
         hint="check the registry's name, the network and the proxy settings",
-        unreachable=unreachable,
+        unreachable=isinstance(error, Unreachable) or isinstance(cause, socket.gaierror),
     )
 
 
-def _proxy_authentication_required(request: Request) -> ImageToolsError:
-    return RegistryUnavailable(
-        f"{request.subject}: proxy authentication required",
-        hint="set user name and password in the proxy's URL in the environment: NAME:PASSWORD@ before the host",
-    )
+def _tls_error(request: Request, host: str, error: ssl.SSLError) -> ImageToolsError | None:
+    """Return the error for a TLS handshake that would fail again, None for a broken connection."""
+    reason = error.reason or ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return InsecureTransport(
+            f"{request.subject}: the certificate of {host} is not trusted: {error.verify_message}",
+            hint=Hint.any_of(
+                Hint("trust its certificate authority with {}", ImageSetting.CA_FILE),
+                f"add the certificate authority to certs.d/{host} as *.crt",
+                Hint("skip verification with {}", ImageSetting.SKIP_TLS_VERIFY),
+            ),
+        )
+    if reason in _PLAIN_HTTP_REASONS:
+        return InsecureTransport(
+            f"{request.subject}: {host} does not support HTTPS",
+            hint=Hint("use {} for a registry without TLS", ImageSetting.PLAIN_HTTP),
+        )
+    if _CLIENT_CERTIFICATE_REASON.search(reason):
+        return AuthenticationFailed(
+            f"{request.subject}: {host} requires a client certificate that it trusts",
+            hint=Hint.any_of(
+                f"put *.cert and *.key into certs.d/{host}",
+                Hint("pass their directory with {}", ImageSetting.CERT_DIR),
+            ),
+        )
+    if alert := _ALERT.search(reason):
+        name = (alert[1] or alert[2]).replace("_", " ").lower()
+        return InsecureTransport(
+            f"{request.subject}: {host} refused the TLS connection: {name}",
+            hint="check the registry's name, and its TLS configuration",
+        )
+    if reason in _NO_COMMON_TLS:
+        return InsecureTransport(
+            f"{request.subject}: {host} supports no version of TLS or cipher that is secure",
+            hint="update the TLS configuration of the registry",
+        )
+    return None
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes down to the one of the operating system, not what was handled before that."""
-    while error is not None:
-        yield error
-        if isinstance(error, OSError):
-            return
-        error = error.__cause__ or error.__context__
+def _proxy_error(request: Request, error: ProxyError) -> ImageToolsError:
+    subject = f"{request.subject}: proxy {error.proxy}"
+    if error.status == _PROXY_AUTHENTICATION_REQUIRED:
+        return RegistryUnavailable(
+            f"{subject}: proxy authentication required",
+            hint=f"set user name and password in {error.proxy.setting}: NAME:PASSWORD@ before the host",
+        )
+    hint = f"check {error.proxy.setting}, or except the host with NO_PROXY"
+    if error.status:
+        message = f"{subject}: the proxy returned {error.status} ({status_phrase(error.status)})"
+        return (TransientError if error.status >= _SERVER_ERROR else RegistryUnavailable)(message, hint=hint)
+    cause = error.error
+    if cause is None:
+        return RegistryUnavailable(f"{subject}: {error}", hint=f"set {error.proxy.setting} to http://HOST:PORT")
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        message = f"{subject}: the certificate of the proxy is not trusted: {cause.verify_message}"
+        return InsecureTransport(message, hint="add its certificate authority to those of the system")
+    return TransientError(f"{subject}: {_reason(cause)}", hint=hint, unreachable=True)
 
 
-def _reason(causes: list[BaseException]) -> tuple[str, bool]:
-    """Return why the connection failed, and whether the host could not be reached at all."""
-    unreachable = any(isinstance(cause, Unreachable) for cause in causes)
-    for cause in reversed(causes):
-        if isinstance(cause, socket.gaierror):
-            return "unknown host", True
-        if refused := _PROXY_REFUSED.match(str(cause)):
-            return f"the proxy returned {refused[1]}", False
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror.lower(), unreachable
-        if isinstance(cause, TimeoutError):
-            return "timed out", unreachable
-        if isinstance(cause, IncompleteBody):
-            return "the response ended early", False
-    return "connection lost", False
+def _reason(cause: Exception) -> str:
+    """Return why a connection failed."""
+    if isinstance(cause, socket.gaierror):
+        return "unknown host"
+    if isinstance(cause, ssl.SSLError):
+        return "invalid TLS data" if cause.reason else "connection lost"
+    if isinstance(cause, TimeoutError):
+        return (cause.strerror or "timed out").lower()
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror.lower()
+    return "the response ended early" if isinstance(cause, IncompleteBody) else "connection lost"
 
 
 def status_phrase(status: int) -> str:

@@ -15,7 +15,7 @@ from opmkit.imagetools.errors import RegistryUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from opmkit.http.connections import Body
+    from opmkit.http.messages import Body
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry_config import RepositoryLocation
 

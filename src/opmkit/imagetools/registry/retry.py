@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from opmkit.core import interrupts
-from opmkit.http.connections import Deadline
+from opmkit.http.messages import Deadline
 from opmkit.imagetools.errors import RegistryUnavailable, RegistryUnreachable
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from opmkit.core.progress import NO_TRANSFERS, TransferObserver
-from opmkit.http.sessions import HttpSession, client_context
+from opmkit.http.sessions import HttpSession
+from opmkit.http.tls import client_context
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry_config import Certificates
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.escape import without_logins
-from opmkit.http.connections import CONNECTION_ERRORS
-from opmkit.http.sessions import environment_proxy
+from opmkit.http.errors import CONNECTION_ERRORS, ProxyError
+from opmkit.http.proxies import Proxy, environment_proxy
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -46,7 +46,7 @@ from opmkit.imagetools.registry_config import Certificates, RegistrySettings, Re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opmkit.http.connections import Deadline
+    from opmkit.http.messages import Body, Deadline
     from opmkit.http.sessions import OpenResponse
     from opmkit.imagetools.registry.options import RegistryOptions
 
@@ -61,7 +61,11 @@ MAX_LIST_CALLS = 5
 """Calls that the deadline of a list has the time of."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_MAX_REDIRECTS = 5
+_MAX_REDIRECTS = 10
+_READS = frozenset({"GET", "HEAD"})
+_READ_GRACE = 1.0
+"""Seconds at least for the response to a read that is sent shortly before the deadline."""
+_PROXY_AUTHENTICATION_REQUIRED = 407
 _READ_SIZE = 1 << 16
 _log = logging.getLogger(__name__)
 
@@ -84,7 +88,7 @@ class RegistryTransport:
         self._certificates = options.certificates()
         self._sessions = SessionPool()
         self._probe = SchemeProbe(plain_http=options.plain_http)
-        self._proxies: dict[tuple[str, str], str] = {}
+        self._proxies: dict[tuple[str, str], Proxy | None] = {}
         self._authenticator = Authenticator(keychain, self.send_once, retry.clock, plain_http=options.plain_http)
         if self._certificates != Certificates() and not options.plain_http:
             _ = self._sessions.session(TLSConfig(options.verify_tls, self._certificates)).context
@@ -109,7 +113,7 @@ class RegistryTransport:
     def send_once(self, request: Request, deadline: Deadline) -> Response:
         """Send a request, without retries, and read the response."""
         with self.open(request, deadline) as response:
-            return self._read(request, response, deadline)
+            return self._read(request, response, _response_deadline(request, deadline))
 
     def open(self, request: Request, deadline: Deadline) -> OpenResponse:
         """Send a request, without retries; the caller reads the body and closes the response.
@@ -178,9 +182,6 @@ class RegistryTransport:
             interrupts.check()
             raise (error_from_exception(request, error) if deadline.remaining() else _timed_out(request)) from None
         self.counter.count(read=len(data))
-        if not deadline.remaining():
-            response.close()
-            raise _timed_out(request)
         return data
 
     def _send_following_redirects(
@@ -210,12 +211,9 @@ class RegistryTransport:
         return self._probe.send(url, request.access.location, send)
 
     def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> OpenResponse:
-        seconds = max(deadline.remaining(), 1.0)
-        body = request.body() if request.body else None
-        if isinstance(body, bytes):
-            self.counter.count(written=len(body))
-        tls = self._tls_config(request, url)
-        session = self._sessions.session(tls)
+        if not deadline.remaining():
+            raise _timed_out(request)
+        session = self._sessions.session(self._tls_config(request, url))
         headers = dict(request.headers) | ({"Authorization": authorization} if authorization else {})
         proxy = self._proxy_for(url)
         try:
@@ -223,16 +221,32 @@ class RegistryTransport:
                 request.method,
                 url,
                 headers=headers,
-                body=body,
-                connect_timeout=min(CONNECT_TIMEOUT, seconds),
-                timeout=min(READ_TIMEOUT, seconds),
+                body=self._counted(request.body),
+                connect_timeout=CONNECT_TIMEOUT,
+                timeout=READ_TIMEOUT,
+                deadline=_response_deadline(request, deadline),
                 proxy=proxy,
+                is_repeatable=request.method != "PATCH",  # a chunk that has arrived is refused
             )
+            if proxy and response.status == _PROXY_AUTHENTICATION_REQUIRED:
+                response.close()
+                raise ProxyError(proxy, status=response.status)
         except (*CONNECTION_ERRORS, ValueError) as error:
             interrupts.check()
             raise error_from_exception(replace(request, url=url), error) from None
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status)
         return response
+
+    def _counted(self, body: Callable[[], bytes | Body] | None) -> Callable[[], bytes | Body] | None:
+        """Return a function that creates a body, and counts it unless it counts itself while it is sent."""
+
+        def create() -> bytes | Body:
+            content = body() if body else b""
+            if isinstance(content, bytes):
+                self.counter.count(written=len(content))
+            return content
+
+        return create if body else None
 
     def _tls_config(self, request: Request, url: str) -> TLSConfig:
         """Return the TLS settings for ``url``.
@@ -249,7 +263,7 @@ class RegistryTransport:
             return config
         return config.without_client_certificates()
 
-    def _proxy_for(self, url: str) -> str:
+    def _proxy_for(self, url: str) -> Proxy | None:
         """Return the proxy that the environment sets for a host, which takes longer to find than many requests."""
         origin = _origin(url)
         if origin not in self._proxies:
@@ -320,6 +334,14 @@ def _check_blocked(request: Request) -> None:
             f"{request.subject}: {location.name} is blocked in {location.blocked_by}",
             hint="use another registry, or remove `blocked = true` there",
         )
+
+
+def _response_deadline(request: Request, deadline: Deadline) -> Deadline:
+    """Return the deadline for the response to a request that is sent before ``deadline``.
+
+    What the request changes is changed, so that its result is waited for.
+    """
+    return deadline.or_in(_READ_GRACE if request.method in _READS else READ_TIMEOUT)
 
 
 def _timed_out(request: Request) -> TransientError:

@@ -16,7 +16,7 @@ from opmkit.imagetools.registry.retry import TransientError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from opmkit.http.connections import Deadline
+    from opmkit.http.messages import Deadline
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.messages import Endpoint
     from opmkit.imagetools.registry.sessions import TransferCounter

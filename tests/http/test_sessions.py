@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.http.connections import (
-    MAX_HEADER_SIZE,
-    MAX_INFORMATIONAL,
-    Headers,
-    InvalidURL,
-    Origin,
-    request_target,
-)
+from opmkit.http.errors import InvalidURL
+from opmkit.http.messages import Headers, Origin, request_target
+from opmkit.http.streams import MAX_HEADER_SIZE, MAX_INFORMATIONAL
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
@@ -75,7 +70,7 @@ def test_slow_response_ends_at_the_deadline(reply: type[Iterable[bytes]]) -> Non
         (b"X: %s\r\n" % (b"a" * 60_000), OK, f"header exceeds {MAX_HEADER_SIZE} bytes"),
         (b"X: a\r\n" * 1000, OK, f"header exceeds {MAX_HEADER_SIZE} bytes"),
         (b"a" * 60_000, b"HTTP/1.1 200 ", f"header exceeds {MAX_HEADER_SIZE} bytes"),
-        (b"X: a\r\n" * 1000, CHUNKED + b"0\r\n", f"header exceeds {MAX_HEADER_SIZE} bytes"),
+        (b"X: a\r\n" * 1000, CHUNKED + b"0\r\n", "the trailer of the response is too large"),
     ],
     ids=["continue", "header", "number of fields", "status", "trailer"],
 )
@@ -87,12 +82,12 @@ def test_endless_response_is_rejected_without_retry(repeated: bytes, start: byte
 
 
 def padded(size: int) -> bytes:
-    """Return a field with which a header or trailer that has no others has the given size."""
+    """Return a field with which a header that has no others has the given size."""
     return b"X: %s\r\n\r\n" % (b"a" * (size - len("X: \r\n\r\n")))
 
 
 @pytest.mark.parametrize(("more", "is_valid"), [(0, True), (1, True), (2, False), (60_000, False)])
-@pytest.mark.parametrize("part", ["header", "informational", "trailer"])
+@pytest.mark.parametrize("part", ["header", "informational"])
 def test_limit_of_a_header_that_arrives_at_once(part: str, more: int, *, is_valid: bool) -> None:
     responses = {
         "header": OK
@@ -101,7 +96,6 @@ def test_limit_of_a_header_that_arrives_at_once(part: str, more: int, *, is_vali
         )
         + TAGS,
         "informational": b"HTTP/1.1 103 Hints\r\n" + padded(MAX_HEADER_SIZE - 20 + more) + WHOLE,
-        "trailer": CHUNKED + b"%x\r\n%b\r\n0\r\n" % (len(TAGS), TAGS) + padded(MAX_HEADER_SIZE + more),
     }
     with RawServer(lambda _: [responses[part]]) as server:
         if is_valid:
@@ -111,9 +105,19 @@ def test_limit_of_a_header_that_arrives_at_once(part: str, more: int, *, is_vali
                 repository(server).tags()
 
 
+def test_trailer() -> None:
+    """A trailer of that size is allowed, and ends the use of the connection."""
+    response = CHUNKED + b"%x\r\n%b\r\n0\r\n" % (len(TAGS), TAGS) + padded(50_000)
+    with RawServer(lambda _: [response], keep_alive=True) as server:
+        tags = repository(server)
+        assert [list(tags.tags()), list(tags.tags())] == [["a"], ["a"]]
+        assert server.connections == 2
+
+
 def test_repeated_fields_are_joined() -> None:
-    fields = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
+    fields = [(b"A", b"1"), (b"b", b"2"), (b"a", b"3")]
     assert dict(Headers(fields)) == {"a": "1, 3", "b": "2"}
+    assert (Headers(fields).first("a"), Headers(fields).first("c")) == ("1", "")
     assert len(Headers([(b"a", b"")] * 60_000)["A"]) == 2 * 60_000 - 2
 
 
@@ -190,19 +194,38 @@ def test_invalid_header_is_rejected_without_retry(header: bytes) -> None:
         WHOLE.replace(b"\r\n", b"\n"),
         b"HTTP/1.1 200\r\n\r\n" + TAGS,
         b"HTTP/1.0 200 OK\r\n\r\n" + TAGS,
+        WHOLE.replace(b"HTTP/1.1 200", b"HTTP/1.1  200"),
+        WHOLE.replace(b"Length: ", b"Length: " + b"0" * 30),
+        OK + b"Content-Length: x\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n" + TAGS + b"\r\n0\r\n\r\n",
     ],
-    ids=["repeated", "folded", "Latin-1", "chunked and length", "line feeds", "no reason", "HTTP/1.0"],
+    ids=[
+        "repeated",
+        "folded",
+        "Latin-1",
+        "chunked and length",
+        "line feeds",
+        "no reason",
+        "HTTP/1.0",
+        "two spaces",
+        "zeros",
+        "chunked and invalid length",
+    ],
 )
 def test_unusual_responses(response: bytes) -> None:
     with RawServer(lambda _: [response]) as server:
         assert list(repository(server).tags()) == ["a"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"zz\r\n", b"-1\r\n", b"e\r\n" + TAGS + b"0\r\n\r\n", b"f" * 21 + b"\r\n", b"e\r\n" + TAGS, b"e\r\n" + TAGS[:5]],
-)
-def test_invalid_chunks_are_requested_again(body: bytes) -> None:
+@pytest.mark.parametrize("body", [b"zz\r\n", b"-1\r\n", b"e\r\n" + TAGS + b"0\r\n\r\n", b"f" * 21 + b"\r\n"])
+def test_invalid_chunks_are_rejected_without_retry(body: bytes) -> None:
+    with RawServer(lambda _: [CHUNKED + body]) as server:
+        with pytest.raises(RegistryUnavailable, match=f"invalid response from {server.host}: invalid chunks"):
+            repository(server).tags()
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("body", [b"e\r\n" + TAGS, b"e\r\n" + TAGS[:5]])
+def test_incomplete_chunks_are_requested_again(body: bytes) -> None:
     replies = [CHUNKED + body, WHOLE]
     with RawServer(lambda _: [replies.pop(0)]) as server:
         assert list(repository(server).tags()) == ["a"]
@@ -228,8 +251,19 @@ def test_status_without_body(status: bytes) -> None:
         (OK + LENGTH + b"Connection: close\r\n\r\n" + TAGS, 2),
         (WHOLE.replace(b"HTTP/1.1", b"HTTP/1.0"), 2),
         (WHOLE + OK + b'Content-Length: 14\r\n\r\n{"tags":["b"]}', 2),
+        (CHUNKED + b"e\r\n" + TAGS + b"\r\n0\r\n\r\n" + WHOLE.replace(b"a", b"b"), 2),
+        (CHUNKED + b"e\r\n" + TAGS + b"\r\n0\r\n\r\n\r\n", 2),
     ],
-    ids=["length", "chunked", "continue", "close", "HTTP/1.0", "unsolicited response"],
+    ids=[
+        "length",
+        "chunked",
+        "continue",
+        "close",
+        "HTTP/1.0",
+        "unsolicited response",
+        "unsolicited response after chunks",
+        "line feed after chunks",
+    ],
 )
 def test_reuse_of_connections(response: bytes, connections: int) -> None:
     with RawServer(lambda _: [response], keep_alive=True) as server:
@@ -289,19 +323,18 @@ def test_unread_body_is_not_the_next_response() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "host", "authority"),
+    ("url", "host"),
     [
-        ("http://Host.example/a", "host.example", "host.example:80"),
-        ("http://host.example.:8080/", "host.example:8080", "host.example:8080"),
-        ("https://user:word@host.example:443", "host.example", "host.example:443"),
-        ("https://host.example:80/", "host.example:80", "host.example:80"),
-        ("http://[::1]:5000/v2/", "[::1]:5000", "[::1]:5000"),
-        ("https://b\u00fccher.example/", "xn--bcher-kva.example", "xn--bcher-kva.example:443"),
+        ("http://Host.example/a", "host.example"),
+        ("http://host.example.:8080/", "host.example:8080"),
+        ("https://user:word@host.example:443", "host.example"),
+        ("https://host.example:80/", "host.example:80"),
+        ("http://[::1]:5000/v2/", "[::1]:5000"),
+        ("https://b\u00fccher.example/", "xn--bcher-kva.example"),
     ],
 )
-def test_origin(url: str, host: str, authority: str) -> None:
-    origin = Origin.from_url(url)
-    assert (origin.host_header, origin.authority) == (host, authority)
+def test_origin(url: str, host: str) -> None:
+    assert Origin.from_url(url).host_header == host
 
 
 @pytest.mark.parametrize(
