@@ -366,3 +366,22 @@ def test_requirements_that_hold_an_operator_back(opm: Opm) -> None:
         f"Namespace a: Unresolvable: reef/stable: {reason}",
         f"Namespace a:   to change: {remedy}",
     ]
+
+
+def test_an_extension_below_the_preferred_version_is_stuck(opm: Opm) -> None:
+    stable = [{"name": "reef.v1.0.0"}, {"name": "reef.v1.2.0", "replaces": "reef.v1.0.0"}]
+    write(opm.directory / "next", package("reef", {"stable": stable, "other": chain("reef.v1.1.0")}))
+    arguments = ("index", "plan", "next", "--installed", "reef.v1.1.0", "--fail-on", "stuck")
+    done = opm.attempt(*arguments, "--extension", "reef")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        1,
+        [
+            "Stuck: no entry of any channel replaces or skips reef.v1.1.0",
+            "  to change: let reef.v1.2.0 skip reef.v1.1.0",
+        ],
+    )
+    found = json.loads(opm.attempt(*arguments, "--extension", "reef", "--output", "json").stdout)
+    assert (found["kind"], found["remedy"]) == ("stuck", "let reef.v1.2.0 skip reef.v1.1.0")
+    assert "Stuck: `no entry" in opm.attempt(*arguments, "--extension", "reef", "--output", "markdown").stdout
+    for text in ("reef@<1.2", "reef/other"):
+        assert opm(*arguments, "--extension", text) == "OLM v1 has nothing to do for reef\n"

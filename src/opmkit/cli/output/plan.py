@@ -180,10 +180,11 @@ def print_extension(plan: ExtensionPlan) -> None:
     """Print the bundles that are installed in turn, and why none is installed at the end."""
     if plan.steps:
         print_table(("STEP", "INSTALLS", "CATALOG", "REPLACES"), list(_steps(plan)))
-    elif not plan.is_blocked:
+    elif not plan.problem:
         print_line(f"OLM v1 has nothing to do for {plan.request.package}")
-    if plan.is_blocked:
-        print_line(f"Blocked: {plan.problem}")
+    if plan.problem:
+        print_line(f"{plan.kind.capitalize()}: {plan.problem}")
+    if plan.remedy:
         print_line(f"  to change: {plan.remedy}")
 
 
@@ -201,8 +202,8 @@ def extension_as_markdown(plan: ExtensionPlan) -> str:
     if plan.steps:
         lines += ["", "| step | installs | catalog | replaces |", "|---|---|---|---|"]
         lines += [f"| {' | '.join(map(code, step))} |" for step in _steps(plan)]
-    if plan.is_blocked:
-        lines += ["", f"Blocked: {code(plan.problem)}; {code(plan.remedy)}"]
+    if plan.problem:
+        lines += ["", f"{plan.kind.capitalize()}: {'; '.join(map(code, filter(None, (plan.problem, plan.remedy))))}"]
     return "\n".join(lines)
 
 

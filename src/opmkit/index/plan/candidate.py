@@ -216,6 +216,14 @@ class CatalogEntry:
             where = f"catalog {self.catalog}: " if self.catalog.name else ""
             raise InvalidRequirement(f"{where}bundle {self.name}: {error.message}", hint=error.hint) from error
 
+    @property
+    def needs_resolution(self) -> bool:
+        """Whether more than the channel decides about updates to the bundle."""
+        try:
+            return bool(self.bundle.requirements) or self.bundle.is_deprecated
+        except InvalidRequirement:
+            return True
+
     def installed(self, namespace: str, *, mandatory: bool, hold: Hold | None = None) -> CatalogEntry:
         """Return the bundle as an installed one, without update edges."""
         return CatalogEntry(self.bundle, CatalogKey("", namespace), is_mandatory=mandatory, hold=hold)

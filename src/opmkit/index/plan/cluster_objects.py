@@ -105,7 +105,7 @@ def read_namespace(
     forwards = any(mapping(group.get("spec")).get("upgradeStrategy") == _FAIL_FORWARD for group in groups)
     own = _Versions({_name(each): each for each in versions if not _is_copied(each)}, forwards)
     packages: defaultdict[str, set[str]] = defaultdict(set)
-    found, notes, problems = [], [], []
+    found, notes, problems, failed = [], [], [], []
     if len(groups) != 1:
         problems.append(f"it has {len(groups)} OperatorGroups instead of one, so that OLM resolves nothing")
     for value in sorted(subscriptions, key=_name):
@@ -114,10 +114,12 @@ def read_namespace(
         packages[subscription.installed_csv].add(subscription.package)
         if mapping(value.get("spec")).get("installPlanApproval") == "Manual":
             notes.append(f"Subscription {subscription.name}: each step waits for the approval of its InstallPlan")
-        if reason := _failed_plan(value) if subscription.pending_csv else "":
-            notes.append(reason)
-    if notes and found and all(each.pending_csv for each in found):
-        problems += [note for note in notes if note.startswith("InstallPlan ")]
+        if subscription.pending_csv:
+            failed += filter(None, (_failed_plan(value),))
+    if all(each.pending_csv for each in found):
+        problems += failed  # OLM resolves nothing, and does not execute a plan again
+    else:
+        notes += failed
     installed = []
     for each in own.present():
         try:

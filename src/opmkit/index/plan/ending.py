@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     """Returns the last bundle of the updates of a bundle in a channel, None unless they end at its head."""
 
 MAX_REMEDIES = 100
-"""Versions of a catalog for which remedies are tried: each trial plans a channel again."""
+"""Stuck versions of a plan for which remedies are tried."""
 MAX_TRIALS = 4
 """Entries of a channel that are tried as the one to skip a version."""
 
@@ -59,6 +59,19 @@ class Ending(Struct, frozen=True):
     outcome: Outcome
     reason: str = ""
     remedy: str = ""
+
+
+class RemedyBudget:
+    """The number of stuck versions of a plan for which remedies are tried: each trial plans a channel again."""
+
+    def __init__(self, remaining: int = MAX_REMEDIES) -> None:
+        """Start with a number."""
+        self._remaining = remaining
+
+    def take(self) -> bool:
+        """Count a version, and return whether its remedies may be tried."""
+        self._remaining -= 1
+        return self._remaining >= 0
 
 
 class ChannelEndings(Struct, frozen=True, dict=True):
@@ -185,9 +198,12 @@ def find_remedy(endings: ChannelEndings, current: CatalogEntry, leads_on: LeadsO
 
     Each change is applied, validated and planned again, and must not lead to a lower version.
     """
-    version = current.bundle.version
+    version, catalog = current.bundle.version, endings.catalog
+    package = tuple(catalog.of_package(endings.package))
+    if not any(entry.needs_resolution for entry in (*package, current)):
+        catalog = ResolvableCatalog(catalog.key, package)  # planned much faster than all of it
     for channel in _other_channels(endings):
-        last = leads_on(endings.catalog, channel, current)
+        last = leads_on(catalog, channel, current)
         if last and last.name != current.name and _is_newer(last, version):
             return f"follow channel {channel}"
     chain = endings.chains[0]
@@ -195,7 +211,7 @@ def find_remedy(endings: ChannelEndings, current: CatalogEntry, leads_on: LeadsO
     for changed, remedy in _changes(chain, current):
         entries = [changed, *(each for each in members if each.name != changed.name)]
         if check_graph([EntryBlob(each.name, each.replaces, each.skips) for each in entries]) is None:
-            last = leads_on(_with_channel(endings.catalog, entries), changed.channel, current)
+            last = leads_on(_with_channel(catalog, entries), changed.channel, current)
             if last and (last.name == current.name or _is_newer(last, version)):
                 return remedy
     return ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from opmkit.index.fbc.check.graph import STRANDED, check_graph
 from opmkit.index.plan.extension import (
@@ -19,7 +20,9 @@ from opmkit.index.plan.extension import (
 from opmkit.index.plan.successors import Routes
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.blobs import ChannelBlob
+    from collections.abc import Sequence
+
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
     from opmkit.index.plan.extension import ExtensionPackage, InstalledKey
 
 MAX_TRIALS = 4
@@ -28,58 +31,66 @@ MAX_SKIPPED = 3
 """Versions that a remedy skips besides the installed one."""
 
 
-def stuck_reason(package: ExtensionPackage, installed: InstalledKey, channel: str) -> str:
-    """Return why OLM v1 installs nothing after a bundle.
+class ExtensionEndings(Struct, frozen=True, dict=True):
+    """The endings of updates of extensions with the same channels, below the version that OLM v1 prefers.
 
-    Args:
-        package: What the extension considers.
-        installed: The bundle.
-        channel: Name of the only channel that the extension selects, or "" for all.
+    Attributes:
+        package: What the extensions consider.
+        channel: Name of the only channel that they select, or "" for all.
     """
-    name, version = installed
-    updates = dict.fromkeys(
-        entry.name
-        for each in package.channels
-        for entry in each.entries
-        if entry.name != name and succeeds(entry, installed)
-    )
-    ignored = [bundle for bundle in package.ranked() if bundle.name in updates]
-    where = f"channel {channel}" if channel else "all channels"
-    if not ignored:
-        highest = max(package.bundles, key=lambda bundle: bundle_version(bundle) or LOWEST)
-        if version and (known := bundle_version(highest)) and version > known:
-            return f"{name} is newer than {highest.name}, the highest version of {where}"
-        return f"no entry of {channel or 'any channel'} replaces or skips {name}"
-    bundle = ignored[0]
-    edge = f"{bundle.name} replaces or skips {name}"
-    if bundle.name in package.deprecated:
-        return f"{edge}, but is deprecated, so that OLM v1 prefers the installed version"
-    return f"{edge}, but its version {version_text(bundle)} is lower, so that OLM v1 prefers the installed version"
 
+    package: ExtensionPackage
+    channel: str
 
-def find_remedy(package: ExtensionPackage, installed: InstalledKey, channel: str) -> str:
-    """Return the smallest change after which a bundle is updated to the preferred version, or "" if none is known.
+    @cached_property
+    def ranked(self) -> Sequence[BundleBlob]:
+        """The bundles, the preferred one first."""
+        return self.package.ranked()
 
-    Each change is applied, validated and planned again, and must not lead to a lower version.
+    @cached_property
+    def _highest(self) -> BundleBlob:
+        return max(self.ranked, key=lambda bundle: bundle_version(bundle) or LOWEST)
 
-    Args:
-        package: What the extension considers.
-        installed: The bundle.
-        channel: Name of the only channel that the extension selects, or "" for all.
-    """
-    name, version = installed
-    newer = [each for each in package.ranked() if version and (key := bundle_version(each)) and key > version]
-    for bundle in newer[:MAX_TRIALS]:
-        holders = [each for each in package.channels if any(entry.name == bundle.name for entry in each.entries)]
-        for holder in holders:
-            skipped = _skipped(holder, bundle.name, name)
-            changed = _skip(holder, bundle.name, skipped)
-            if check_graph(changed.entries) is None and _leads_on(package, holder, changed, installed):
-                where = f" in channel {holder.name}" if len(holders) > 1 else ""
-                return f"let {bundle.name} skip {' and '.join(skipped)}{where}"
-    if not newer and all(each.name != name for each in package.bundles):
-        return f"keep {name} in channel {channel}" if channel else f"keep {name} in a channel"
-    return ""
+    def reason(self, installed: InstalledKey) -> str:
+        """Return why OLM v1 installs nothing after a bundle."""
+        name, version = installed
+        updates = {
+            entry.name
+            for channel in self.package.channels
+            for entry in channel.entries
+            if entry.name != name and succeeds(entry, installed)
+        }
+        if updates:
+            bundle = next(bundle for bundle in self.ranked if bundle.name in updates)
+            edge = f"{bundle.name} replaces or skips {name}"
+            if bundle.name in self.package.deprecated:
+                return f"{edge}, but is deprecated, so that OLM v1 prefers the installed version"
+            lower = f"its version {version_text(bundle)} is lower"
+            return f"{edge}, but {lower}, so that OLM v1 prefers the installed version"
+        if version and (known := bundle_version(self._highest)) and version > known:
+            where = f"channel {self.channel}" if self.channel else "all channels"
+            return f"{name} is newer than {self._highest.name}, the highest version of {where}"
+        return f"no entry of {self.channel or 'any channel'} replaces or skips {name}"
+
+    def remedy(self, installed: InstalledKey) -> str:
+        """Return the smallest change after which a bundle is updated to the preferred version, or "" if none is known.
+
+        Each change is applied, validated and planned again, and must not lead to a lower version.
+        """
+        name, version = installed
+        newer = [each for each in self.ranked if version and (key := bundle_version(each)) and key > version]
+        channels = self.package.channels
+        for bundle in newer[:MAX_TRIALS]:
+            holders = [each for each in channels if any(entry.name == bundle.name for entry in each.entries)]
+            for holder in holders:
+                skipped = _skipped(holder, bundle.name, name)
+                changed = _skip(holder, bundle.name, skipped)
+                if check_graph(changed.entries) is None and _leads_on(self.package, holder, changed, installed):
+                    where = f" in channel {holder.name}" if len(holders) > 1 else ""
+                    return f"let {bundle.name} skip {' and '.join(skipped)}{where}"
+        if not newer and all(each.name != name for each in self.ranked):
+            return f"keep {name} in {f'channel {self.channel}' if self.channel else 'a channel'}"
+        return ""
 
 
 def _skipped(channel: ChannelBlob, bundle: str, installed: str) -> tuple[str, ...]:

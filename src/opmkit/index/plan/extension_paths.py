@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.plan.ending import MAX_REMEDIES, Outcome
+from opmkit.index.plan.ending import Outcome, RemedyBudget
 from opmkit.index.plan.extension import (
     BestBundles,
     ExtensionPackage,
@@ -23,7 +24,7 @@ from opmkit.index.plan.extension import (
     resolve_extension,
     version_text,
 )
-from opmkit.index.plan.extension_ending import find_remedy, stuck_reason
+from opmkit.index.plan.extension_ending import ExtensionEndings
 from opmkit.index.plan.paths import UpdatePath
 from opmkit.index.plan.result import PlanProblem, PlanReport
 from opmkit.index.plan.successors import Hops, Routes
@@ -45,12 +46,15 @@ def plan_extension_updates(catalog: Blobs, published: Blobs, packages: Iterable[
         packages: Names of packages, by default all of the published catalog.
     """
     before, after = _by_package(published), _by_package(catalog)
+    remedies = RemedyBudget()
     for package in sorted(set(packages) or before.keys()):
         old, new = before.get(package, Blobs()), after.get(package, Blobs())
         for channel in ("", *sorted({each.name for each in old.channels})):
             selected = (channel,) if channel else ()
             installed = ExtensionPackage.of(old, package, selected).bundles
-            yield from _Updates(package, channel, ExtensionPackage.of(new, package, selected), new).paths(installed)
+            yield from _Updates(package, channel, ExtensionPackage.of(new, package, selected), new, remedies).paths(
+                installed
+            )
 
 
 def _by_package(blobs: Blobs) -> Mapping[str, Blobs]:
@@ -60,7 +64,7 @@ def _by_package(blobs: Blobs) -> Mapping[str, Blobs]:
     return {package: Blobs.from_blobs(group) for package, group in groups.items()}
 
 
-class _Updates(Struct, frozen=True):
+class _Updates(Struct, frozen=True, dict=True):
     """The updates of extensions with the same channels.
 
     Attributes:
@@ -68,13 +72,19 @@ class _Updates(Struct, frozen=True):
         channel: The only channel that is selected, or "" for all.
         selected: What they consider.
         catalog: All of the package in the new catalog.
+        remedies: The stuck versions for which remedies are tried.
     """
 
     package: str
     channel: str
     selected: ExtensionPackage
     catalog: Blobs
+    remedies: RemedyBudget
     _known: dict[InstalledKey, tuple[str, str]] = {}
+
+    @cached_property
+    def _endings(self) -> ExtensionEndings:
+        return ExtensionEndings(self.selected, self.channel)
 
     def paths(self, installed: Sequence[BundleBlob]) -> Iterator[UpdatePath]:
         """Yield the paths of installed bundles."""
@@ -112,9 +122,8 @@ class _Updates(Struct, frozen=True):
     def _stuck(self, installed: InstalledKey) -> tuple[str, str]:
         """Return why OLM v1 installs nothing after a bundle, and what to change."""
         if installed not in self._known:
-            reason = stuck_reason(self.selected, installed, self.channel)
-            remedy = find_remedy(self.selected, installed, self.channel) if len(self._known) < MAX_REMEDIES else ""
-            self._known[installed] = reason, remedy
+            remedy = self._endings.remedy(installed) if self.remedies.take() else ""
+            self._known[installed] = self._endings.reason(installed), remedy
         return self._known[installed]
 
     def _ending(
@@ -141,19 +150,21 @@ class ExtensionPlan(PlanReport):
     Attributes:
         request: What the extension asks for.
         steps: The bundles that are installed in turn.
-        problem: Why nothing is installed at the end, or "".
+        problem: Why nothing is installed at the end, or why what is installed is not the preferred version, or "".
         remedy: What to change then, or "".
+        kind: Kind of the problem: ``blocked`` if OLM v1 reports an error, ``stuck`` or ``circular``.
     """
 
     request: ExtensionRequest
     steps: tuple[ResolvedBundle, ...]
     problem: str = ""
     remedy: str = ""
+    kind: str = "blocked"
 
     @property
     def is_blocked(self) -> bool:
         """Whether OLM v1 reports an error."""
-        return bool(self.problem)
+        return bool(self.problem) and self.kind == "blocked"
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -161,9 +172,9 @@ class ExtensionPlan(PlanReport):
         return (f"ClusterExtension of {self.request.package}",)
 
     def problems(self) -> Iterator[PlanProblem]:
-        """Yield why nothing is installed at the end."""
-        if self.is_blocked:
-            yield PlanProblem(self.targets[0], "blocked", self.problem, self.remedy)
+        """Yield why nothing is installed at the end, or not the preferred version."""
+        if self.problem:
+            yield PlanProblem(self.targets[0], self.kind, self.problem, self.remedy)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan in JSON types."""
@@ -180,6 +191,7 @@ class ExtensionPlan(PlanReport):
                 for step in self.steps
             ],
             "problem": self.problem,
+            "kind": self.kind if self.problem else "",
             "remedy": self.remedy,
         }
 
@@ -203,11 +215,30 @@ def plan_extension(request: ExtensionRequest, catalogs: Sequence[ExtensionCatalo
         except UnresolvedExtension as error:
             return ExtensionPlan(request, tuple(steps), error.message, str(error.hint))
         if current.installed and found.bundle.name == current.installed.name:
-            return ExtensionPlan(request, tuple(steps))
+            reason, remedy = _why_stuck(current, found, catalogs)
+            return ExtensionPlan(request, tuple(steps), reason, remedy, Outcome.STUCK.value)
         if found.bundle.name in names:
             return ExtensionPlan(
-                request, tuple(steps), f"updates lead back to {found.bundle.name}", "give the versions an order"
+                request,
+                tuple(steps),
+                f"updates lead back to {found.bundle.name}",
+                "give the versions an order",
+                Outcome.CIRCULAR.value,
             )
         steps.append(found)
         names.add(found.bundle.name)
         current = replace(current, installed=InstalledBundle(found.bundle.name, version_text(found.bundle)))
+
+
+def _why_stuck(
+    request: ExtensionRequest, found: ResolvedBundle, catalogs: Sequence[ExtensionCatalog]
+) -> tuple[str, str]:
+    """Return why an extension stays below the version that its range and channels allow, and what to change."""
+    blobs = next(catalog.blobs for catalog in catalogs if catalog.name == found.catalog)
+    package = ExtensionPackage.of(blobs, request.package, request.channels)
+    allowed = structs.replace(package, bundles=tuple(package.matching(replace(request, installed=None))))
+    endings = ExtensionEndings(allowed, " or ".join(request.channels))
+    key = installed_key(found.bundle)
+    if package.rank(endings.ranked[0]) <= package.rank(found.bundle):
+        return "", ""
+    return endings.reason(key), endings.remedy(key)

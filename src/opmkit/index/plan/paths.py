@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
-from opmkit.index.plan.ending import MAX_REMEDIES, ChannelEndings, Ending, Outcome, find_remedy
+from opmkit.index.plan.ending import ChannelEndings, Ending, Outcome, RemedyBudget, find_remedy
 from opmkit.index.plan.explain import explain
 from opmkit.index.plan.namespace import AmbiguousChannel, Namespace, ResolvableCatalog, Subscription
 from opmkit.index.plan.requirement import InvalidRequirement
@@ -24,7 +23,7 @@ from opmkit.index.plan.successors import Hops, Routes, Successors
 from opmkit.index.plan.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.model import Catalog
@@ -116,32 +115,28 @@ def _channels(entries: Iterable[CatalogEntry]) -> Iterator[tuple[str, str, Seque
 class UpdatePlanner:
     """Plans the updates to one catalog."""
 
-    def __init__(self, catalog: ResolvableCatalog, *, with_remedies: bool = True) -> None:
-        """Create a planner of updates to a catalog; ``with_remedies`` is whether to find changes that help."""
+    def __init__(self, catalog: ResolvableCatalog, remedies: RemedyBudget | None = None) -> None:
+        """Create a planner of updates to a catalog; remedies are tried as long as there is a budget."""
         self._catalog = catalog
-        self._with_remedies = with_remedies
+        self._remedies = remedies or RemedyBudget()
         self._known: dict[State, Resolution | Blocked] = {}
         self._endings: dict[tuple[str, str, str], Ending] = {}
 
-    @cached_property
-    def _channels(self) -> Mapping[tuple[str, str], Sequence[CatalogEntry]]:
-        return {(package, channel): entries for package, channel, entries in _channels(self._catalog.entries)}
-
     def paths(self, package: str, channel: str, installed: Sequence[CatalogEntry]) -> Iterator[UpdatePath]:
         """Yield the paths of bundles that follow a channel."""
-        entries = self._channels.get((package, channel), ())
+        endings = ChannelEndings(self._catalog, package, channel)
+        entries = endings.entries
         if not entries:
             ending = _gone(package, channel, self._catalog)
             yield from (_path(package, channel, each.name, (), ending) for each in installed)
             return
-        endings = ChannelEndings(self._catalog, package, channel)
         try:
             (chain,) = endings.chains
         except AmbiguousChannel as error:
             ending = Ending(Outcome.UNRESOLVABLE, error.message, str(error.hint))
             yield from (_path(package, channel, each.name, (), ending) for each in installed)
             return
-        if any(_needs_resolution(entry) for entry in (*chain, *installed)):
+        if any(entry.needs_resolution for entry in (*chain, *installed)):
             yield from (self._resolve(each, channel) for each in installed)
             return
         following = _next_entries(chain, [*installed, *entries])
@@ -186,8 +181,7 @@ class UpdatePlanner:
         key = (endings.package, endings.channel, current.name)
         if key not in self._endings:
             found = endings.ending(current)
-            tried = sum(each.outcome is Outcome.STUCK for each in self._endings.values())
-            if found.outcome is Outcome.STUCK and self._with_remedies and tried < MAX_REMEDIES:
+            if found.outcome is Outcome.STUCK and self._remedies.take():
                 found = replace(found, remedy=find_remedy(endings, current, _last_at_head))
             self._endings[key] = found
         return self._endings[key]
@@ -205,7 +199,7 @@ def follow_subscriptions(walked: Walk) -> Iterator[UpdatePath]:
 def _last_at_head(catalog: ResolvableCatalog, channel: str, installed: CatalogEntry) -> CatalogEntry | None:
     """Return the last bundle of the updates of a bundle in a channel, None unless they end at its head."""
     try:
-        (path,) = UpdatePlanner(catalog, with_remedies=False).paths(installed.package, channel, [installed])
+        (path,) = UpdatePlanner(catalog, RemedyBudget(0)).paths(installed.package, channel, [installed])
     except CatalogError:
         return None
     if path.outcome is not Outcome.HEAD:
@@ -215,14 +209,6 @@ def _last_at_head(catalog: ResolvableCatalog, channel: str, installed: CatalogEn
 
 def _path(package: str, channel: str, installed: str, hops: Sequence[str], ending: Ending) -> UpdatePath:
     return UpdatePath(package, channel, installed, hops, ending.outcome, ending.reason, ending.remedy)
-
-
-def _needs_resolution(entry: CatalogEntry) -> bool:
-    """Return whether more than the channel decides about updates to a bundle."""
-    try:
-        return bool(entry.bundle.requirements) or entry.bundle.is_deprecated
-    except InvalidRequirement:
-        return True
 
 
 def _next_entries(chain: Sequence[CatalogEntry], bundles: Iterable[CatalogEntry]) -> dict[str, CatalogEntry]:
