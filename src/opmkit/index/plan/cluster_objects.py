@@ -105,7 +105,10 @@ def read_namespace(
     forwards = any(mapping(group.get("spec")).get("upgradeStrategy") == _FAIL_FORWARD for group in groups)
     own = _Versions({_name(each): each for each in versions if not _is_copied(each)}, forwards)
     packages: defaultdict[str, set[str]] = defaultdict(set)
-    found, notes, problems, failed = [], [], [], []
+    found: list[Subscription] = []
+    notes: list[str] = []
+    problems: list[str] = []
+    failed: dict[str, None] = {}
     if len(groups) != 1:
         problems.append(f"it has {len(groups)} OperatorGroups instead of one, so that OLM resolves nothing")
     for value in sorted(subscriptions, key=_name):
@@ -115,7 +118,7 @@ def read_namespace(
         if mapping(value.get("spec")).get("installPlanApproval") == "Manual":
             notes.append(f"Subscription {subscription.name}: each step waits for the approval of its InstallPlan")
         if subscription.pending_csv:
-            failed += filter(None, (_failed_plan(value),))
+            failed |= dict.fromkeys(filter(None, (_failed_plan(value),)))
     if all(each.pending_csv for each in found):
         problems += failed  # OLM resolves nothing, and does not execute a plan again
     else:

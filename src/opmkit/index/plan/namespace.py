@@ -180,6 +180,8 @@ class Namespace(Struct, frozen=True):
 
 Variable: TypeAlias = CatalogEntry | Subscription
 """What a resolution selects."""
+Found: TypeAlias = Solution[Variable] | Contradiction[Variable]
+"""The result of a search."""
 
 
 class ResolvedStep(Struct, frozen=True):
@@ -364,11 +366,12 @@ class _Resolver:
         if isinstance(found, Contradiction):
             return Blocked(tuple(_conflicts(problem, found)))
         steps = tuple(self._steps(found.selected))
-        variants = list(islice(self._variants(problem, found), MAX_VARIANTS + 1))
-        selections = [steps, *(tuple(self._steps(variant.selected)) for variant in variants[:MAX_VARIANTS])]
+        searched = list(islice(self._variants(problem, found), MAX_VARIANTS + 1))
+        variants = [each for each in searched[:MAX_VARIANTS] if isinstance(each, Solution)]
+        selections = [steps, *(tuple(self._steps(variant.selected)) for variant in variants)]
         others = dict.fromkeys(each for selected in selections for each in self._in_other_channels(selected))
         others.pop(steps)
-        is_partial = len(variants) > MAX_VARIANTS and any(variant.abandoned for variant in (found, *variants))
+        is_partial = len(searched) > MAX_VARIANTS and any(variant.abandoned for variant in (found, *variants))
         return Resolution(steps, tuple(others)[:MAX_VARIANTS], is_determined=not (others or is_partial))
 
     def _in_other_channels(self, steps: tuple[ResolvedStep, ...]) -> Iterator[tuple[ResolvedStep, ...]]:
@@ -386,8 +389,8 @@ class _Resolver:
                 current = self._replaced.get(entry)
                 yield replace(step, candidate=entry, replaces=current.name if current else entry.replaces)
 
-    def _variants(self, problem: ChoiceProblem[Variable], found: Solution[Variable]) -> Iterator[Solution[Variable]]:
-        """Yield what is selected with other orders of the Subscriptions, and of the options of abandoned choices."""
+    def _variants(self, problem: ChoiceProblem[Variable], found: Solution[Variable]) -> Iterator[Found]:
+        """Yield the results with other orders of the Subscriptions, and of the options of abandoned choices."""
         has_choices = found.was_obstructed or any(self._requirements[item] for item in _bundles(found.selected))
         if not found.abandoned and (len(problem.anchors) < 2 or not has_choices):
             return
@@ -397,7 +400,7 @@ class _Resolver:
                 yield variant
                 for options in product(*(abandoned.options for abandoned in variant.abandoned)):
                     preferred = dict(zip(variant.abandoned, options, strict=True))
-                    yield from _with_options_first(problem, ordered, preferred)
+                    yield search(_with_options_first(problem, ordered, preferred))
 
     def _subscribe(self, subscription: Subscription) -> Alternatives[Variable]:
         """Return the bundles that a Subscription accepts, the preferred one first."""
@@ -594,8 +597,8 @@ def _with_options_first(
     problem: ChoiceProblem[Variable],
     anchors: tuple[Alternatives[Variable], ...],
     preferred: Mapping[Alternatives[Variable], Variable],
-) -> Iterator[Solution[Variable]]:
-    """Yield what is selected if choices prefer one of their options each."""
+) -> ChoiceProblem[Variable]:
+    """Return a problem in which choices prefer one of their options each."""
 
     def reordered(choice: Alternatives[Variable]) -> Alternatives[Variable]:
         if choice not in preferred:
@@ -604,6 +607,4 @@ def _with_options_first(
         return replace(choice, options=(first, *(other for other in choice.options if other is not first)))
 
     requirements = {bundle: list(map(reordered, required)) for bundle, required in problem.requirements.items()}
-    found = search(replace(problem, anchors=tuple(map(reordered, anchors)), requirements=requirements))
-    if isinstance(found, Solution):
-        yield found
+    return replace(problem, anchors=tuple(map(reordered, anchors)), requirements=requirements)
