@@ -73,12 +73,14 @@ def operators() -> list[dict[str, Any]]:
         {"name": "coral.v1.2.0", "skips": ["coral.v1.0.0", "coral.v1.1.0"]},
     ]
     ranged = [{"name": "kelp.v1.0.0"}, {"name": "kelp.v2.0.0", "replaces": "kelp.v1.0.0", "skipRange": "<1.9.0"}]
+    own = [{"name": "sand.v1.0.0"}, {"name": "sand.v1.1.0", "replaces": "sand.v1.0.0", "skipRange": ">=0.0.1"}]
     stuck: list[dict[str, Any]] = [{"name": "moss.v1.0.0"}]
     stuck += [{"name": "moss.v3.0.0", "replaces": "moss.v2.0.0", "skips": ["moss.v1.5.0"]}]
     documents = [
         *package("acme", {"stable": steps, "fast": chain("acme.v1.1.0", "acme.v1.2.0")}, requires),
         *package("coral", {"stable": skipping}, requires),
         *package("kelp", {"stable": ranged}, requires),
+        *package("sand", {"stable": own}, requires),
         *package("moss", {"stable": [stuck[1]], "old": [stuck[0]]}, requires),
         *(
             item
@@ -101,6 +103,7 @@ CASES = {
     "other-channel": [("acme", "fast", "")],
     "skips": [("coral", "stable", "coral.v1.0.0")],
     "skip-range": [("kelp", "stable", "kelp.v1.0.0")],
+    "skip-range-with-its-own-version": [("sand", "stable", "sand.v1.0.0")],
     "end-of-channel": [("moss", "old", "")],
     "package-dependency": [("needs-package", "stable", "")],
     "api-dependency": [("needs-api", "stable", ""), ("coral", "stable", "")],

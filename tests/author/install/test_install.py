@@ -83,7 +83,7 @@ def test_failed_installation_lists_its_objects_and_can_be_continued(
     assert "Namespace olm, " in created
     assert created.endswith("OLMConfig cluster")
     server.fail("patch", "deployments", status=422, message="Deployment.apps is invalid")
-    with pytest.raises(ReleaseFailed, match="Deployment.apps is invalid") as failure:
+    with pytest.raises(ReleaseFailed, match=r"Deployment.apps is invalid") as failure:
         install(cluster, release)
     assert not [line for line in failure.value.lines if line.startswith("created objects: ")], "they existed before"
     assert install(cluster, release) == ["Installed"] * 11

@@ -93,14 +93,16 @@ def plan(
 ) -> None:
     """Say what clusters will do with an index, without a cluster
 
-    With --from, for each version that the published index can have left installed: the versions that OLM installs in
-    turn, and if they do not end at the head of the channel, why, and the smallest change that helps.
+    With --from, the versions that the published index can have left installed and that OLM does not update to the head
+    of their channel, why, and the smallest change that helps; with --all, the versions that OLM installs in turn after
+    each.
 
     With --subscribe, what OLM v0 installs in a namespace, or what blocks it; with --cluster or --context, in each
     namespace of a cluster; with --extension, what OLM v1 installs. With indexes of several OpenShift versions
     (v4.18=INDEX v4.19=INDEX), what operators need on the way.
 
-    The exit code is 0 unless --fail-on selects something, or an index cannot be read.
+    The plans are those of OLM v0 0.38 to 0.46, and of OLM v1 1.11. The exit code is 0 unless --fail-on selects
+    something, or an index cannot be read.
 
     [bold]Examples:[/]
       opm index plan ./catalog --from quay.io/me/catalog:1
