@@ -306,18 +306,20 @@ def test_a_cluster(site: Opm) -> None:
 
 
 def test_the_cluster_of_a_context(site: Opm) -> None:
-    with ApiServer(namespaces=("a", "olm"), olm=True) as server:
+    with ApiServer(namespaces=("a", "b", "olm"), olm=True) as server:
         for each in (
             catalog_source("operatorhubio-catalog", "olm", "quay.io/me/prod:1"),
             operator_group("a"),
             subscription("a", "acme", "stable", installed="acme.v1.1.0", source="operatorhubio-catalog"),
             version("a", "acme.v1.1.0"),
+            subscription("b", "acme", "stable", source="operatorhubio-catalog"),
         ):
             server.put(each)
         env = {"KUBECONFIG": str(server.kubeconfig(site.directory / "kubeconfig"))}
         done = replace(site, env=env).attempt("index", "plan", "operatorhubio-catalog=new", "--context", "test")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[1].split()[:5] == ["a", "1", "acme.v1.3.0", "acme/stable", "operatorhubio-catalog"]
+    assert "Namespace b: Blocked: it has 0 OperatorGroups instead of one, so that OLM resolves nothing" in done.stdout
 
 
 def test_versions_of_openshift(site: Opm) -> None:

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import json
 import random
+import re
+from typing import Any
 
 import pytest
 
+from opmkit.bundle.validation.compat import OlmVersion
 from opmkit.index.diff.fbc import diff_blobs
-from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.load import load_files, parse_blobs
+from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan.ending import Outcome
+from opmkit.index.plan.extension_paths import plan_extension_updates
 from opmkit.index.plan.paths import UpdatePath, plan_updates
 from tests.kit.plans import catalog, chain, encode, package, requires_package
+from tests.kit.resolution_cases import random_catalog
 
 OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0")})
 
@@ -104,3 +112,59 @@ def test_differences_name_the_versions_that_plans_find_stuck(seed: int) -> None:
     stranded = {name for each in difference.packages for channel in each.channels for name in channel.stranded}
     stuck = {name for name, path in paths(new, old).items() if path.outcome is not Outcome.HEAD}
     assert stranded == stuck
+
+
+LET = re.compile(r"let (\S+) (skip|replace) (.+?)(?: in channel (\S+))?")
+FOLLOW = "follow channel "
+
+
+@pytest.mark.parametrize("olm", OlmVersion)
+def test_remedies_lead_to_the_head(olm: OlmVersion) -> None:
+    """Each change results in a valid catalog with which the version is updated to the head."""
+    rng, tried = random.Random(1), 0
+    while tried < 60:
+        new, old = random_catalog(rng), random_catalog(rng)
+        try:
+            stuck = [path for path in plan(new, old, olm) if path.outcome is Outcome.STUCK]
+        except CatalogError:
+            continue  # one of the catalogs is invalid
+        for path in stuck:
+            channel = path.remedy.removeprefix(FOLLOW) if path.remedy.startswith(FOLLOW) else path.channel
+            if (change := LET.fullmatch(path.remedy)) or channel != path.channel:
+                tried += 1
+                changed = applied(change, path, new) if change else new
+                after = {(each.channel, each.installed): each for each in plan(changed, old, olm, path.package)}
+                assert after[channel, path.installed].outcome is Outcome.HEAD, path
+
+
+def plan(
+    new: list[dict[str, Any]], old: list[dict[str, Any]], olm: OlmVersion, package_name: str = ""
+) -> list[UpdatePath]:
+    """Return the paths of all versions; with a package, those of all its versions in each channel of the new one."""
+    if package_name:
+        names = [each["name"] for each in old if (each["schema"], each.get("package")) == ("olm.bundle", package_name)]
+        channels = {each["name"] for each in new if each["schema"] == "olm.channel" and each["package"] == package_name}
+        chains = {channel: chain(*names) for channel in sorted(channels)}
+        old = package(package_name, chains)
+    before, after = (load_files([("catalog.json", encode(documents))]).blobs for documents in (old, new))
+    if olm is OlmVersion.V1:
+        Catalog.from_blobs(after)
+        return list(plan_extension_updates(after, before))
+    return list(plan_updates(Catalog.from_blobs(after), Catalog.from_blobs(before)))
+
+
+def applied(change: re.Match[str], path: UpdatePath, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the documents of a catalog with a change of one entry."""
+    bundle, verb, names, named = change.groups()
+    changed: list[dict[str, Any]] = json.loads(json.dumps(documents))
+    (entry,) = (
+        entry
+        for each in changed
+        if each["schema"] == "olm.channel" and each["package"] == path.package
+        if (named or path.channel) in ("", each["name"])
+        for entry in each["entries"]
+        if entry["name"] == bundle
+    )
+    edges = {"skips": [*entry.get("skips", ()), *names.split(" and ")]} if verb == "skip" else {"replaces": names}
+    entry |= edges
+    return changed

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec import Struct
 
 from opmkit.bundle.versions import tolerant_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 VERSIONS = "com.redhat.openshift.versions"
 """Annotation and label with the OpenShift versions for which a bundle is released."""
@@ -55,6 +59,23 @@ class OpenShiftVersion(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+
+def read_max_version(values: Sequence[object]) -> OpenShiftVersion | None:
+    """Return the version that OLM reads in properties `MAX_VERSION`, also in a number; None without one.
+
+    Raises:
+        ValueError: OLM cannot read it, so that it lets the cluster be updated to no other minor version.
+    """
+    if not values:
+        return None
+    if len(values) > 1:
+        raise ValueError("it is given more than once")
+    text = values[0] if isinstance(values[0], str) else json.dumps(values[0])
+    version = tolerant_version(text.strip('"'))
+    if version.patch or version.prerelease:
+        raise ValueError(f"{text!r} has more than major and minor version")
+    return OpenShiftVersion(version.major, version.minor)
 
 
 class OpenShiftRange(Struct, frozen=True):

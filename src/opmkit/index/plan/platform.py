@@ -7,7 +7,6 @@ for the same version.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -15,8 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS, OpenShiftRange, OpenShiftVersion
-from opmkit.bundle.versions import tolerant_version
+from opmkit.bundle.validation.openshift import (
+    MAX_VERSION,
+    VERSIONS,
+    OpenShiftRange,
+    OpenShiftVersion,
+    read_max_version,
+)
 from opmkit.core.json_types import JsonResult
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.lifecycle import read_lifecycles
@@ -241,21 +245,8 @@ def _minor(entry: CatalogEntry) -> str:
 
 
 def _last_version(entry: CatalogEntry) -> OpenShiftVersion | None:
-    """Return the last version of OpenShift on which a bundle works as OLM reads it, None without a limit.
-
-    Raises:
-        ValueError: The property is invalid, so that OLM lets the cluster be updated to no version at all.
-    """
-    values = [item.value for item in entry.bundle.properties if item.type == MAX_VERSION]
-    if not values:
-        return None
-    if len(values) > 1:
-        raise ValueError("it is given more than once")
-    text = values[0] if isinstance(values[0], str) else json.dumps(values[0])  # OLM takes a number as its digits
-    version = tolerant_version(text.strip('"'))
-    if version.patch or version.prerelease:
-        raise ValueError(f"{text!r} has more than major and minor version")
-    return OpenShiftVersion(version.major, version.minor)
+    """Return the last version of OpenShift on which a bundle works; raises ValueError, see `read_max_version`."""
+    return read_max_version([item.value for item in entry.bundle.properties if item.type == MAX_VERSION])
 
 
 def _accepts(entry: CatalogEntry, current: OpenShiftVersion, following: OpenShiftVersion) -> bool:

@@ -101,6 +101,16 @@ def test_related_images() -> None:
     ]
 
 
+def test_openshift_4_23_is_5_0() -> None:
+    value = BlobProperty("olm.maxOpenShiftVersion", "4.23")
+    bundles = Blobs(bundles=(BundleBlob("demo.v1", "demo", properties=(value,)),))
+
+    def found(version: OpenShiftVersion) -> bool:
+        return any(each.rule == "GATE-MAX-VERSION" for each in check_policy(bundles, CatalogPolicy(version)))
+
+    assert [found(OpenShiftVersion(*each)) for each in ((4, 23), (5, 0), (5, 1))] == [False, False, True]
+
+
 def test_rules_of_requirements() -> None:
     always = CatalogPolicy().rules
     assert "FBC-GRAPH" in always

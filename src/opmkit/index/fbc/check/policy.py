@@ -159,7 +159,7 @@ def _check_max_version(bundle: BundleBlob, version: OpenShiftVersion) -> Iterato
             yield CatalogFinding(
                 f"the property {MAX_VERSION} is not a version", hint=hint, rule="GATE-MAX-VERSION-FORMAT"
             )
-        elif last < version:
+        elif last.release < version.release:
             message = f"the bundle does not work on OpenShift {version}: {MAX_VERSION} is {last}"
             hint = "Remove the bundle from the catalogs of later versions."
             yield CatalogFinding(message, hint=hint, severity=Severity.WARNING, rule="GATE-MAX-VERSION")
