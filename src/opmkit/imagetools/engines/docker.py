@@ -42,9 +42,14 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT = 10
 _READ_TIMEOUT = 900
 """Seconds; the daemon sends nothing while it commits a large layer."""
-_INSECURE_HINT = (
+INSECURE_HINT = (
     "configure the docker daemon: add the registry to insecure-registries in its daemon.json, "
     "or its certificate authority as /etc/docker/certs.d/HOST/ca.crt"
+)
+UNAVAILABLE_HINT = Hint.any_of(
+    "start the daemon",
+    "set DOCKER_HOST to its address or DOCKER_CONTEXT to its context",
+    Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
 )
 _DAEMON_HINT = "check that the docker daemon is running"
 _DEFAULT_CONTEXT = "default"
@@ -170,14 +175,7 @@ def connect(environ: Mapping[str, str]) -> APIClient:
             )
         except (DockerException, requests.RequestException, OSError, ValueError) as error:
             failures.append(f"{address['base_url']} ({root_cause(error)})")
-    raise EngineUnavailable(
-        f"cannot connect to docker: tried {', '.join(failures)}",
-        hint=Hint.any_of(
-            "start the daemon",
-            "set DOCKER_HOST to its address or DOCKER_CONTEXT to its context",
-            Hint("use {}", ImageSetting.CONTAINER_TOOL.with_value("none")),
-        ),
-    )
+    raise EngineUnavailable(f"cannot connect to docker: tried {', '.join(failures)}", hint=UNAVAILABLE_HINT)
 
 
 def _check_config() -> None:
@@ -190,6 +188,14 @@ def _check_config() -> None:
             f"docker configuration {find_config_file()}: {single_line(str(error)) if is_explained else 'wrong types'}",
             hint="correct the file, or set DOCKER_CONFIG to another directory",
         ) from error
+
+
+def has_address(environ: Mapping[str, str]) -> bool:
+    """Return whether the address of a daemon is configured, or one of the usual sockets exists."""
+    if environ.get("DOCKER_HOST") or environ.get("DOCKER_CONTEXT"):
+        return True
+    _check_config()
+    return _current_context() != _DEFAULT_CONTEXT or any(socket.exists() for socket in _usual_sockets(environ))
 
 
 def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -205,14 +211,17 @@ def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
     context = environ.get("DOCKER_CONTEXT") or _current_context()
     if context != _DEFAULT_CONTEXT:
         return [_context_address(context)]
+    return [{"base_url": f"unix://{socket}"} for socket in _usual_sockets(environ)]
+
+
+def _usual_sockets(environ: Mapping[str, str]) -> list[Path]:
     home = Path(environ.get("HOME") or Path.home())
-    sockets = [
+    return [
         Path("/var/run/docker.sock"),
         Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}", "docker.sock"),
         home / ".docker/run/docker.sock",  # Docker Desktop
         home / ".docker/desktop/docker.sock",
     ]
-    return [{"base_url": f"unix://{socket}"} for socket in sockets]
 
 
 def _current_context() -> str:
@@ -262,7 +271,7 @@ def _collect_results(name: str, messages: Iterable[Mapping[str, Any]]) -> list[M
     results = []
     for message in messages:
         if "error" in message:
-            raise engine_error(name, "docker", str(message["error"]), insecure_hint=_INSECURE_HINT)
+            raise engine_error(name, "docker", str(message["error"]), insecure_hint=INSECURE_HINT)
         if result := message.get("aux"):
             results.append(result)
     return results
@@ -286,6 +295,6 @@ def _sdk_errors(name: str) -> Iterator[None]:
     try:
         yield
     except APIError as error:
-        raise engine_error(name, "docker", str(error.explanation or error), insecure_hint=_INSECURE_HINT) from error
+        raise engine_error(name, "docker", str(error.explanation or error), insecure_hint=INSECURE_HINT) from error
     except (DockerException, requests.RequestException) as error:
         raise EngineError(f"{name}: docker: {root_cause(error)}", hint=_DAEMON_HINT) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import tarfile
 import threading
 from contextlib import suppress
@@ -15,6 +16,7 @@ from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.search_paths import find_program
 from opmkit.imagetools import layer
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
@@ -357,7 +359,7 @@ def open_engine(
 
 
 def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
-    from opmkit.imagetools.engines.docker import DockerEngine
+    from opmkit.imagetools.engines.docker import DockerEngine, has_address
 
     if image_format is ImageFormat.OCI:
         raise ImageToolsError(
@@ -373,6 +375,11 @@ def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engin
             "docker: ignoring the TLS options; to allow plain HTTP or untrusted certificates, add the registry to "
             "insecure-registries in the daemon.json of the daemon"
         )
+    program = find_program("docker")
+    if program is not None and not has_address(os.environ):
+        from opmkit.imagetools.engines.docker_program import DockerProgram  # only where there is no daemon
+
+        return DockerProgram(program)
     return DockerEngine()
 
 
