@@ -86,7 +86,7 @@ def test_invalid_catalog_lists_every_error_and_builds_nothing(site: Opm) -> None
     reported = {finding["rule"] for finding in json.loads(validated.stdout)["findings"]}
     assert {line.rsplit("[", 1)[1].rstrip("]") for line in done.stderr.splitlines() if line.endswith("]")} == reported
     failed = site.attempt("index", "build", "broken", "--dry-run", "--output", "json")
-    assert "more.yaml:10" in json.loads(failed.stdout)["error"]["message"]
+    assert "more.yaml:10" in json.loads(failed.stderr.splitlines()[0])["error"]["message"]
     assert sorted(site.directory.iterdir()) == before
 
 

@@ -89,7 +89,7 @@ def test_conflict_lists_both_sides_and_writes_nothing(site: Opm) -> None:
     assert "  bundle reef.v1: image: quay.io/me/reef:1 in a; quay.io/other/reef:1 in b\n" in done.stderr
     assert "--prefer reef=a" in done.stderr
     failed = site.attempt("index", "merge", "a", "b", "-t", "oci:images:1", "-i", "scratch", "--output", "json")
-    assert json.loads(failed.stdout)["error"]["exit_code"] == 1
+    assert (failed.stdout, json.loads(failed.stderr.splitlines()[0])["error"]["exit_code"]) == ("", 1)
     assert sorted(site.directory.iterdir()) == before
 
     preview = json.loads(site("index", "merge", "a", "b", "--prefer", "b,first", "--dry-run", "--output", "json"))

@@ -1,4 +1,4 @@
-"""Failures as JSON on stdout."""
+"""Failures as JSON on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opmkit.core.errors import OpmkitError
 
 
 def fail_with(capsys: pytest.CaptureFixture[str], error: Exception, *argv: str) -> str:
-    """Return the stdout of a failing command with an output flag."""
+    """Return the stderr of a failing command with an output flag; it prints nothing to stdout."""
 
     def report(
         output: Annotated[str, typer.Option("--output", "-o")] = "text",
@@ -32,7 +32,9 @@ def fail_with(capsys: pytest.CaptureFixture[str], error: Exception, *argv: str) 
         add_command(app, name, function)
     with pytest.raises((OpmkitError, OSError, typer.TyperException)):
         app(args=list(argv), prog_name="opm", standalone_mode=False)
-    return capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
 
 
 FAILURE = OpmkitError("x: not found", hint="Look elsewhere.")
@@ -58,7 +60,7 @@ def test_failures_are_json_if_the_output_is_json(flags: list[str], capsys: pytes
         ["report", "--", "--output", "json"],
     ],
 )
-def test_other_failures_print_nothing_to_stdout(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_failures_are_not_json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert fail_with(capsys, FAILURE, *argv) == ""
 
 

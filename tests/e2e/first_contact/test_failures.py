@@ -34,7 +34,8 @@ BUNDLES = ("0.1.0", "0.2.0", "0.3.0")
 )
 def test_errors_are_json_with_output_json(newcomer: InstalledOpm, command: str) -> None:
     done = newcomer.attempt(*command.split())
-    document = json.loads(done.stdout)
+    assert done.stdout == ""
+    document = json.loads(done.stderr.splitlines()[0])
     error = document["error"]
     assert done.returncode == error["exit_code"] == 1
     assert f"Error: {error['message']}" in done.stderr.splitlines()[:3]

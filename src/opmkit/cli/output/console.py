@@ -160,6 +160,11 @@ def print_json(value: Any) -> None:
     print_bytes([escape_json(text)])
 
 
+def print_json_line(value: Any) -> None:
+    """Print ``value`` as one line of JSON, with the escapes of `print_json`."""
+    print(escape_json(_encode_json(value)).decode())
+
+
 def _encode_json(value: Any, option: int = 0) -> bytes:
     r"""Encode JSON types, dataclasses or structs; bytes of paths that are not UTF-8 become text such as ``\udcff``."""
     import orjson

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from copy import copy
 from enum import StrEnum
 from itertools import pairwise, takewhile
@@ -17,7 +18,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from opmkit.cli.help.panels import is_long
 from opmkit.cli.hints import set_command_flags
-from opmkit.cli.output.console import print_json
+from opmkit.cli.output.console import print_json_line
 from opmkit.cli.output.errors import UsageError, failure_document, similar_names, to_opmkit_error
 from opmkit.cli.output.streams import OutputError
 
@@ -79,7 +80,7 @@ class GoCommand(TyperCommand):
             return self._parse(ctx, args, CommandLine(options, ctx.command_path, _metavars(params)))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; if the output is JSON, a failure is also printed to stdout as JSON."""
+        """Run the command; if the output is JSON, a failure is also printed to stderr as JSON."""
         with print_failures_as_json(ctx):
             return super().invoke(ctx)
 
@@ -437,7 +438,10 @@ def _takes_format(option: TyperOption) -> bool:
 
 @contextmanager
 def print_failures_as_json(ctx: Any) -> Iterator[None]:
-    """Print an error that leaves the block to stdout as JSON, if the command line asks for JSON."""
+    """Print an error that leaves the block to stderr as a line of JSON, if the command line asks for JSON.
+
+    Scripts redirect stdout to a file, and test whether that is empty.
+    """
     try:
         yield
     except (BrokenPipeError, OutputError, Abort, Exit):
@@ -445,7 +449,8 @@ def print_failures_as_json(ctx: Any) -> Iterator[None]:
     except Exception as error:
         if ctx.meta.get(_IS_JSON):
             result = {"passed": False} if ctx.info_name == "validate" else {}  # as in validation reports
-            print_json({**result, **failure_document(to_opmkit_error(error))})
+            with redirect_stdout(sys.stderr):
+                print_json_line({**result, **failure_document(to_opmkit_error(error))})
         raise
 
 
