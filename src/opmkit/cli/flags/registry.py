@@ -27,7 +27,7 @@ class RegistryFlags:
 
     skip_tls: bool = flag(False, "")
     skip_tls_verify: bool = flag(False, "Accept any TLS certificate, and plain HTTP from registries without TLS")
-    use_http: bool = flag(False, "Use plain HTTP for all registries")
+    use_http: bool = flag(False, "Accept plain HTTP and any TLS certificate")
     ca_file: Path | None = flag(None, CA_FILE_HELP, metavar="FILE")
     cert_dir: Path | None = flag(
         None,
@@ -63,9 +63,8 @@ class RegistryFlags:
             raise UsageError("--ca-file and --skip-tls-verify exclude each other")
         if self.signature_policy and self.insecure_policy:
             raise UsageError("--signature-policy and --insecure-policy exclude each other")
-        return RegistryOptions(
-            plain_http=self.use_http or self.skip_tls,
-            verify_tls=not self.skip_tls_verify,
+        return RegistryOptions(  # Go opm's --use-http accepts HTTPS, too, as base images and public bundles need it
+            verify_tls=not (self.skip_tls_verify or self.use_http or self.skip_tls),
             ca_file=self.ca_file,
             cert_dir=self.cert_dir,
             authfile=self.authfile,

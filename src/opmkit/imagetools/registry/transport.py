@@ -393,10 +393,15 @@ class SchemeProbe:
     def _fall_back(
         self, host: str, http_url: str, send: Callable[[str], OpenResponse], https_error: ImageToolsError
     ) -> OpenResponse:
-        """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS."""
+        """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS.
+
+        If the server has answered without TLS, a failure that a retry may solve is that of HTTP.
+        """
         try:
             response = send(http_url)
-        except (ImageToolsError, LimitExceeded, DiskError):
+        except (ImageToolsError, LimitExceeded, DiskError) as error:
+            if isinstance(error, TransientError) and isinstance(https_error, InsecureTransport):
+                raise
             raise https_error from None
         if response.status == 400:
             response.close()
