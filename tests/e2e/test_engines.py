@@ -139,7 +139,7 @@ def test_one_tool_pulls_and_another_builds(pull: str, build: str, site: Site) ->
 def test_without_push_images_stay_in_the_engine(tool: str, site: Site) -> None:
     bundle, catalog = site.name("lagoon:0.1.0"), site.name("catalog:1")
     assert site.opm.build_bundle("0.1.0", bundle, "-b", tool).strip() == bundle
-    built = site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool)
+    built = site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool, "--output", "text")
     assert built.strip() == catalog
     report = json.loads(
         site.opm(

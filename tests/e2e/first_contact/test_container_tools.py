@@ -56,16 +56,17 @@ def test_images_in_the_embedded_store_are_reported_with_the_command_that_pushes_
     store = user.home / ".local/share/opmkit"
     bundle, catalog = f"{namespace}/lagoon:0.1.0", f"{namespace}/catalog:1"
     printed = build_bundle(user, bundle)
-    assert f"{bundle}: built but not pushed: stored in the embedded store {store}\n" in printed
-    assert f"  hint: run 'opm image push {bundle}', or build with --push\n" in printed
+    place = f"stored in the embedded store {store}, not in that of podman or docker"
+    assert printed.endswith(f"{bundle}: built but not pushed: {place}; push with 'opm image push {bundle}'\n")
     assert "not pushed" not in build_bundle(user, "oci:images:1")
 
     added = user.attempt("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog)
-    hint = next(line for line in added.stderr.splitlines() if "opm image push" in line)
-    command = hint.split("'")[1]
+    assert added.stdout == ""  # as of Go opm
+    command = added.stderr.splitlines()[-1].split("'")[1]
     assert command == f"opm image push {catalog}"
     pushed = user.shell_out(command.split())
-    assert pushed.stdout == added.stdout != "", pushed.stderr
+    again = user.attempt("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "--output", "text")
+    assert pushed.stdout == again.stdout != "", pushed.stderr
     assert "not pushed" not in user.attempt("index", "prune-stranded", "-f", catalog, "-t", catalog, "--push").stderr
 
 
@@ -93,8 +94,9 @@ def test_every_command_that_builds_reports_where_the_image_is(
     assert done.returncode == 0, done.stderr
     names = json.loads(done.stdout)["references"]
     command = " && ".join(f"opm image push {name}" for name in names)
-    assert f"{', '.join(names)}: built but not pushed: stored in the embedded store" in done.stderr
-    assert f"run '{command}', or build with --push" in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"{', '.join(names)}: built but not pushed: stored in the embedded store ")
+    assert last.endswith(f"; push with '{command}'")
 
 
 def add_directory(user: InstalledOpm) -> str:
@@ -131,9 +133,9 @@ def test_the_makefile_of_operator_sdk_works_with_an_insecure_registry_of_the_set
     )
     built = user.shell_out(["make", "-s", "catalog-build"])
     assert built.returncode == 0, built.stderr
-    assert built.stdout == f"{catalog}\n"
-    assert f"{catalog}: built but not pushed: stored in the storage of {tool}\n" in built.stderr
-    assert f"run '{tool} push {catalog}', or build with --push" in built.stderr
+    assert built.stdout == ""
+    place = f"stored in the storage of {tool}; push with '{tool} push {catalog}'\n"
+    assert built.stderr.endswith(f"{catalog}: built but not pushed: {place}")
 
     exists = {"docker": ("docker", "image", "inspect"), "buildah": ("buildah", "inspect", "--type", "image")}
     inspected = user.shell_out([*exists.get(tool, ("podman", "image", "exists")), catalog])

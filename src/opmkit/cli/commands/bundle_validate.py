@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING
 
 import typer
@@ -98,9 +100,15 @@ def validate(
     if profile and report_format is ReportFormat.TEXT and not shard:
         print_operator_sdk_log(report)
     else:
-        print_report(report, report_format, image_builder if tag else None)
+        with redirect_stdout(sys.stderr) if _prints_like_go(tag, report_flags, report_format) else nullcontext():
+            print_report(report, report_format, image_builder if tag else None)
     if not report.passed:
         ctx.exit(1)
+
+
+def _prints_like_go(tag: str, report_flags: ReportFlags, report_format: ReportFormat) -> bool:
+    """Return whether the report must not be on stdout, where Go opm prints none, unless a person or --output asks."""
+    return bool(tag) and report_format is ReportFormat.TEXT and not report_flags.output and not sys.stdout.isatty()
 
 
 def _check_shard(shard: str, report_format: ReportFormat, *, tag: str, writes_baseline: bool) -> None:

@@ -75,7 +75,7 @@ def add(
     signature = add_flags.require_signature
     with progress("Adding bundles") as bars:
         built = opm.add_bundles(bundles or [], plan, options, require_signature=signature, progress=bars)
-    print_built(built, output_flags, opm, push=plan.push)
+    print_built(built, output_flags, opm, push=plan.push, as_go=True)
 
 
 def rm(
@@ -99,7 +99,7 @@ def rm(
     opm = tool_flags.opm(registry_flags, ctx.command_path)
     change = RemovePackages(operators or [], permissive=permissive)
     with fatal_if_not_removed(output_flags):
-        change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
+        change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags, as_go=True)
 
 
 def prune(
@@ -122,7 +122,7 @@ def prune(
     require_flags(ctx, "from-index", "packages")
     opm = tool_flags.opm(registry_flags)
     change = PrunePackages(packages or [], permissive=permissive)
-    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags, as_go=True)
 
 
 def prune_stranded(
@@ -142,7 +142,7 @@ def prune_stranded(
 
     require_flags(ctx, "from-index")
     opm = tool_flags.opm(registry_flags)
-    change_and_print(opm, PruneStranded(), target_flags.plan(from_index, output_flags), output_flags)
+    change_and_print(opm, PruneStranded(), target_flags.plan(from_index, output_flags), output_flags, as_go=True)
 
 
 def deprecatetruncate(
@@ -166,7 +166,7 @@ def deprecatetruncate(
     require_flags(ctx, "bundles")
     opm = tool_flags.opm(registry_flags, ctx.command_path)
     change = TruncateBundles(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags)
+    change_and_print(opm, change, target_flags.plan(from_index, output_flags), output_flags, as_go=True)
 
 
 @dataclass(frozen=True, slots=True)

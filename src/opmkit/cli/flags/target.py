@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -27,7 +28,12 @@ class OutputFlags:
     panel: ClassVar[str] = RESULT_PANEL
 
     dry_run: bool = flag(False, "Show what would change without changing it")
-    output: OutputFormat = flag(OutputFormat.TEXT, "Output format: text or json")
+    output: OutputFormat | None = flag(None, "Output format: text (default) or json")
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether a person or a flag asks for output that Go opm does not print."""
+        return self.output is not None or sys.stdout.isatty()
 
     @property
     def plans_updates(self) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import OutputFormat, print_json, print_line, print_report
-from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning, print_warnings
+from opmkit.cli.output.errors import print_to_stderr, print_warning, print_warnings
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.progress.command import progress
 
@@ -27,37 +27,50 @@ if TYPE_CHECKING:
 _INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
 
 
-def change_and_print(opm: Opm, change: Change, plan: IndexPlan, output_flags: OutputFlags) -> None:
-    """Change an index, build the new image as planned, and print the result."""
+def change_and_print(
+    opm: Opm, change: Change, plan: IndexPlan, output_flags: OutputFlags, *, as_go: bool = False
+) -> None:
+    """Change an index, build the new image as planned, and print the result, see `print_built`."""
     with progress("Changing the index") as bars:
         built = opm.change_index(change, plan, progress=bars)
-    print_built(built, output_flags, opm, push=plan.push)
+    print_built(built, output_flags, opm, push=plan.push, as_go=as_go)
 
 
-def print_built(built: BuiltIndex, output_flags: OutputFlags, opm: Opm, *, push: bool) -> None:
-    """Print the names and the digest of the new image, or what would change; to stderr, where it is stored."""
+def print_built(built: BuiltIndex, output_flags: OutputFlags, opm: Opm, *, push: bool, as_go: bool = False) -> None:
+    """Print the names and the digest of the new image, or what would change; to stderr, where it is stored.
+
+    With ``as_go``, the command is one of Go opm, which prints no names: they are omitted unless they are asked for, as
+    on a terminal, or Go opm cannot build such an image.
+    """
+    unpushed = () if push else _names_in_registries(built.references)
     names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
     done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
     with nullcontext() if output_flags.dry_run else printing_result(done, _INSPECT if push else ""):
-        _print_change(built, output_flags)
+        _print_change(built, output_flags, quiet=as_go and bool(unpushed) and not output_flags.is_requested)
     if not push:
         print_unpushed(built.references, opm.built_images)
 
 
 def print_unpushed(references: Sequence[str], place: ContainerTool | BuiltImages) -> None:
-    """Print to stderr where images are stored that were built but not pushed, and how to push them.
+    """Print to stderr, in one line, where images are stored that were built but not pushed, and how to push them.
 
     Images in layouts and archives are omitted: their names are their locations.
     """
+    names = _names_in_registries(references)
+    if names:
+        has_engine = place.name != "none"
+        program = f"{place.name} push" if has_engine else "opm image push"
+        command = " && ".join(f"{program} {name}" for name in names)
+        stored = place.storage if has_engine else f"{place.storage}, not in that of podman or docker"
+        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {stored}; push with '{command}'")
+
+
+def _names_in_registries(references: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of images that are neither in layouts nor in archives."""
     from opmkit import Reference
     from opmkit.imagetools.reference import parse_image_reference
 
-    names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
-    if names:
-        program = "opm image push" if place.name == "none" else f"{place.name} push"
-        command = " && ".join(f"{program} {name}" for name in names)
-        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {place.storage}")
-        print_hint(f"run '{command}', or build with --push")
+    return tuple(name for name in references if isinstance(parse_image_reference(name), Reference))
 
 
 def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> None:
@@ -68,7 +81,8 @@ def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> N
         _print_change(BuiltIndex((), "", result), output_flags)
 
 
-def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
+def _print_change(built: BuiltIndex, output_flags: OutputFlags, *, quiet: bool = False) -> None:
+    """Print warnings, and the result unless it is ``quiet`` text."""
     result = built.result
     print_warnings(result.warnings)
     for image in result.skipped:
@@ -85,7 +99,7 @@ def _print_change(built: BuiltIndex, output_flags: OutputFlags) -> None:
         print_json(_built_as_json(built))
     elif output_flags.dry_run:
         _print_diff(result)
-    else:
+    elif not quiet:
         for reference in built.references:
             print_line(f"{reference}@{built.digest}" if built.digest else reference)
 
