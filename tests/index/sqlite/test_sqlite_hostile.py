@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.kit.opm import Opm
+
 ENDLESS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS name, 'a' AS default_channel FROM n"
 )
@@ -210,3 +212,14 @@ def damage(whole: bytes, rng: random.Random) -> bytes:
                 other = rng.randrange(len(content))
                 content[offset : offset + 64] = content[other : other + len(content[offset : offset + 64])]
     return bytes(content[: rng.randrange(len(content))] if rng.random() < 0.05 else content)
+
+
+def test_text_that_is_not_utf8(path: Path, opm: Opm) -> None:
+    """What the text is not needed for is read as by Go; other commands say that the file is damaged."""
+    change(path, "UPDATE operatorbundle SET bundlepath = CAST(x'712ffffe2f61' AS TEXT) WHERE version = '2.0.0'")
+    assert '"image": "q/\ufffd\ufffd/a"' in opm("render", str(path))
+    change(path, "UPDATE package SET default_channel = CAST(x'ff' AS TEXT)")
+    for arguments in (["render", str(path)], ["registry", "rm", "-d", str(path), "-o", "demo"]):
+        done = opm.attempt(*arguments)
+        assert done.returncode == 1
+        assert "damaged database: a text is not UTF-8\n  hint: copy the file again from its source" in done.stderr

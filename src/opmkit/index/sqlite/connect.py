@@ -105,6 +105,31 @@ def drop_triggers(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")
+"""What the decoder leaves of bytes that are not UTF-8."""
+
+
+class TextDecoder:
+    """A decoder of texts that replaces each byte that is not UTF-8 by U+FFFD, as Go does. For reading only.
+
+    Attributes:
+        has_replaced: Whether a text was not UTF-8.
+    """
+
+    has_replaced = False
+
+    def __call__(self, data: bytes) -> str:
+        """Decode a text."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            self.has_replaced = True
+            return _INVALID_BYTE.sub("\ufffd", data.decode(errors="surrogateescape"))
+
+
+NOT_UTF8 = "a text is not UTF-8"
+_UNDECODABLE = "Could not decode to UTF-8"
+"""The start of the message of the sqlite3 module for a text that is not UTF-8, which is no error of SQLite."""
 _COPY_HINT = "copy the file again from its source"
 _EXCEEDED = {
     sqlite3.SQLITE_INTERRUPT: "a query takes far longer than an index of this size requires",
@@ -131,12 +156,14 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise damaged(path, "a text is not UTF-8") from error
+        raise damaged(path, NOT_UTF8) from error
     except sqlite3.DatabaseError as error:
         interrupts.check()  # a signal ends a query with the same error as the budget
         code = getattr(error, "sqlite_errorcode", 0)
         if code in _EXCEEDED:
             raise InvalidDatabase(f"{path}: refusing to read: {_EXCEEDED[code]}", hint=REBUILD_HINT) from error
+        if str(error).startswith(_UNDECODABLE):
+            raise damaged(path, NOT_UTF8) from error
         if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise damaged(path, str(error)) from error
         raise DatabaseUnavailable(f"{path}: {error}", hint="check the free space and permissions") from error

@@ -13,11 +13,13 @@ from msgspec import Struct
 
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.scratch import ScratchDirectory
-from opmkit.index.errors import InvalidDatabase
+from opmkit.index.errors import InvalidCatalog, InvalidDatabase
 from opmkit.index.sqlite.compaction import write_compact
 from opmkit.index.sqlite.connect import (
+    NOT_UTF8,
     REBUILD_HINT,
     Budget,
+    TextDecoder,
     check_objects,
     connect,
     damaged,
@@ -65,7 +67,13 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
         DatabaseUnavailable: The file does not exist or cannot be read.
     """
     with current_database(path) as current, closing(_connect_to_read(current, path)) as connection:
-        yield IndexDatabase(connection, path)
+        connection.text_factory = decoder = TextDecoder()
+        try:
+            yield IndexDatabase(connection, path)
+        except InvalidCatalog as error:
+            if decoder.has_replaced:
+                raise damaged(path, NOT_UTF8) from error
+            raise
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import DatabaseUnavailable
-from opmkit.index.sqlite.connect import check_objects, connect
+from opmkit.index.sqlite.connect import TextDecoder, check_objects, connect
 from opmkit.index.sqlite.database import current_database
 from opmkit.index.sqlite.replace import replace_database
 from opmkit.index.sqlite.schema import has_tables
@@ -129,7 +128,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # A database with a write-ahead log needs a writable directory. Without one, no other process can have it open.
         connection = connect(f"{uri}&immutable=1", check_same_thread=False)
     connection.execute("PRAGMA temp_store = MEMORY")
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    connection.text_factory = TextDecoder()
     return connection
 
 
