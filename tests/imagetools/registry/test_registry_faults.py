@@ -27,6 +27,7 @@ from tests.kit.faults import (
     Corrupt,
     CorruptUpload,
     Delay,
+    FailAfterwards,
     Fault,
     FaultProxy,
     Reset,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
 NAME = "faults/image"
@@ -253,6 +255,33 @@ def test_trickling_response_beyond_the_deadline(proxy: FaultProxy, waits: list[f
     assert proxy.count("GET", path) == 1
 
 
+def test_success_after_the_deadline(proxy: FaultProxy, waits: list[float]) -> None:
+    """The tag has moved when the response arrives, so that the command must not report a failure."""
+    late = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
+    repository = late.repository(Reference(proxy.host, NAME))
+    put_image(repository, "late", b"x")
+    proxy.faults = [Fault("PUT", f"{MANIFESTS}late", Delay(2))]
+    manifest = put_image(repository, "late", b"y")
+    assert repository.resolve("late") == manifest.descriptor
+    assert (proxy.count("PUT", f"{MANIFESTS}late"), waits) == (2, [])
+
+
+def test_nothing_is_sent_after_the_deadline(proxy: FaultProxy, waits: list[float]) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds + 120
+        waits.append(seconds)
+
+    retry = RetryPolicy(sleep=sleep, clock=lambda: now)
+    repository = RegistryClient(RegistryOptions(plain_http=True), retry=retry).repository(Reference(proxy.host, NAME))
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(503), times=99)]
+    with pytest.raises(RegistryUnavailable, match="timed out"):
+        repository.get_manifest("1")
+    assert (proxy.count("GET", MANIFESTS), len(waits)) == (1, 1)
+
+
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 @pytest.mark.parametrize("action", [Answer(503), Reset(), ResetUpload(100_000)])
 def test_upload_restarts(
@@ -347,6 +376,45 @@ def test_manifest_whose_blob_is_being_written(proxy: FaultProxy, repository: Reg
     assert repository.resolve("racing") == manifest.descriptor
 
 
+@pytest.mark.parametrize("status", [200, 202, 204])
+def test_manifest_that_is_accepted_with_another_status(
+    registry: Registry, proxy: FaultProxy, opm: Opm, tmp_path: Path, status: int
+) -> None:
+    """The command checks what is stored, and succeeds or says what is missing."""
+    source = small_image(tmp_path, {"a": b"x"})
+    copy_image(source, client([]).repository(Reference(registry.host, NAME)), f"accepted{status}")
+    target = f"{proxy.host}/{NAME}-copy:{status}"
+    copy = ("image", "copy", f"{registry.host}/{NAME}:accepted{status}", target, "--use-http")
+    manifests = f"/v2/{NAME}-copy/manifests/"
+    proxy.faults = [Fault("PUT", manifests, Answer(status))]
+    done = opm.attempt(*copy)
+    assert done.returncode == 1
+    assert f"the registry accepted the manifest {source.digest} but did not store it" in " ".join(done.stderr.split())
+    proxy.faults = [Fault("PUT", manifests, FailAfterwards(lambda: None, status))]
+    opm(*copy)
+    assert source.digest in opm("image", "inspect", target, "--use-http")
+
+
+@pytest.mark.parametrize(
+    "location", ["/v2/caf\u00e9?x=\u00fc", "/v2/uploads/1?state=a#fragment", "/v2/uploads/1\r\nLocation: /v2/other"]
+)
+def test_location_of_an_upload(proxy: FaultProxy, repository: RegistryRepository, location: str) -> None:
+    """A URL in raw UTF-8, with a fragment, and a second one."""
+    header = {"Location": location.encode().decode("latin-1")}
+    paths = f"/v2/{NAME}/blobs/uploads/"
+    proxy.faults = [Fault("POST", paths, Answer(202, header)), Fault("PUT", "/v2/", Answer(201))]
+    content = described(noise(1000, seed=crc32(location.encode())))
+    repository.put_blob(content, lambda: io.BytesIO(bytes(content.size)))
+    (put,) = [seen.path for seen in proxy.seen if seen.method == "PUT"]
+    path, _, query = put.partition("?")
+    digest = content.digest.replace(":", "%3A")
+    assert (path, query) in [
+        ("/v2/caf%C3%A9", f"x=%C3%BC&digest={digest}"),
+        ("/v2/uploads/1", f"state=a&digest={digest}"),
+        ("/v2/uploads/1", f"digest={digest}"),
+    ]
+
+
 def test_denied_mount(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
     source = client(waits).repository(Reference(proxy.host, "faults/source"))
     data = noise(1000, seed=13)
@@ -363,9 +431,10 @@ def test_head_without_required_headers(proxy: FaultProxy, repository: RegistryRe
     assert proxy.count("GET", MANIFESTS) == 1
 
 
-def test_head_not_allowed(proxy: FaultProxy, repository: RegistryRepository) -> None:
+@pytest.mark.parametrize("status", [204, 403, 405])
+def test_head_not_allowed(proxy: FaultProxy, repository: RegistryRepository, status: int) -> None:
     manifest = put_image(repository, "1", b"x")
-    proxy.faults = [Fault("HEAD", MANIFESTS, Answer(405), times=2)]
+    proxy.faults = [Fault("HEAD", MANIFESTS, Answer(status), times=2)]
     assert repository.resolve("1") == manifest.descriptor
     with pytest.raises(NotFound):
         repository.resolve("2")

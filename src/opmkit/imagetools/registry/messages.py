@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 import oras.container
 from msgspec import Struct
 
+from opmkit.http.messages import Headers
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MAX_BODY_SIZE = 1 << 20
 """Default limit for the body of a response, in bytes."""
 
-_CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
+_CONTENT_LENGTH = re.compile(r"0*[0-9]{1,18}")
 
 
 def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> str:
@@ -42,7 +43,7 @@ def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> 
         RegistryUnavailable: The URL is not a valid HTTP or HTTPS URL, or leads from HTTPS to HTTP.
     """
     try:
-        parts = urlsplit(urljoin(base, url))
+        parts = urlsplit(urljoin(base, url))._replace(fragment="")  # which is not sent, and not part of an upload's URL
         # The property ``port`` raises ValueError for what is not a port.
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
@@ -65,6 +66,15 @@ def http_url(base: str, url: str, subject: str, *, allow_http: bool = False) -> 
 def url_host(url: str) -> str:
     """Return the host and port of a URL for messages, without user name and password."""
     return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def location_header(headers: Mapping[str, str]) -> str:
+    """Return the URL in a Location header, "" if there is none; of several the first, as in Go, and in raw UTF-8."""
+    value = headers.first("Location") if isinstance(headers, Headers) else headers.get("Location", "")
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def content_length(headers: Mapping[str, str]) -> int | None:

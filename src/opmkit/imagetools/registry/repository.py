@@ -57,7 +57,9 @@ _TAGS_PAGE_SIZE = 1000
 _MAX_TAGS_BODY = 4 << 20
 _REFERRERS_OK = (200, 400, 404, 405, 406, 501)
 _DELETED, _DELETE_REFUSED = (200, 202, 204, 404, 410), (405, 501)
-_HEAD_REFUSED = (400, 405, 406, 415, 501)
+_HEAD_REFUSED = (204, 400, 403, 405, 406, 415, 501)
+_PUT_ACCEPTED = (200, 201, 202, 204)
+"""Status codes of registries that accept a manifest; only with 201 they say that they have stored it."""
 _ACCEPT = ", ".join(media_types.ACCEPT)
 _log = logging.getLogger(__name__)
 
@@ -182,7 +184,7 @@ class RegistryRepository:
                 self._push,
                 {"Content-Type": manifest.media_type},
                 body,
-                ok=(201,),
+                ok=_PUT_ACCEPTED,
             )
         )
         if replacing is not None and (seconds := clock() - checked_at) > TAG_MOVE_WINDOW:
@@ -191,7 +193,7 @@ class RegistryRepository:
                 self._endpoint.reference(identifier),
                 seconds,
             )
-        if response.headers.get("Docker-Content-Digest") != manifest.digest:
+        if response.status != 201 or response.headers.get("Docker-Content-Digest") != manifest.digest:
             self._check_stored(identifier, manifest.digest)
         if manifest.subject is not None and response.headers.get("OCI-Subject") != manifest.subject.digest:
             add_to_fallback_tag(RegistryRepository(self._transport, self.location), manifest)

@@ -36,6 +36,7 @@ from opmkit.imagetools.registry.messages import (
     Response,
     content_length,
     http_url,
+    location_header,
     registry_host,
     url_host,
 )
@@ -191,10 +192,10 @@ class RegistryTransport:
         url = request.url
         for _ in range(_MAX_REDIRECTS):
             response = self._send_by_scheme(request, url, authorization, deadline)
-            if response.status not in _REDIRECTS or "Location" not in response.headers:
+            if response.status not in _REDIRECTS or not (redirected := location_header(response.headers)):
                 return response
             self._drain(response, deadline)
-            target = self.next_url(request, response.url, response.headers["Location"])
+            target = self.next_url(request, response.url, redirected)
             if request.for_token and _origin(target) != _origin(response.url):
                 # Requests for tokens contain credentials.
                 raise RegistryUnavailable(f"{request.subject}: refusing to follow a redirect to another host")

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from msgspec import Struct
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.messages import Request, Response
+from opmkit.imagetools.registry.messages import Request, Response, location_header
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
@@ -155,14 +155,14 @@ class BlobUpload(Struct, frozen=True):
 
     def _session_url(self, url: str, response: Response) -> str:
         """Return the URL at which the upload continues."""
-        if "Location" not in response.headers:
+        target = location_header(response.headers)
+        if not target:
             raise RegistryUnavailable(f"{self._subject}: invalid response: no Location for the upload")
         request = Request("PUT", url, self._subject, self.access)
-        location = urlsplit(self.transport.next_url(request, url, response.headers["Location"]))
-        request_url = urlsplit(url)
-        if location.netloc == request_url.netloc:
-            location = location._replace(scheme=request_url.scheme)
-        return location.geturl()
+        session_url, request_url = urlsplit(self.transport.next_url(request, url, target)), urlsplit(url)
+        if session_url.netloc == request_url.netloc:
+            session_url = session_url._replace(scheme=request_url.scheme)
+        return session_url.geturl()
 
     def _closing_url(self, session_url: str) -> str:
         return f"{session_url}{'&' if '?' in session_url else '?'}{urlencode({'digest': self.descriptor.digest})}"
