@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from opmkit.http.errors import InvalidURL, ProxyError
 from opmkit.http.messages import Origin, ascii_host
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from ipaddress import IPv4Address, IPv6Address
 
 _LOCALHOST = "localhost"
@@ -74,8 +75,7 @@ def environment_proxy(url: str, environ: Mapping[str, str] = os.environ) -> Prox
 
 
 def _uses_proxy(origin: Origin, exceptions: str) -> bool:
-    host = origin.host.lower().rstrip(".")
-    address = _address(host)
+    host, address = origin.host.lower(), _address(origin.host)
     if host == _LOCALHOST or (address and address.is_loopback):
         return False
     entries = [entry.strip().lower() for entry in exceptions.split(",")]
@@ -84,29 +84,31 @@ def _uses_proxy(origin: Origin, exceptions: str) -> bool:
 
 def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
     """Return whether an entry of NO_PROXY names the host: by name, address or network, and optionally the port."""
-    from ipaddress import ip_network  # slow to import
-
     if entry == "*":
         return True
-    try:
-        network = ip_network(entry.strip("[]"), strict=False)
-    except ValueError:
-        pass
-    else:
-        return address is not None and address in network
+    if "/" in entry:
+        return address is not None and address in _networks(entry)
     name, colon, entry_port = entry.rpartition(":")
-    if not colon or (":" in name and not name.endswith("]")):
+    if not colon or (":" in name and not name.endswith("]")):  # an IPv6 address has no port without brackets
         name, entry_port = entry, ""
-    if entry_port and entry_port != str(port):
+    if entry_port not in ("", str(port)):
         return False
     if address:
         return _address(name.strip("[]")) == address
     name = name.removeprefix("*") if name.startswith("*.") else name
-    try:
+    with suppress(UnicodeError):
         name = ascii_host(name)
-    except UnicodeError:
-        return False
-    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+    return bool(name) and (host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}"))
+
+
+def _networks(text: str) -> Collection[IPv4Address | IPv6Address]:
+    """Return the addresses of a network, none if it is invalid."""
+    from ipaddress import ip_network  # slow to import
+
+    try:
+        return cast("Collection[IPv4Address | IPv6Address]", ip_network(text, strict=False))
+    except ValueError:
+        return ()
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
