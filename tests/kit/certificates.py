@@ -45,6 +45,12 @@ def server_certificate(directory: Path, authority: Certificate, *, alternative_n
     return _signed(authority, Certificate(directory / "server.pem", directory / "server.key"), "localhost", names)
 
 
+def intermediate_authority(directory: Path, authority: Certificate) -> Certificate:
+    """Create an authority whose certificate ``authority`` signs."""
+    target = Certificate(directory / "intermediate.pem", directory / "intermediate.key")
+    return _signed(authority, target, "Intermediate CA", "basicConstraints=critical,CA:TRUE\n")
+
+
 def client_certificate(directory: Path, authority: Certificate) -> Certificate:
     """Create a client certificate signed by ``authority``."""
     target = Certificate(directory / "client.cert", directory / "client.key")

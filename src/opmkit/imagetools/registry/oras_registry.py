@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from opmkit.imagetools.errors import AuthenticationFailed, InsecureTransport, No
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry.access import PULL, PUSH, Access
 from opmkit.imagetools.registry.client import RegistryClient
-from opmkit.imagetools.registry.messages import Request, registry_host
+from opmkit.imagetools.registry.messages import Request, location_header, registry_host
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, check_digest, is_digest
@@ -60,7 +61,8 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
         Args:
             hostname: The registry of names without one.
             insecure: Whether to use HTTP instead of HTTPS.
-            tls_verify: Whether to verify certificates, or a file of certificate authorities to trust as well.
+            tls_verify: Whether to verify certificates, or a file of certificate authorities to trust as well; by
+                default the one in ``REQUESTS_CA_BUNDLE`` or ``CURL_CA_BUNDLE``, as in requests.
             auth_backend: Ignored, since the registry's challenge selects the scheme.
             options: Further options.
 
@@ -69,11 +71,12 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
         """
         super().__init__(hostname, insecure, tls_verify)
         options = options or RegistryOptions()
+        ca_file = tls_verify if isinstance(tls_verify, str) else options.ca_file or _requests_authorities()
         options = replace(
             options,
             plain_http=options.plain_http or insecure,
             verify_tls=options.verify_tls and bool(tls_verify),
-            ca_file=Path(tls_verify) if isinstance(tls_verify, str) else options.ca_file,
+            ca_file=Path(ca_file) if ca_file and tls_verify else None,
         )
         settings = RegistrySettings()
         self.auth = _Logins(options.authfile, hostname or "", settings)
@@ -187,8 +190,8 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
         else:
             response = transport.retry.run(lambda: transport.send_once(request, deadline), deadline)
         headers = dict(response.headers)
-        if "Location" in headers:
-            headers["Location"] = transport.next_url(request, url, headers["Location"])
+        if redirected := location_header(response.headers):
+            headers["location"] = transport.next_url(request, url, redirected)
         return _response(sent, response.status, headers, io.BytesIO(response.body))
 
 
@@ -228,6 +231,12 @@ class _Logins(Keychain):
     def logout(self, _: str) -> None:
         """Forget the login."""
         self._login = None
+
+
+def _requests_authorities() -> str:
+    """Return the file of authorities that requests trusts by its variables, "" if there is none."""
+    path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
+    return path if os.path.isfile(path) else ""  # noqa: PTH113 - "" is no path
 
 
 @contextmanager
