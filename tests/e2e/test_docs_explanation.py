@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import directory, load, upload
 from opmkit.documents import MAX_BYTES, document, go_yaml
-from opmkit.http import connections
+from opmkit.http import streams
 from opmkit.imagetools import image
 from opmkit.imagetools.layer.limits import DISK_LIMITS
 from opmkit.imagetools.layer.reader import MAX_LINKS
@@ -50,7 +50,7 @@ LIMITS = {
     "constraint of a bundle, nested": document.MAX_CONSTRAINT_DEPTH,
     "value in a database": connect.MAX_VALUE,
     "response of a registry, other than manifests and blobs": messages.MAX_BODY_SIZE,
-    "header of a response": connections.MAX_HEADER_SIZE,
+    "header of a response": streams.MAX_HEADER_SIZE,
     "redirects": transport._MAX_REDIRECTS,
     "tags of a repository": repository.MAX_TAGS,
     "signatures and attestations of an image": verify.MAX_ATTACHMENTS,

@@ -232,6 +232,15 @@ def test_incomplete_chunks_are_requested_again(body: bytes) -> None:
         assert server.connections == 2
 
 
+def test_length_of_chunks_is_ignored() -> None:
+    """RFC 9112, section 6.3; a registry behind a proxy that compresses or decompresses may send both."""
+    blob = noise(1000)
+    header = OK + b"Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(blob), blob)
+    with RawServer(lambda _: [header, body]) as server, repository(server).open_blob(described(blob)) as stream:
+        assert stream.read() == blob
+
+
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
 def test_status_without_body(status: bytes) -> None:
     """A length that the response claims is not waited for."""

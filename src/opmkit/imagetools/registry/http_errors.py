@@ -182,7 +182,7 @@ def _reason(cause: Exception) -> str:
     if isinstance(cause, socket.gaierror):
         return "unknown host"
     if isinstance(cause, ssl.SSLError):
-        return "invalid TLS data" if cause.reason else "connection lost"
+        return "connection lost" if isinstance(cause, ssl.SSLEOFError) else "invalid TLS data"
     if isinstance(cause, TimeoutError):
         return (cause.strerror or "timed out").lower()
     if isinstance(cause, OSError) and cause.strerror:
