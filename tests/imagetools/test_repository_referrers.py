@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opmkit.imagetools.registry import RegistryRepository
     from opmkit.imagetools.repository import Repository
     from tests.kit.registry import Registry
 
@@ -203,7 +204,7 @@ def scripted() -> Iterator[ScriptedRegistry]:
 
 
 @pytest.fixture
-def remote(scripted: ScriptedRegistry) -> Repository:
+def remote(scripted: ScriptedRegistry) -> RegistryRepository:
     return RegistryClient(RegistryOptions(plain_http=True)).target(Reference(scripted.server.host, "a/b"))
 
 
@@ -266,8 +267,24 @@ def test_endless_referrers(scripted: ScriptedRegistry, remote: Repository, monke
     page = IndexManifest.build([]).raw
     scripted.pages = {path: (page, f'<{path}?n=0>; rel="next"')}
     scripted.pages |= {f"{path}?n={number}": (page, f'<{path}?n={number + 1}>; rel="next"') for number in range(25)}
-    with pytest.raises(LimitExceeded, match="more than 20 referrers"):
+    with pytest.raises(LimitExceeded, match="more than 20 pages of referrers"):
         remote.referrers(IMAGE.digest)
+    requests = len(scripted.requests)
+    with pytest.raises(LimitExceeded):  # for all images together
+        remote.referrers(IMAGE.digest)
+    assert len(scripted.requests) == requests + 2
+
+
+@pytest.mark.parametrize("listed", [(), (FIRST,)])
+def test_referrers_are_listed_once(
+    scripted: ScriptedRegistry, remote: RegistryRepository, listed: tuple[Descriptor, ...]
+) -> None:
+    scripted.pages = {f"/v2/a/b/referrers/{IMAGE.digest}": (IndexManifest.build(listed).raw, "")}
+    assert remote.has_referrers_api(IMAGE.digest)
+    assert remote.referrers(IMAGE.digest) == listed
+    assert len(scripted.requests) == 1
+    assert remote.referrers(IMAGE.digest) == listed
+    assert len(scripted.requests) == 2
 
 
 def test_digest_tag() -> None:

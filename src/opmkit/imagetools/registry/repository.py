@@ -74,6 +74,7 @@ class RegistryRepository:
         self._endpoint = transport.endpoint(location)
         self._pull = Access(location)
         self._push = Access(location, PUSH)
+        self._listed: dict[str, Sequence[Descriptor]] = {}
 
     @property
     def name(self) -> str:
@@ -242,9 +243,11 @@ class RegistryRepository:
         """List the artifacts whose subject is ``digest``, by the referrers API or else by the fallback tag.
 
         Raises:
-            LimitExceeded: There are more than MAX_REFERRERS.
+            LimitExceeded: There are more than MAX_REFERRERS, or the client reads more than MAX_REFERRERS further pages.
         """
-        referrers = self._referrers_by_api(digest)
+        referrers = self._listed.pop(digest, None)
+        if referrers is None:
+            referrers = self._referrers_by_api(digest)
         if referrers is None:
             try:
                 index = self.get_manifest(digest_tag(digest))
@@ -263,8 +266,14 @@ class RegistryRepository:
             return referrer
 
     def has_referrers_api(self, digest: str) -> bool:
-        """Return whether the registry answers requests for the referrers of ``digest``, instead of a fallback tag."""
-        return self._referrers_by_api(digest) is not None
+        """Return whether the registry answers requests for the referrers of ``digest``, instead of a fallback tag.
+
+        What it answers is what the next call of `referrers` for the digest returns.
+        """
+        listed = self._referrers_by_api(digest)
+        if listed is not None:
+            self._listed[digest] = listed
+        return listed is not None
 
     def tags(self) -> Iterator[str]:
         """List the tags in the registry's order.
@@ -303,6 +312,9 @@ class RegistryRepository:
         )
         found: list[Descriptor] = []
         for pages, response in enumerate(self._transport.pages(request)):
+            # One bound for all images, since an endless list of one is an endless list of all
+            if pages and next(self._transport.referrer_pages) >= MAX_REFERRERS:
+                raise LimitExceeded(f"{subject}: more than {MAX_REFERRERS} pages of referrers")
             # Registries without the API respond 200 as well, with a page for people. JSON that is no list is a failure.
             if response.status != 200 or not _media_type(response).endswith("json"):
                 if pages:
@@ -311,7 +323,7 @@ class RegistryRepository:
             with prefix_errors(f"{subject}: list of referrers"):
                 index = parse_manifest(response.body, media_types.OCI_INDEX)
             found.extend(index.children)
-            if len(found) > MAX_REFERRERS or pages > MAX_REFERRERS:
+            if len(found) > MAX_REFERRERS:
                 raise LimitExceeded(f"{subject}: more than {MAX_REFERRERS} referrers")
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -85,6 +86,8 @@ class RegistryTransport:
         self.options = options
         self.retry = retry
         self.counter = TransferCounter(options.transfers)
+        self.referrer_pages = itertools.count()
+        """The number of pages of referrers, after the first of each list, that were read for all images."""
         self._settings = settings
         self._certificates = options.certificates()
         self._sessions = SessionPool()
