@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from opmkit.http.proxies import Proxy
-
 
 class InvalidURL(ValueError):
     """A URL that no request can be sent to."""
@@ -29,15 +24,19 @@ class ProxyError(Exception):
     """A proxy that cannot be used, does not respond, or refuses to connect to a server.
 
     Attributes:
-        proxy: The proxy.
+        proxy: The URL of the proxy without login, and the setting that names it.
+        setting: This setting.
         status: The status code with which it refuses, or 0.
         error: What failed, None if the setting is invalid or the proxy refuses.
     """
 
-    def __init__(self, proxy: Proxy, message: str = "", *, status: int = 0, error: Exception | None = None) -> None:
+    def __init__(
+        self, proxy: str, setting: str, message: str = "", *, status: int = 0, error: Exception | None = None
+    ) -> None:
         """Create an error; ``message`` says what is invalid."""
         super().__init__(message)
         self.proxy = proxy
+        self.setting = setting
         self.status = status
         self.error = error.error if isinstance(error, Unreachable) else error
 

@@ -35,15 +35,19 @@ class Proxy(Struct, frozen=True):
         """Return the URL without login, and the setting."""
         return f"Proxy({self})"
 
+    def error(self, message: str = "", *, status: int = 0, error: Exception | None = None) -> ProxyError:
+        """Return the error of this proxy: an invalid setting, its status code, or what failed."""
+        return ProxyError(str(self), self.setting, message, status=status, error=error)
+
     @property
     def origin(self) -> Origin:
         """The server; raises ProxyError for a URL that is invalid, or of another kind of proxy."""
         if urlsplit(self.url).scheme not in ("http", "https"):
-            raise ProxyError(self, "unsupported kind of proxy")
+            raise self.error("unsupported kind of proxy")
         try:
             return Origin.from_url(self.url)
         except InvalidURL:
-            raise ProxyError(self, "invalid URL") from None
+            raise self.error("invalid URL") from None
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from opmkit.http.messages import Body
     from opmkit.http.proxies import Proxy
-    from opmkit.http.streams import Stream
+    from opmkit.http.streams import HttpStream
 
 # httpcore2 rather than urllib3: of 35 unusual and invalid responses, urllib3 accepts 10 that could split or cut off a
 # message, and rejects 2 that are valid; httpcore2 rejects 4 valid ones, which `streams` prepares for it. Sockets, time
@@ -52,7 +52,7 @@ class OpenResponse:
         self.status = response.status
         self.headers = headers
         self._response = response
-        self._stream: Stream = response.extensions["network_stream"]
+        self._stream: HttpStream = response.extensions["network_stream"]
         self._parts = response.iter_stream()
         self._unread = memoryview(b"")
         self._is_closed = False
@@ -240,7 +240,7 @@ def _exchange(pool: httpcore2.ConnectionPool, request: httpcore2.Request, url: s
             response = pool.handle_request(request)
     except httpcore2.LocalProtocolError as error:
         raise ValueError(str(error)) from error
-    stream: Stream = response.extensions["network_stream"]
+    stream: HttpStream = response.extensions["network_stream"]
     headers = Headers(response.headers)
     if not stream.has_answered:  # h11 had received it before the request
         response.close()
@@ -287,5 +287,5 @@ def _proxy_errors(proxy: Proxy | None, progress: _Progress) -> Iterator[None]:
         if proxy is None or progress.is_at_server or isinstance(error, ProxyError):
             raise
         if isinstance(error, httpcore2.ProxyError):  # its text begins with the status code
-            raise ProxyError(proxy, status=int(str(error)[:3])) from None
-        raise ProxyError(proxy, error=error) from None
+            raise proxy.error(status=int(str(error)[:3])) from None
+        raise proxy.error(error=error) from None

@@ -45,7 +45,7 @@ _LAST_CHUNK = re.compile(rb"(?:\A|\n)0+\r?\n\r?\n\Z")
 _TAIL = 16
 
 
-class Stream(httpcore2.NetworkStream):
+class HttpStream(httpcore2.NetworkStream):
     """A connection to a server or proxy that receives one response at a time, and nothing beyond it.
 
     h11 would read what follows a response as the next one. It also limits the size of incomplete headers only, and
@@ -165,11 +165,11 @@ class Stream(httpcore2.NetworkStream):
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> Stream:
+    ) -> HttpStream:
         """Return the connection with TLS; it is closed if the handshake fails."""
         name = _plain((server_hostname or "").rstrip(".")).partition("%")[0]
         with _os_errors():
-            return Stream(self._inner.start_tls(ssl_context, encoded(name), timeout))  # type: ignore[arg-type] # bytes
+            return HttpStream(self._inner.start_tls(ssl_context, encoded(name), timeout))  # type: ignore[arg-type] # bytes
 
     def close(self) -> None:
         """Close the connection."""
@@ -213,7 +213,7 @@ class Backend(httpcore2.NetworkBackend):
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> Stream:
+    ) -> HttpStream:
         """Connect to a host.
 
         Raises:
@@ -230,7 +230,7 @@ class Backend(httpcore2.NetworkBackend):
         except OSError as error:
             raise Unreachable(error) from None
         self._reachable[host, port] = address
-        return Stream(stream)
+        return HttpStream(stream)
 
 
 def _addresses(host: str, port: int) -> list[str]:

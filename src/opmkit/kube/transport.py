@@ -264,7 +264,7 @@ class ClusterTransport:
             problem = f"the proxy returned {_described(error.status)}" if error.status else problem
             return ClusterError(
                 f"cannot reach the API server {self._server.url} through the proxy {error.proxy}: {problem}",
-                hint=f"check the {error.proxy.setting}: an HTTP or HTTPS proxy, with the password that it requires",
+                hint=f"check the {error.setting}: an HTTP or HTTPS proxy, with the password that it requires",
             )
         hint = "check the address in the kubeconfig, the network and the proxy"
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -162,15 +162,15 @@ def _proxy_error(request: Request, error: ProxyError) -> ImageToolsError:
     if error.status == _PROXY_AUTHENTICATION_REQUIRED:
         return RegistryUnavailable(
             f"{subject}: proxy authentication required",
-            hint=f"set user name and password in {error.proxy.setting}: NAME:PASSWORD@ before the host",
+            hint=f"set user name and password in {error.setting}: NAME:PASSWORD@ before the host",
         )
-    hint = f"check {error.proxy.setting}, or except the host with NO_PROXY"
+    hint = f"check {error.setting}, or except the host with NO_PROXY"
     if error.status:
         message = f"{subject}: the proxy returned {error.status} ({status_phrase(error.status)})"
         return (TransientError if error.status >= _SERVER_ERROR else RegistryUnavailable)(message, hint=hint)
     cause = error.error
     if cause is None:
-        return RegistryUnavailable(f"{subject}: {error}", hint=f"set {error.proxy.setting} to http://HOST:PORT")
+        return RegistryUnavailable(f"{subject}: {error}", hint=f"set {error.setting} to http://HOST:PORT")
     if isinstance(cause, ssl.SSLCertVerificationError):
         message = f"{subject}: the certificate of the proxy is not trusted: {cause.verify_message}"
         return InsecureTransport(message, hint="add its certificate authority to those of the system")

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.escape import without_logins
-from opmkit.http.errors import CONNECTION_ERRORS, ProxyError
-from opmkit.http.proxies import Proxy, environment_proxy
+from opmkit.http.errors import CONNECTION_ERRORS
+from opmkit.http.proxies import environment_proxy
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opmkit.http.messages import Body, Deadline
+    from opmkit.http.proxies import Proxy
     from opmkit.http.sessions import OpenResponse
     from opmkit.imagetools.registry.options import RegistryOptions
 
@@ -234,7 +235,7 @@ class RegistryTransport:
             )
             if proxy and response.status == _PROXY_AUTHENTICATION_REQUIRED:
                 response.close()
-                raise ProxyError(proxy, status=response.status)
+                raise proxy.error(status=response.status)
         except (*CONNECTION_ERRORS, ValueError) as error:
             interrupts.check()
             raise error_from_exception(replace(request, url=url), error) from None
