@@ -198,8 +198,6 @@ _STORE = "OPM_STORE sets the directory of the embedded store"
 _NOT_WRITABLE = f"use a directory that you can write to; {_STORE}"
 _HINTS = {
     errno.EDQUOT: "free some space within your quota or use another disk",
-    errno.EACCES: _NOT_WRITABLE,
-    errno.EPERM: _NOT_WRITABLE,
     errno.EROFS: f"use a directory on a disk that is not read-only; {_STORE}",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a parent of it is a file",
@@ -214,11 +212,23 @@ def disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # an error that a library derives from OSError
             raise
-        raise DiskError(f"{error.filename or path}: {error.strerror or error}", hint=_hint(error.errno)) from error
+        hint = _hint(error.errno, Path(os.fsdecode(error.filename or path)))
+        raise DiskError(f"{error.filename or path}: {error.strerror or error}", hint=hint) from error
 
 
-def _hint(number: int) -> Hint | str:
+def permission_hint(path: Path) -> str:
+    """Return a hint for a denied permission: to make a file readable, or to choose a path that is writable."""
+    if not os.access(path.parent, os.X_OK):
+        return f"make the directory {path.parent} accessible to this user"
+    if not os.path.lexists(path) or os.access(path, os.R_OK):
+        return _NOT_WRITABLE
+    return "make the file readable for this user, as with 'chmod u+r'"
+
+
+def _hint(number: int, path: Path) -> Hint | str:
     """Return a hint for an error number of the operating system."""
+    if number in (errno.EACCES, errno.EPERM):
+        return permission_hint(path)
     if number != errno.ENOSPC:
         return _HINTS.get(number, "")
     from opmkit.core.hints import CoreOperation, Hint  # slow to import: msgspec and dataclasses

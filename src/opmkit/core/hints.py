@@ -5,9 +5,10 @@ The library itself writes ``Setting.PLAIN_HTTP`` as ``plain_http``; the command 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
@@ -155,6 +156,24 @@ def _render_term(term: Term, names: Mapping[str, str] | None, assign: str) -> st
     return term
 
 
-def install_extra(name: str) -> str:
-    """Return the hint to install an extra of the package, which is not on a package index yet."""
-    return f"install the extra in a checkout of opmkit: pip install '.[{name}]'"
+def install_extra(name: str, prefix: str = sys.prefix) -> str:
+    """Return the hint to install an extra of the package, which is not on a package index yet.
+
+    It names the program that created the environment ``prefix``.
+    """
+    from importlib.util import find_spec  # slow to import: hardly any command needs it
+    from pathlib import Path
+
+    parents = Path(prefix).parts
+    config = Path(prefix, "pyvenv.cfg")
+    if "pipx" in parents:
+        command = "pipx runpip opmkit install"
+    elif ("uv", "tools") in pairwise(parents):
+        command = "uv tool install"
+    elif config.is_file() and "\nuv = " in f"\n{config.read_text(errors='replace')}":
+        command = f"VIRTUAL_ENV={prefix} uv pip install"
+    elif find_spec("pip"):
+        command = "pip install"
+    else:
+        return f"build the image with scripts/build-runtime from an environment that has the extra {name}: OPMKIT_VENV"
+    return f"install the extra in a checkout of opmkit: {command} '.[{name}]'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -241,8 +242,10 @@ def select_platforms(image: Image | ImageIndex, platforms: Sequence[Platform], n
         return image
     for wanted in platforms:
         if not any(platform.satisfies(wanted) for platform in available):
-            names = ", ".join(map(str, available))
-            raise NotFound(f"{name} has no image for {wanted}", hint=f"choose one of its platforms: {names}")
+            names = list(map(str, available))
+            similar = [f"did you mean {close}?" for close in get_close_matches(str(wanted), names, 1)]
+            hint = " ".join([*similar, f"choose one of its platforms: {', '.join(names)}"])
+            raise NotFound(f"{name} has no image for {wanted}", hint=hint)
     if isinstance(image, Image):
         return image
     selected = [

@@ -231,6 +231,8 @@ def parse_image_reference(text: str) -> ImageReference:
         if "\0" in text:
             raise _invalid(text, "it contains a NUL character", "remove it")
         return parse(rest, text)
+    if text == "-":
+        raise _invalid(text, "standard input is not read", "write the input to a file or directory, and pass its path")
     if text.startswith((".", "/")):
         hint = "name an image in a file or directory with its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
         raise _invalid(text, "it is a path", hint)

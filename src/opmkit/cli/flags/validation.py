@@ -18,7 +18,7 @@ from opmkit.cli.flags.policy import (
     parse_fail_on,
 )
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
-from opmkit.cli.output.errors import UsageError, print_warnings
+from opmkit.cli.output.errors import UsageError, print_warnings, similar_names
 from opmkit.cli.output.fbc import COMPAT_HELP
 from opmkit.cli.output.validation import ReportFormat
 from opmkit.cli.parser.declaration import flag
@@ -139,7 +139,8 @@ class ReportFlags:
         formats = tuple(ReportFormat)
         name = self.output or (self.optional_validators if self.optional_validators in formats else "text")
         if name not in formats:
-            raise UsageError(f"unknown format {name!r} of --output: one of {', '.join(formats)}", COMMAND)
+            hint, similar = f"use {', '.join(formats)}", similar_names(name, formats)
+            raise UsageError(f'invalid value of --output: "{name}"', COMMAND, hint=hint, similar=similar)
         return ReportFormat(name)
 
     def validators(self) -> list[str]:
@@ -147,8 +148,8 @@ class ReportFlags:
         is_format = self.optional_validators in tuple(ReportFormat)
         names = [] if is_format else [name.strip() for name in self.optional_validators.split(",")]
         unknown = (name for name in names if name and name not in _GO_VALIDATORS)
-        known = " and ".join(_GO_VALIDATORS)
-        print_warnings(f"unknown optional validator {name!r}: ignored; {known} are known" for name in unknown)
+        known = f"{' and '.join(_GO_VALIDATORS)} are known, and the formats {', '.join(ReportFormat)}"
+        print_warnings(f"unknown optional validator {name!r}: ignored; {known}" for name in unknown)
         return [name for name in names if name in _GO_VALIDATORS]
 
 

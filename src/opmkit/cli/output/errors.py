@@ -77,8 +77,9 @@ def to_opmkit_error(error: Exception) -> OpmkitError:
         return OpmkitError("standard input: unexpected end", hint="answer the prompt, or use the flag instead of it")
     if not hasattr(error, "format_message"):  # that typer's exceptions have
         return InternalError(error)
-    context: Any = getattr(error, "ctx", None)
-    return UsageError(error.format_message().rstrip("."), context.command_path if context else "opm")
+    from opmkit.cli.parser.usage import describe_usage_error
+
+    return describe_usage_error(error)
 
 
 def exit_code(error: OpmkitError) -> int:
@@ -153,6 +154,12 @@ def _os_error_hint(error: OSError) -> str:
 
     if error.errno == errno.ENOSPC:
         return "free some space, or set TMPDIR and OPM_STORE to directories on another disk; nothing was changed"
+    if error.errno in (errno.EACCES, errno.EPERM) and error.filename:
+        from pathlib import Path
+
+        from opmkit.core.files import permission_hint
+
+        return permission_hint(Path(os.fsdecode(error.filename)))
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "choose a writable path with TMPDIR, OPM_STORE or the flag that names it"
     return ""
