@@ -134,7 +134,7 @@ class ChannelEndings(Struct, frozen=True, dict=True):
             entry = max(ignored, key=_order)
             by = next((each.name for each in self.entries if entry.name in each.skips), "")
             skipped = f"is itself skipped by {by}" if by else "is not on the chain of replaces from the head"
-            return f"{entry.name} {_verb(entry, current)} {current.name}, but {skipped}, so that OLM ignores it"
+            return f"{describe_edge(entry, current.name)}, but {skipped}, so that OLM ignores it"
         nearest = _NewerEntries(self.chains[0]).lowest(version)
         replaced = f" ({nearest.name} replaces {nearest.replaces})" if nearest.replaces else ""
         return f"no entry of {self.name} replaces or skips {current.name}{replaced}"
@@ -144,10 +144,12 @@ def _order(entry: CatalogEntry) -> tuple[bool, object]:
     return entry.bundle.version is not None, entry.bundle.version or ()
 
 
-def _verb(entry: CatalogEntry, current: CatalogEntry) -> str:
-    if entry.replaces == current.name:
-        return "replaces"
-    return "skips" if current.name in entry.skips else "has a skip range with"
+def describe_edge(entry: CatalogEntry | EntryBlob, installed: str) -> str:
+    """Return how an entry updates a bundle, as a part of a sentence."""
+    if entry.replaces == installed:
+        return f"{entry.name} replaces {installed}"
+    verb = "skips" if installed in entry.skips else "has a skip range with"
+    return f"{entry.name} {verb} {installed}"
 
 
 def _unmet(entry: CatalogEntry, catalog: ResolvableCatalog) -> Ending:

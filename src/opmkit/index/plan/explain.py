@@ -53,11 +53,12 @@ def explain(conflict: Conflict) -> Explanation:
     together = " together" if len(names) > 1 else ""
     ranked = sorted(conflict.reasons, key=_rank)
     causes = dict.fromkeys(filter(None, map(_cause, ranked)))
+    holds = [reason for reason in ranked if isinstance(reason, InstalledReason) and reason.bundle.hold]
     followed = {subscription.package for subscription in conflict.subscriptions}
     wrong = {reason.subscription for reason in ranked if isinstance(reason, SubscriptionReason) and reason.problem}
     remedies = dict.fromkeys(
         remedy
-        for reason in ranked
+        for reason in holds or ranked  # nothing else helps while OLM cannot replace an operator
         for remedy in _remedies(reason, followed)
         if not isinstance(reason, SubscriptionReason) or reason.problem or reason.subscription not in wrong
     )

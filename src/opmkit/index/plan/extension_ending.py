@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from opmkit.index.fbc.check.graph import STRANDED, check_graph
+from opmkit.index.plan.ending import describe_edge
 from opmkit.index.plan.extension import (
     LOWEST,
     bundle_version,
@@ -55,14 +56,14 @@ class ExtensionEndings(Struct, frozen=True, dict=True):
         """Return why OLM v1 installs nothing after a bundle."""
         name, version = installed
         updates = {
-            entry.name
+            entry.name: describe_edge(entry, name)
             for channel in self.package.channels
             for entry in channel.entries
             if entry.name != name and succeeds(entry, installed)
         }
         if updates:
             bundle = next(bundle for bundle in self.ranked if bundle.name in updates)
-            edge = f"{bundle.name} replaces or skips {name}"
+            edge = updates[bundle.name]
             if bundle.name in self.package.deprecated:
                 return f"{edge}, but is deprecated, so that OLM v1 prefers the installed version"
             lower = f"its version {version_text(bundle)} is lower"
