@@ -36,11 +36,41 @@ def add_program(directory: Path, name: str) -> Path:
 def test_the_working_directory_in_pythonpath_is_removed(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    library, given = str(checkout / "lib"), entry.replace("CHECKOUT", str(checkout))
+    library, given = str(checkout.parent / "lib"), entry.replace("CHECKOUT", str(checkout))
     monkeypatch.setenv("PYTHONPATH", f"{given}:{library}")
     monkeypatch.setattr(sys, "path", ["", str(checkout), "relative", library, "/usr/lib/python", INSTALLATION])
     restrict_search_paths()
     assert sys.path == [library, "/usr/lib/python", INSTALLATION]
+
+
+@pytest.mark.parametrize("entry", ["src", "../link", "modules.zip", "../sub/../src", "../../src"])
+@pytest.mark.parametrize("repository", [".", ".."])
+def test_what_is_in_the_checkout_is_removed_from_pythonpath(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, entry: str, repository: str
+) -> None:
+    """Absolute entries, too: many projects set ``PYTHONPATH=$PWD/src``."""
+    (checkout / repository / ".git").mkdir()
+    (checkout / "sub").mkdir()
+    (checkout / "link").symlink_to("src")
+    monkeypatch.chdir(checkout / "sub")
+    given = os.path.abspath(checkout / "sub" / ".." / entry.removeprefix("../"))  # noqa: PTH100 - the link is not resolved
+    monkeypatch.setenv("PYTHONPATH", f"{given}:/opt/lib")
+    monkeypatch.setattr(sys, "path", [given, "/opt/lib", f"{checkout}/.venv/lib", INSTALLATION])
+    restrict_search_paths()
+    outside = entry.startswith("../../") and repository == "."
+    assert sys.path == [*[given] * outside, "/opt/lib", f"{checkout}/.venv/lib", INSTALLATION]
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_a_library_in_the_home_directory_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, git: bool) -> None:
+    if git:
+        (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/lib")
+    monkeypatch.setattr(sys, "path", [f"{tmp_path}/lib", INSTALLATION])
+    restrict_search_paths()
+    assert sys.path == [f"{tmp_path}/lib", INSTALLATION]
 
 
 @pytest.mark.parametrize("value", [None, "", "/opt/lib"])

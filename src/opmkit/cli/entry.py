@@ -7,7 +7,6 @@ import gc
 import os
 import sys
 
-from opmkit.core import interrupts
 from opmkit.core.search_paths import restrict_search_paths
 
 TYPE_CHECKING = False  # importing typing takes longer than everything else here
@@ -46,6 +45,8 @@ def configmap_server() -> NoReturn:
 def _run(module: str, function: str) -> NoReturn:
     """Run a function of a module with the command line's arguments, and exit with the code that it returns."""
     restrict_search_paths()
+    from opmkit.core import interrupts  # after the search paths: it imports modules
+
     process_end = _ProcessEnd()
     atexit.register(process_end)  # the first handler runs last
     gc.set_threshold(_GC_THRESHOLD)

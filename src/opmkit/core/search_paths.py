@@ -1,7 +1,7 @@
 """Where modules and programs are searched: never in the working directory, which can be a checkout that nobody trusts.
 
 Python imports from the working directory for ``python -m`` and ``python -c``, and for empty and relative entries of
-``PYTHONPATH``. Such entries of ``PATH`` let programs be found there.
+``PYTHONPATH``; a checkout can be named by absolute ones. Such entries of ``PATH`` let programs be found there.
 """
 
 from __future__ import annotations
@@ -22,15 +22,21 @@ _BOOTSTRAP = (
 
 
 def restrict_search_paths() -> None:
-    """Remove the working directory from ``sys.path`` and, for all programs that this process starts, from ``PATH``.
+    """Remove the checkout from ``sys.path``, and the working directory from the ``PATH`` of all programs that this process starts.
 
     The interpreter makes entries of ``PYTHONPATH`` absolute before the first module is imported, so that they are only
-    recognized by the variable. Other entries are those of the installation.
+    recognized by the variable. Other entries are those of the installation, which can be a ``.venv`` in the checkout.
     """
     given = os.environ.get("PYTHONPATH")
     entries = given.split(os.pathsep) if given and not sys.flags.ignore_environment else []
     working = _working_directory()
-    removed = {os.path.abspath(entry) for entry in entries if not os.path.isabs(entry) or _is_same(entry, working)}  # noqa: PTH100, PTH117
+    checkout = _checkout(working) if entries else ""
+
+    def is_untrusted(entry: str) -> bool:
+        inside = checkout and os.path.realpath(entry).startswith(f"{checkout}/")
+        return bool(inside) or not os.path.isabs(entry) or _is_same(entry, working) or _is_same(entry, checkout)  # noqa: PTH117
+
+    removed = {os.path.abspath(entry) for entry in entries if is_untrusted(entry)}  # noqa: PTH100
     sys.path[:] = [entry for entry in _absolute(sys.path) if entry not in removed or entry == _INSTALLATION]
     if "PATH" in os.environ:
         os.environ["PATH"] = os.pathsep.join(_program_directories(os.environ))
@@ -73,6 +79,18 @@ def _working_directory() -> str:
         return os.getcwd()  # noqa: PTH109
     except OSError:  # it has been removed
         return ""
+
+
+def _checkout(working: str) -> str:
+    """Return the root of the repository with the working directory, or the latter in none; "" if that is no checkout.
+
+    What is in a home directory was written by its user.
+    """
+    root, owned = working, ("", os.sep, os.path.realpath(os.path.expanduser("~")))  # noqa: PTH111
+    while root not in owned and not os.path.lexists(f"{root}/.git"):
+        root = os.path.dirname(root)  # noqa: PTH120
+    checkout = working if root in owned else root
+    return "" if checkout in owned else checkout
 
 
 def _is_same(directory: str, working: str) -> bool:

@@ -95,11 +95,12 @@ def bundles(newcomer: InstalledOpm) -> list[str]:
     return [f"bundles/{number}" for number in range(2, 18)]
 
 
-@pytest.mark.parametrize("pythonpath", [None, "", ".", ":", "CHECKOUT"])
+@pytest.mark.parametrize("pythonpath", [None, "", ".", ":", "CHECKOUT", "CHECKOUT/lib"])
 def test_helpers_import_nothing_from_the_working_directory(
     newcomer: InstalledOpm, traps: Traps, bundles: list[str], pythonpath: str | None
 ) -> None:
     """What Python itself imports from PYTHONPATH before the first line of opm cannot be prevented."""
+    (newcomer.directory / "lib").symlink_to(".")
     user = newcomer
     if pythonpath is not None:
         user = newcomer.with_env(PYTHONPATH=pythonpath.replace("CHECKOUT", str(newcomer.directory)))
