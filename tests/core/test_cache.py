@@ -81,6 +81,18 @@ def test_a_result_that_others_can_write_is_replaced(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_code_digest_has_the_records_of_distributions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is built again can have other content under the same version."""
+    metadata = tmp_path / "acme-1.0.dist-info"
+    metadata.mkdir()
+    monkeypatch.setattr("opmkit.core.cache.installed_distributions", lambda: (str(metadata),))
+    digests = set()
+    for record in ("acme.py,sha256=a,1", "acme.py,sha256=b,1"):
+        (metadata / "RECORD").write_text(record)
+        digests.add(code_digest("opmkit.bundle"))
+    assert len(digests) == 2
+
+
 def test_code_digest() -> None:
     assert code_digest("opmkit.bundle") == code_digest("opmkit.bundle") != code_digest("opmkit.index.fbc")
 

@@ -30,8 +30,9 @@ def block(language: str) -> str:
 def install(site: Path, opm: Opm) -> Opm:
     """Install a distribution with the module and the entry point of the document.
 
-    Return the command in a new interpreter, which loads it.
+    Return the command in a new interpreter, which loads it, in another directory: a checkout is not searched.
     """
+    (opm.directory / "work").mkdir()
     entries = tomllib.loads(block("toml"))["project"]["entry-points"]["opmkit.rules"]
     (name,) = set(entries.values())
     metadata = site / "acme-1.0.dist-info"
@@ -40,7 +41,7 @@ def install(site: Path, opm: Opm) -> Opm:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     listed = "\n".join(f"{key} = {value}" for key, value in entries.items())
     (metadata / "entry_points.txt").write_text(f"[opmkit.rules]\n{listed}\n")
-    return replace(opm, env={**opm.env, "PYTHONPATH": str(site)}, forkserver=None)
+    return replace(opm, directory=opm.directory / "work", env={**opm.env, "PYTHONPATH": str(site)}, forkserver=None)
 
 
 def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: Path) -> None:
@@ -73,6 +74,28 @@ def test_cached_results_are_not_used_for_changed_rules(opm: Opm, tmp_path: Path)
     os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
     shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
     assert "ACME-PUBLIC-NAMES" in opm("bundle", "validate", str(BASE))
+
+
+def test_cached_results_are_not_used_for_changed_requirements(opm: Opm, tmp_path: Path) -> None:
+    """A distribution that rules require, through another one, changes without a new version."""
+    opm.env["OPM_STORE"] = str(tmp_path / "store")
+    opm = install(tmp_path / "site", opm)
+    site = tmp_path / "site"
+    requirements = {"acme": "Acme.Base >= 1 ; python_version > '3'", "acme-base": "acme_names", "acme-names": "missing"}
+    for name, required in requirements.items():
+        metadata = site / f"{name.replace('-', '_')}-1.0.dist-info"
+        metadata.mkdir(exist_ok=True)
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: {required}\n"
+        (metadata / "METADATA").write_text(text)
+    (site / "acme_names-1.0.dist-info" / "RECORD").write_text("names.py,,\n")
+    (site / "names.py").write_text("PREFIX = 'ACME'\n")
+    (module,) = site.glob("acme_*.py")
+    module.write_text(module.read_text().replace('"ACME"', "PREFIX") + "\n\nfrom names import PREFIX\n")
+    assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
+    assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
+    (site / "names.py").write_text("PREFIX = ''\n")
+    shutil.rmtree(site / "__pycache__", ignore_errors=True)
+    assert "no findings" in opm("bundle", "validate", str(BASE))
 
 
 def test_documented_policy_is_valid(opm: Opm) -> None:

@@ -23,8 +23,6 @@ CACHE_DIRECTORY = "results"
 """Directory of the embedded store with the caches."""
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
-"""Directory of the embedded store with the caches."""
-
 
 class ResultCache:
     """A directory with one file per result, named by the digest of the content and the ``key``.
@@ -132,11 +130,20 @@ def files_digest(contents: Mapping[str, bytes]) -> str:
 def code_digest(*packages: str) -> str:
     """Return a digest of installed packages, with their subpackages, and of all that their code may depend on.
 
-    That is Python and the names and versions of the installed distributions.
+    That is Python and the installed distributions: their names, versions and recorded files.
     """
     roots = (path for package in packages for path in import_module(package).__path__)
-    names = sorted(path.rpartition("/")[2] for path in installed_distributions())
-    return hashlib.sha256(repr((tree_digest(roots, (".py", ".json")), sys.version, names)).encode()).hexdigest()
+    recorded = sorted((path.rpartition("/")[2], _record_digest(path)) for path in installed_distributions())
+    return hashlib.sha256(repr((tree_digest(roots, (".py", ".json")), sys.version, recorded)).encode()).hexdigest()
+
+
+def _record_digest(metadata: str) -> str:
+    """Return a digest of the list of a distribution's files, which has their digests; "" without a list."""
+    try:
+        with open(f"{metadata}/RECORD", "rb") as file:  # noqa: PTH123 - every command that uses a cache reads all of them
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
 
 
 def tree_digest(roots: Iterable[str], suffixes: tuple[str, ...] = ("",)) -> str:

@@ -22,7 +22,7 @@ _BOOTSTRAP = (
 
 
 def restrict_search_paths() -> None:
-    """Remove the checkout from ``sys.path``, and the working directory from the ``PATH`` of all programs that this process starts.
+    """Remove the checkout from ``sys.path``, and relative entries from the ``PATH`` of this process and its programs.
 
     The interpreter makes entries of ``PYTHONPATH`` absolute before the first module is imported, so that they are only
     recognized by the variable. Other entries are those of the installation, which can be a ``.venv`` in the checkout.

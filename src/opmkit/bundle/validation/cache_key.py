@@ -5,6 +5,7 @@ The commands that only print a cached result import this module, so it imports l
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from opmkit._version import __version__
 from opmkit.core.cache import code_digest, installed_distributions, tree_digest
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from collections.abc import Iterable
+    from importlib.metadata import Distribution, EntryPoint
 
 CACHE = "validation"
 """Name of the cache of results in the embedded image store."""
@@ -26,6 +28,8 @@ CEL_DISTRIBUTION = "cel-expr-python"
 _CEL_MODULE = "cel_expr_python"
 ENTRY_POINTS = "opmkit.rules"
 """Group of the entry points, each of which names a module with rules."""
+_DISTRIBUTION = "opmkit"
+_REQUIRED_NAME = re.compile(r"[A-Za-z0-9._-]*")
 
 
 @cache
@@ -58,8 +62,9 @@ def extensions() -> tuple[EntryPoint, ...]:
 def extension_digests() -> list[str] | None:
     """Return the names of the modules with rules, each with a digest of its code; None if it is unknown which files.
 
-    The code of a module is that of its distribution, and of the package that contains it. It is unknown if it is not in
-    files, or is installed in editable form: then it may use any file of the source tree.
+    The code of a module is that of its distribution, of those that this requires in addition to opmkit, and of its own
+    package. It is unknown if it is not in files, or is installed in editable form: then it may use any file of
+    the source tree.
     """
     try:
         return [f"{entry.name} {entry.value} {tree_digest(_code_files(entry))}" for entry in extensions()]
@@ -71,11 +76,49 @@ def _code_files(entry: EntryPoint) -> list[str]:
     spec = find_spec(entry.module.partition(".")[0])
     if spec is None or not (spec.submodule_search_locations or spec.has_location):
         raise ImportError(entry.module)
-    if entry.dist and '"editable"' in (entry.dist.read_text("direct_url.json") or ""):
-        raise ImportError(entry.module)
-    recorded = (entry.dist.files if entry.dist else None) or ()
-    files = [str(path.locate()) for path in recorded if "__pycache__" not in path.parts]
+    files = [path for each in _distributions(entry) for path in _recorded_files(each)]
     return [*(spec.submodule_search_locations or [str(spec.origin)]), *files]
+
+
+def _distributions(entry: EntryPoint) -> Iterable[Distribution]:
+    """Return the distribution of a module with rules and those that it requires, without opmkit and what that requires.
+
+    The latter count by their records, as they do for opmkit's own rules.
+    """
+    own = _with_requirements([_DISTRIBUTION], {})
+    found = _with_requirements([_normalized(entry.dist.name)], own) if entry.dist else {}
+    return [each for name, each in found.items() if name not in own]
+
+
+def _with_requirements(names: list[str], known: dict[str, Distribution]) -> dict[str, Distribution]:
+    """Return distributions by name with those that they require, transitively, except for what only ``known`` requires.
+
+    Optional requirements count if they are installed.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import: email
+
+    found: dict[str, Distribution] = {}
+    while names:
+        name = names.pop()
+        if name in found or name in known:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:
+            continue
+        matches = map(_REQUIRED_NAME.match, found[name].requires or ())
+        names += [_normalized(match[0]) for match in matches if match]
+    return found
+
+
+def _recorded_files(distribution: Distribution) -> list[str]:
+    if '"editable"' in (distribution.read_text("direct_url.json") or ""):
+        raise ImportError(distribution.name)
+    return [str(path.locate()) for path in distribution.files or () if "__pycache__" not in path.parts]
+
+
+def _normalized(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _may_have_extensions(location: str) -> bool:
