@@ -21,7 +21,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import sha256_digest
 from opmkit.supply.mirror.model import digest_tag
-from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, read_records
+from opmkit.supply.mirror.record import MirrorRecord, is_record_tag, read_records
 from tests.kit.mirror_site import MirrorSite, SampleBundle
 from tests.kit.opm import run
 from tests.kit.registry import Registry
@@ -82,7 +82,7 @@ def tags_below(prefix: str, target: Registry) -> dict[str, str]:
     return {
         f"{link.parents[4].relative_to(root)}:{link.parents[1].name}": link.read_text()
         for link in root.rglob("_manifests/tags/*/current/link")
-        if link.parents[1].name != RECORD_TAG
+        if not is_record_tag(link.parents[1].name)
     }
 
 

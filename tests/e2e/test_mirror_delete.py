@@ -17,7 +17,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.signatures.keys import load_private_key
 from opmkit.imagetools.spec import Platform
-from opmkit.supply.mirror.record import RECORD_TAG
+from opmkit.supply.mirror.record import is_record_tag
 from tests.e2e.test_kill import KillingProxy, run_through
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import multi_image
@@ -86,7 +86,7 @@ class Mirror:
             for name in names:
                 try:
                     tags = client.target(Reference.parse(f"{self.host}/{name}")).tags()
-                    found += [f"{name}:{tag}" for tag in tags if tag != RECORD_TAG]
+                    found += [f"{name}:{tag}" for tag in tags if not is_record_tag(tag)]
                 except NotFound:
                     continue
         return found
@@ -329,7 +329,10 @@ def test_registry_that_does_not_list_its_repositories(mirror: Mirror, answer: An
 
 @pytest.mark.parametrize(
     ("page", "reason"),
-    [(b'{"tags": ["theirs"]}', "does not list all tags: it omits mirrored-sha256-"), (b"{}", "expected a list of tags")],
+    [
+        (b'{"tags": ["theirs"]}', "does not list all tags: it omits mirrored-sha256-"),
+        (b"{}", "expected a list of tags"),
+    ],
 )
 def test_registry_that_does_not_list_all_tags(mirror: Mirror, page: bytes, reason: str) -> None:
     """The tags of people may be among those that are missing."""
@@ -479,6 +482,21 @@ def test_prune_deletes_what_only_the_replaced_catalog_needs(mirror: Mirror) -> N
     assert incomplete_tags(mirror.host) == []
     again = mirror.opm.attempt("mirror", second, "--to", mirror.to, *name, "--prune")
     assert (again.returncode, "0 images deleted" in again.stderr) == (0, True), again.stderr
+
+
+def test_catalog_with_the_same_path_in_another_registry(mirror: Mirror, tmp_path: Path) -> None:
+    """It is another catalog, although it has the same name in the target."""
+    first = mirror.catalogs[0]
+    with Registry() as other:
+        (tmp_path / "other").mkdir()
+        site = MirrorSite(other.host, mirror.site.prefix, tmp_path / "other")
+        theirs = site.push_catalog([site.sample()[1]], "1")
+        assert theirs.partition("/")[2] == first.partition("/")[2]
+        refused = mirror.opm.attempt("mirror", theirs, "--to", mirror.to, "--prune")
+        assert (refused.returncode, mirror.has(first, mirror.bundles[0].image)) == (1, [True, True])
+        assert "refusing to move the tag" in refused.stderr
+        mirror.opm("mirror", theirs, "--to", mirror.to, "--overwrite-tags")
+    assert digest_at(mirror.at(first)) != digest_at(first)
 
 
 def test_prune_that_failed_is_repeated(mirror: Mirror) -> None:

@@ -17,7 +17,7 @@ from opmkit.imagetools.spec import Platform
 from opmkit.index.image.base import Base
 from opmkit.index.image.build import build_image
 from opmkit.index.image.content import CatalogContent
-from opmkit.supply.mirror.record import RECORD_TAG
+from opmkit.supply.mirror.record import is_record_tag
 from tests.kit.content import noise
 from tests.kit.images import multi_image, small_image
 
@@ -151,7 +151,7 @@ def incomplete_tags(host: str, prefix: str = "") -> list[str]:
             except NotFound:
                 continue
             for tag in tags:
-                if tag == RECORD_TAG:
+                if is_record_tag(tag):
                     continue
                 try:
                     blobs = list(all_blobs(load_image_or_index(repository, tag)))

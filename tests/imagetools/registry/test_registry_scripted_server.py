@@ -130,7 +130,9 @@ def test_no_tags(main: Script, repository: RegistryRepository) -> None:
     assert list(repository.tags()) == []
 
 
-@pytest.mark.parametrize("page", [b"{}", b'{"repositories":["a"]}', b'{"tags":{}}', b'{"tags":["a",7]}', b'{"tags":"a"}'])
+@pytest.mark.parametrize(
+    "page", [b"{}", b'{"repositories":["a"]}', b'{"tags":{}}', b'{"tags":["a",7]}', b'{"tags":"a"}']
+)
 def test_later_page_that_is_no_list_of_tags(main: Script, repository: RegistryRepository, page: bytes) -> None:
     link = {"Link": '</v2/team/app/tags/list?n=1000&last=b>; rel="next"'}
     main.reply = lambda method, path: (200, {}, page) if "last=" in path else (200, link, b'{"tags":["a","b"]}')

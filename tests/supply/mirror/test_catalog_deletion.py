@@ -11,13 +11,23 @@ from tests.kit.mirror_world import SOURCE, TARGET, MirrorWorld
 from opmkit.core.errors import OpmkitError
 from opmkit.imagetools.errors import ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.repository import digest_tag
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.index.errors import CatalogError
 from opmkit.supply.mirror.deletion import ABSENT, DELETE, DELETED, KEPT, UNRECORDED
 from opmkit.supply.mirror.errors import MirrorFailed, TagConflict
 from opmkit.supply.mirror.image_set import ImageSet, ImageSetCatalog
 from opmkit.supply.mirror.model import MirrorRequest
-from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, RecordedImage, read_records, update_record
+from opmkit.supply.mirror.record import (
+    RECORD_TAG,
+    MirrorRecord,
+    RecordedImage,
+    catalog_subject,
+    is_record_tag,
+    read_records,
+    record_tag,
+    update_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,9 +85,53 @@ def test_catalog_is_deleted_with_what_only_it_needs(site: Site) -> None:
     done = site.delete("two:1")  # it has found the shared image there, which the other one's mirror has put
     assert states(done) == {site.shared.repository: DELETED, "two": DELETED}
     left = {tag for stored in site.registry.repositories.values() for tag in stored.tags}
-    assert left == {RECORD_TAG}
+    assert all(map(is_record_tag, left))
     records = [read_records(site.registry.target(Reference(TARGET, name))) for name in site.registry.repositories]
     assert records == [{}] * len(records)
+
+
+def move(site: Site, operand: int, to: int) -> Reference:
+    """Move the tag v1 of an operand in the source to another image; return its reference by the tag."""
+    image = site.by_tag(site.operands[operand], "v1")
+    site.source.repositories[image.repository].tags["v1"] = str(site.operands[to].digest)
+    return image
+
+
+def test_tag_that_an_earlier_configuration_has_set(site: Site) -> None:
+    """An edited configuration is another one to its record."""
+    image = move(site, 4, 4)
+    site.mirror(configuration("", image))
+    before = site.digest(image)
+    move(site, 4, 5)
+    site.push_catalog("one:1", image)
+    with pytest.raises(MirrorFailed, match="refusing to move the tag"):
+        site.mirror("one:1")
+    site.mirror(configuration("", image, site.other))
+    assert site.digest(image) != before
+
+
+def test_tag_that_another_tag_of_the_catalog_has_set(site: Site) -> None:
+    """Such as that of a catalog by its digest, which has no other tag."""
+    image = move(site, 4, 4)
+    site.push_catalog("one:1", image)
+    site.push_catalog("one:2", image)
+    site.mirror("one:1")
+    before = site.digest(image)
+    move(site, 4, 5)
+    site.mirror("one:2")
+    assert site.digest(image) != before
+
+
+def test_signature_that_another_catalog_brings(site: Site) -> None:
+    """A signature belongs to its image, so that it does not matter whose mirror has set its tag."""
+    site.push_catalog("one:1", site.first)
+    site.push_catalog("two:1", site.first)
+    tag = digest_tag(str(site.first.digest), ".sig")
+    for number, name in enumerate(("one:1", "two:1")):
+        site.push(site.source, site.first.repository, tag, site.image(90 + number))
+        site.mirror(name)
+        signed = site.source.repositories[site.first.repository].tags[tag]
+        assert site.registry.repositories[site.path(site.first)].tags[tag] == signed
 
 
 def test_what_was_there_before_is_not_deleted(site: Site) -> None:
@@ -306,12 +360,14 @@ def test_catalog_does_not_replace_what_others_have_pushed(site: Site) -> None:
     site.mirror("one:1")  # the mirror has set the tag
 
 
-def test_tag_of_records_is_reserved(site: Site) -> None:
-    image = site.push(site.source, "one", RECORD_TAG, site.image(99)).with_tag(RECORD_TAG)
+@pytest.mark.parametrize("tag", [RECORD_TAG, record_tag(catalog_subject("1"))])
+def test_tags_of_records_are_reserved(site: Site, tag: str) -> None:
+    image = site.push(site.source, "one", tag, site.image(99)).with_tag(tag)
     site.push_catalog("one:1", image)
     with pytest.raises(MirrorFailed, match="reserved for the records"):
         site.mirror("one:1")
-    site.push(site.registry, "m/two", RECORD_TAG, site.image(98))
+    site.push(site.registry, "m/two", tag, site.image(98))
+    site.push(site.registry, "m/two", "1", site.image(97))
     with pytest.raises(ImageToolsError, match="not a record of a mirror"):
         site.mirror("two:1")
 
@@ -372,19 +428,20 @@ def test_record_that_another_mirror_has_replaced(site: Site, image_set: bool) ->
     """A writer that was slower than expected puts its own record while the images are copied."""
     site.mirror("one:1")
     stored = site.registry.repositories["m/one"]
-    theirs = stored.tags[RECORD_TAG]
+    tag = record_tag(catalog_subject("1"))
+    theirs = stored.tags[tag]
     site.push_catalog("one:1", site.other)
     changed: list[str] = []
 
     def overwrite(kind: str, name: str, identifier: str) -> None:
         if (kind, name, identifier) == ("put", "m/one", "1"):
-            changed.append(stored.tags[RECORD_TAG])
-            stored.tags[RECORD_TAG] = theirs
+            changed.append(stored.tags[tag])
+            stored.tags[tag] = theirs
 
     site.registry.lie = overwrite
     site.mirror(configuration("one:1", site.operands[0]) if image_set else "one:1")
     assert changed
-    assert theirs not in (changed[0], stored.tags[RECORD_TAG])
+    assert theirs not in (changed[0], stored.tags[tag])
     records = read_records(site.registry.target(Reference(TARGET, "m/one")))
     assert len(records) == 1 + image_set
     assert len(records["catalog:1"].versions) == 2

@@ -12,7 +12,6 @@ from opmkit.imagetools.errors import (
     InvalidImage,
     NotFound,
     RegistryUnavailable,
-    TagMoved,
     UnsupportedImage,
 )
 from opmkit.imagetools.image import Image
@@ -27,10 +26,12 @@ from opmkit.supply.mirror.record import (
     catalog_subject,
     mark_repository,
     read_records,
+    record_tag,
     update_record,
 )
 
 SUBJECT = catalog_subject("1")
+TAG = record_tag(SUBJECT)
 
 
 def digest(number: int) -> str:
@@ -124,7 +125,20 @@ def test_writers_of_one_repository(repository: MemoryRepository) -> None:
     for subject in found:
         update_record(repository, subject, lambda _: None)
     assert read_records(repository) == {}
-    assert list(repository.tags()) == [RECORD_TAG]  # so that the repository is not without a tag
+    assert set(repository.tags()) == {TAG, record_tag("images:ab")}  # so that the repository is not without a tag
+
+
+def test_slow_writer_of_another_subject(repository: MemoryRepository) -> None:
+    """A request that stalls for longer than the command of another writer takes replaces nothing of it."""
+
+    def stall(kind: str, _: str, identifier: str) -> None:
+        if (kind, identifier) == ("put", TAG):
+            repository.registry.lie = lambda *_: None
+            update_record(repository, catalog_subject("2"), record(image(2, 2), versions=(2,)).merge)
+
+    repository.registry.lie = stall
+    update_record(repository, SUBJECT, record(image(1, 1)).merge)
+    assert read_records(repository).keys() == {SUBJECT, catalog_subject("2")}
 
 
 def test_unchanged_record_is_not_written_again(repository: MemoryRepository) -> None:
@@ -156,21 +170,20 @@ def test_wrong_answer_does_not_replace_a_record(
     asked: list[str] = []
 
     def lie(kind: str, _: str, identifier: str) -> None:
-        if (kind, identifier) == ("manifest", RECORD_TAG) and len(asked) < times:
+        if (kind, identifier) == ("manifest", TAG) and len(asked) < times:
             asked.append(kind)
             raise error
 
     repository.registry.lie = lie
     is_repeated = isinstance(error, AuthenticationFailed) and times == 1 and not is_known
     if is_repeated:
-        update_record(repository, "images:ab", record(image(2, 1)).merge)
+        update_record(repository, SUBJECT, record(image(2, 1)).merge)
     else:
         with pytest.raises((AuthenticationFailed, RegistryUnavailable)):
-            update_record(repository, "images:ab", record(image(2, 1)).merge, is_known=is_known)
+            update_record(repository, SUBJECT, record(image(2, 1)).merge, is_known=is_known)
     repository.registry.lie = lambda *_: None
-    assert read_records(repository).keys() == ({SUBJECT, "images:ab"} if is_repeated else {SUBJECT})
-    with pytest.raises(TagMoved):
-        mark_repository(repository)
+    found = read_records(repository)[SUBJECT]
+    assert found.images == ((image(1, 1), image(2, 1)) if is_repeated else (image(1, 1),))
 
 
 def test_artifact(repository: MemoryRepository) -> None:
@@ -178,33 +191,39 @@ def test_artifact(repository: MemoryRepository) -> None:
     manifest = cast("Manifest", repository.get_manifest(RECORD_TAG))
     assert (manifest.artifact_type, len(manifest.layers)) == (RECORD_TYPE, 1)
     update_record(repository, SUBJECT, record(image(1, 1)).merge)
-    manifest = cast("Manifest", repository.get_manifest(RECORD_TAG))
+    manifest = cast("Manifest", repository.get_manifest(TAG))
     assert [(each.media_type, dict(each.annotations)) for each in manifest.layers] == [
         (RECORD_TYPE, {"org.opencontainers.image.title": SUBJECT})
     ]
+    assert read_records(repository) == {SUBJECT: record(image(1, 1))}
 
 
 @pytest.mark.parametrize(
     ("media_type", "subject"),
-    [(f"{RECORD_TYPE[:-7]}2+json", SUBJECT), ("application/octet-stream", SUBJECT), (RECORD_TYPE, "other:1")],
+    [
+        (f"{RECORD_TYPE[:-7]}2+json", SUBJECT),
+        ("application/octet-stream", SUBJECT),
+        (RECORD_TYPE, "other:1"),
+        (RECORD_TYPE, "images:ab"),
+    ],
 )
 def test_unknown_layer_is_neither_ignored_nor_replaced(
     repository: MemoryRepository, media_type: str, subject: str
 ) -> None:
     update_record(repository, SUBJECT, record(image(1, 1)).merge)
-    before = cast("Manifest", repository.get_manifest(RECORD_TAG))
+    before = cast("Manifest", repository.get_manifest(TAG))
     layer = Descriptor(media_type, digest(9), 9, annotations={"org.opencontainers.image.title": subject})
     changed = Manifest.build(before.config, [*before.layers, layer], artifact_type=RECORD_TYPE)
-    repository.put_manifest(changed, RECORD_TAG)
-    with pytest.raises(UnsupportedImage, match=RECORD_TAG):
+    repository.put_manifest(changed, TAG)
+    with pytest.raises(UnsupportedImage, match=TAG):
         read_records(repository)
-    with pytest.raises(UnsupportedImage, match=RECORD_TAG):
-        update_record(repository, "images:ab", record(image(1, 1)).merge)
-    assert repository.resolve(RECORD_TAG).digest == changed.digest
+    with pytest.raises(UnsupportedImage, match=TAG):
+        update_record(repository, SUBJECT, record(image(1, 1)).merge)
+    assert repository.resolve(TAG).digest == changed.digest
 
 
 def test_other_image_under_the_tag(repository: MemoryRepository) -> None:
     empty = Image.scratch(Platform("linux", "amd64"))
-    repository.put_manifest(empty.manifest, RECORD_TAG)
+    repository.put_manifest(empty.manifest, TAG)
     with pytest.raises(InvalidImage, match="not a record of a mirror"):
         read_records(repository)

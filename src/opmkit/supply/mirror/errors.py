@@ -36,7 +36,7 @@ class MirrorFailed(ImageToolsError):
 
 
 class TagConflict(ImageToolsError):
-    """A tag in the target names another image, and no record shows that this mirror has set it."""
+    """A tag in the target names another image, and no record shows that a mirror of the same image has set it."""
 
     def __init__(self, name: str, digest: str) -> None:
         """Create the error for a tag and the digest that it names."""
@@ -45,7 +45,7 @@ class TagConflict(ImageToolsError):
             Hint("check what the tag is used for, and move it with {}", ImageSetting.OVERWRITE_TAGS),
         )
         super().__init__(
-            f"{name}: refusing to move the tag: it names {digest}, and no record shows that this mirror has set it",
+            f"{name}: refusing to move the tag: it names {digest}, and no record shows that its mirror has set it",
             hint=hint,
         )
 

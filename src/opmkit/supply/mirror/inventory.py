@@ -27,7 +27,7 @@ from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS
-from opmkit.supply.mirror.record import RECORD_TAG, MirrorRecord, parse_records
+from opmkit.supply.mirror.record import MirrorRecord, is_record_tag, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,8 @@ class RepositoryInventory:
         name: Registry and repository.
         tags: The images by tag, without the records.
         repository: The repository, to read images without a tag.
-        records: The records by their subjects; None if there is no artifact for them.
+        records: The records by their subjects; None if there is no artifact for
+            them, not even one without a record.
     """
 
     name: str
@@ -153,12 +154,12 @@ def read_repository(name: str, repository: RegistryRepository) -> RepositoryInve
     except NotFound:
         tags = []
     found: dict[str, InventoryImage] = {}
-    records = None
+    records: dict[str, MirrorRecord] | None = None
     for tag in tags:
         with readable(f"{name}:{tag}"):
             manifest = repository.get_manifest(_checked_tag(name, tag))
-            if tag == RECORD_TAG:
-                records = parse_records(repository, manifest)
+            if is_record_tag(tag):
+                records = (records or {}) | parse_record(repository, tag, manifest)
             else:
                 found[tag] = InventoryImage.from_manifest(manifest)
     return RepositoryInventory(name, found, repository, records)

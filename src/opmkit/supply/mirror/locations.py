@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from opmkit.core.errors import DiskError
 from opmkit.core.files import disk_errors, read_limited, write_files
+from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import InvalidReference, NotFound
 from opmkit.imagetools.reference import (
     LayoutReference,
@@ -27,7 +28,10 @@ from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME, LayoutReader
 from opmkit.supply.mirror.description import DESCRIPTION_FILE, MAX_DESCRIPTION_SIZE, CarriedContent, MirrorDescription
+from opmkit.supply.mirror.inventory import IncompleteSearch, repositories_below
 from opmkit.supply.mirror.model import repository_below
+from opmkit.supply.mirror.plan import DEFAULT_WORKERS
+from opmkit.supply.mirror.record import NamedRecord, read_records
 from opmkit.supply.mirror.target import ArchiveLocation, ArchiveTarget, RegistryLocation
 
 if TYPE_CHECKING:
@@ -132,6 +136,10 @@ class DirectoryTarget:
             if source.name not in self._repositories:
                 self._repositories[source.name] = _DirectoryRepository(self, source.name)
             return self._repositories[source.name]
+
+    def records(self) -> Iterable[NamedRecord]:
+        """Return none."""
+        return ()
 
     def finish(self) -> None:
         """Sync all blobs to disk, and add the images to the index of the layout; raise DiskError.
@@ -255,6 +263,14 @@ class RegistryTarget:
             if reference.name not in self._repositories:
                 self._repositories[reference.name] = self._client.target(reference)
             return self._repositories[reference.name]
+
+    def records(self) -> Iterator[NamedRecord]:
+        """Yield the records below the prefix, none if the registry does not list its repositories."""
+        with suppress(IncompleteSearch), WorkerPool(DEFAULT_WORKERS, "records") as pool:
+            names = repositories_below(self._client, self._location)
+            repositories = [self._client.target(Reference.parse(name)) for name in names]
+            for name, records in zip(names, list(pool.map(read_records, repositories)), strict=True):
+                yield from (NamedRecord(name, subject, record) for subject, record in records.items())
 
     def finish(self) -> None:
         """Do nothing: images are complete once they have been put."""

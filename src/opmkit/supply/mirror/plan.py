@@ -34,7 +34,7 @@ from opmkit.supply.mirror.model import (
     digest_tag,
     is_digest_tag,
 )
-from opmkit.supply.mirror.record import RECORD_TAG
+from opmkit.supply.mirror.record import is_record_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -286,7 +286,7 @@ def check_target_tag(name: str, tag: str, digest: str, *, is_named_by_image: boo
         digest: The digest of the image.
         is_named_by_image: Whether a bundle names the tag, so that it must not be one of signatures and other artifacts.
     """
-    if tag == RECORD_TAG:
+    if is_record_tag(tag):
         purpose = "the records of mirrors"
     elif is_digest_tag(tag) and not tag.endswith(digest.replace(":", "-")):
         purpose = "another digest"

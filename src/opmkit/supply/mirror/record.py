@@ -1,12 +1,14 @@
-"""Records of what mirrors put into a registry: an artifact in each repository with a catalog, a layer for each subject.
+"""Records of what mirrors put into a registry: artifacts in the repositories of catalogs, one for each subject.
 
 A subject is a catalog in the repository by its tag, or a list of other images of an image set. The record is written
-before anything is copied, so that it covers what an interrupted mirror has put there.
+before anything is copied, so that it covers what an interrupted mirror has put there. Each subject has a tag of its
+own: a registry cannot compare and move a tag, so a slow writer of one subject would replace the records of others.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import IndexManifest
 
 RECORD_TAG = "mirror-record"
+"""The tag of an artifact without records, which shows that a repository without other tags is empty."""
+_RECORD_TAG = re.compile(RECORD_TAG + "(-[0-9a-f]{16})?")
 RECORD_TYPE = "application/vnd.opmkit.mirror.record.v1+json"
 _SUBJECT = "org.opencontainers.image.title"
-_SUBJECTS = ("catalog:", "images:")
+_CATALOG, _LIST = "catalog:", "images:"
 _ANY_REGISTRY = "registry.invalid"
 _VERSION = 1
 _MAX_SIZE = 128 << 20
@@ -63,6 +67,11 @@ class RecordSubject(Struct, frozen=True):
     title: str
     version: str
     configuration: str
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list of images."""
+        return self.title.startswith(_LIST)
 
     @classmethod
     def from_json(cls, value: object, path: str) -> RecordSubject:
@@ -213,36 +222,76 @@ class MirrorRecord(Struct, frozen=True):
         return cls(versions, fields.strings("configurations"), tuple(images))
 
 
+class NamedRecord(Struct, frozen=True):
+    """A record with the repository that it is in and its subject."""
+
+    repository: str
+    subject: str
+    record: MirrorRecord
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the subject is a list of images."""
+        return self.subject.startswith(_LIST)
+
+
 def catalog_subject(tag: str) -> str:
     """Return the subject for a catalog by its tag."""
-    return f"catalog:{tag}"
+    return f"{_CATALOG}{tag}"
 
 
 def list_subject(configuration: str) -> str:
     """Return the subject for the images of a configuration that are not those of its catalogs."""
-    return f"images:{configuration}"
+    return f"{_LIST}{configuration}"
 
 
-def read_records(repository: ImageSource) -> dict[str, MirrorRecord]:
-    """Return the records in a repository by their subjects, none if it has none; see `parse_records`.
+def record_tag(subject: str) -> str:
+    """Return the tag of the record of a subject."""
+    return f"{RECORD_TAG}-{sha256_digest(subject.encode()).removeprefix('sha256:')[:16]}"
+
+
+def is_record_tag(tag: str) -> bool:
+    """Return whether a tag is reserved for records."""
+    return _RECORD_TAG.fullmatch(tag) is not None
+
+
+def read_record(repository: ImageSource, subject: str) -> MirrorRecord:
+    """Return the record of a subject, which is empty if it does not exist; see `parse_record`.
 
     A denied access also counts as none: without a record, nothing is moved or deleted.
     """
+    tag = record_tag(subject)
     try:
-        manifest = repository.get_manifest(RECORD_TAG)
+        manifest = repository.get_manifest(tag)
     except (NotFound, AuthenticationFailed):  # some registries deny access to repositories that do not exist
-        return {}
-    return parse_records(repository, manifest)
+        return MirrorRecord()
+    return parse_record(repository, tag, manifest).get(subject, MirrorRecord())
 
 
-def parse_records(repository: ImageSource, manifest: Manifest | IndexManifest) -> dict[str, MirrorRecord]:
-    """Return the records in an artifact by their subjects.
+def read_records(repository: ImageSource) -> dict[str, MirrorRecord]:
+    """Return all records in a repository by their subjects; see `parse_record`.
 
     Raises:
-        InvalidImage, UnsupportedImage: It is something else, or of a later version.
+        NotFound: The registry lists a record, but does not have it.
+    """
+    try:
+        tags = list(filter(is_record_tag, repository.tags()))
+    except (NotFound, AuthenticationFailed):
+        return {}
+    found: dict[str, MirrorRecord] = {}
+    for tag in tags:
+        found.update(parse_record(repository, tag, repository.get_manifest(tag)))
+    return found
+
+
+def parse_record(repository: ImageSource, tag: str, manifest: Manifest | IndexManifest) -> dict[str, MirrorRecord]:
+    """Return the record in an artifact by its subject, nothing for an artifact without one.
+
+    Raises:
+        InvalidImage, UnsupportedImage: It is something else, of a later version, or under the tag of another subject.
         ImageToolsError: It cannot be read.
     """
-    return {subject: _read_layer(repository, layer) for subject, layer in _layers(manifest).items()}
+    return {subject: _read_layer(repository, layer) for subject, layer in _layers(tag, manifest).items()}
 
 
 def update_record(
@@ -254,85 +303,82 @@ def update_record(
 ) -> str:
     """Change the record of a subject, which others may change at the same time; return the digest of the artifact.
 
-    The artifact remains without any record, because a repository without a tag cannot be told from one whose tags
-    the registry fails to list.
+    The artifact remains without a record, because a repository without a tag cannot be told from one whose tags the
+    registry fails to list.
 
     Args:
         repository: The repository.
         subject: The subject.
         change: Returns the new record, or None to remove it.
-        is_known: Whether the repository is known to have records, so that an answer without them is wrong.
+        is_known: Whether the subject is known to have a record, so that an answer without it is wrong.
 
     Raises:
         TagMoved: Other writers keep changing it.
         InvalidImage, UnsupportedImage: It is something else, or of a later version.
-        RegistryUnavailable: The registry both has the records and lacks them.
+        RegistryUnavailable: The registry both has the record and lacks it.
         ImageToolsError: It cannot be read or written.
     """
+    tag = record_tag(subject)
 
     def apply(current: Manifest | IndexManifest | None) -> Manifest | IndexManifest:
-        if current is None and (is_known or _lists_records(repository)):
-            message = f"tag {RECORD_TAG}: the registry lists this record of mirrors, but answers that it does not exist"
+        if current is None and (is_known or _lists(repository, tag)):
+            message = f"tag {tag}: the registry lists this record of mirrors, but answers that it does not exist"
             raise RegistryUnavailable(message, hint="check the registry, and run the command again")
-        layers = _layers(current) if current else {}
+        layers = _layers(tag, current) if current else {}
         record = _read_layer(repository, layers[subject]) if subject in layers else MirrorRecord()
         changed = change(record)
         if current and changed == record and subject in layers:
             return current
-        if changed is None:
-            layers.pop(subject, None)
-        else:
-            layers[subject] = _put(repository, changed.dump(), RECORD_TYPE, {_SUBJECT: subject})
         _put(repository, _EMPTY, media_types.OCI_EMPTY)
-        return _build(layers)
+        if changed is None:
+            return _build(_EMPTY_DESCRIPTOR)
+        return _build(_put(repository, changed.dump(), RECORD_TYPE, {_SUBJECT: subject}))
 
     try:
-        return update_tag(repository, RECORD_TAG, apply).digest
+        return update_tag(repository, tag, apply).digest
     except AuthenticationFailed:
         if is_known:
             raise
         # Some registries deny access to repositories that do not exist. A manifest without a tag creates the
         # repository, and leaves a record that exists as it is.
         _put(repository, _EMPTY, media_types.OCI_EMPTY)
-        repository.put_manifest(_build({}))
-        return update_tag(repository, RECORD_TAG, apply).digest
+        repository.put_manifest(_build(_EMPTY_DESCRIPTOR))
+        return update_tag(repository, tag, apply).digest
 
 
 def mark_repository(repository: Repository) -> None:
-    """Store an artifact without records in a repository from which all images are about to be deleted.
+    """Store an artifact without a record in a repository from which all images are about to be deleted.
 
     Raises:
-        TagMoved: The repository has records.
+        TagMoved: The repository has it, or something else under its tag.
     """
     _put(repository, _EMPTY, media_types.OCI_EMPTY)
-    repository.put_manifest(_build({}), RECORD_TAG, replacing="")
+    repository.put_manifest(_build(_EMPTY_DESCRIPTOR), RECORD_TAG, replacing="")
 
 
-def _lists_records(repository: Repository) -> bool:
+def _lists(repository: Repository, tag: str) -> bool:
     try:
-        return RECORD_TAG in repository.tags()
+        return tag in repository.tags()
     except NotFound:
         return False
 
 
-def _build(layers: Mapping[str, Descriptor]) -> Manifest:
-    listed = [layer for _, layer in sorted(layers.items())] or [_EMPTY_DESCRIPTOR]
-    return Manifest.build(_EMPTY_DESCRIPTOR, listed, artifact_type=RECORD_TYPE)
+def _build(layer: Descriptor) -> Manifest:
+    return Manifest.build(_EMPTY_DESCRIPTOR, [layer], artifact_type=RECORD_TYPE)
 
 
-def _layers(manifest: Manifest | IndexManifest) -> dict[str, Descriptor]:
+def _layers(tag: str, manifest: Manifest | IndexManifest) -> dict[str, Descriptor]:
     if not isinstance(manifest, Manifest) or manifest.artifact_type != RECORD_TYPE:
-        hint = "delete the tag, or rename it"
-        raise InvalidImage(f"tag {RECORD_TAG}: not a record of a mirror", hint=hint)
+        raise InvalidImage(f"tag {tag}: not a record of a mirror", hint="delete the tag, or rename it")
     found = {}
     for layer in manifest.layers:
         subject = layer.annotations.get(_SUBJECT, "")
         if layer.media_type not in (RECORD_TYPE, media_types.OCI_EMPTY):
-            message = f"tag {RECORD_TAG}: unsupported layer of the media type {layer.media_type!r:.80}"
+            message = f"tag {tag}: unsupported layer of the media type {layer.media_type!r:.80}"
             raise UnsupportedImage(message, hint="update opmkit")
         if layer.media_type == RECORD_TYPE:
-            if not subject.startswith(_SUBJECTS) or subject in found:
-                message = f"tag {RECORD_TAG}: unsupported or repeated subject {subject!r:.80} of a layer"
+            if not subject.startswith((_CATALOG, _LIST)) or tag != record_tag(subject) or subject in found:
+                message = f"tag {tag}: unsupported or repeated subject {subject!r:.80} of a layer"
                 raise UnsupportedImage(message, hint="update opmkit")
             found[subject] = layer
     return found

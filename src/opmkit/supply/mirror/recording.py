@@ -16,13 +16,14 @@ from opmkit.supply.mirror.errors import TagConflict
 from opmkit.supply.mirror.model import MirrorFailure, MirrorPlan, is_digest_tag
 from opmkit.supply.mirror.plan import resolve_in_target
 from opmkit.supply.mirror.record import (
-    RECORD_TAG,
     MirrorRecord,
+    NamedRecord,
     RecordedImage,
     RecordSubject,
     catalog_subject,
     list_subject,
-    read_records,
+    read_record,
+    record_tag,
     update_record,
 )
 
@@ -106,13 +107,13 @@ class MirrorRecording:
         self._target = target
         self.groups = groups
         self._is_checked = not (overwrite_tags or target.shares_blobs)
-        self._records: dict[str, dict[str, MirrorRecord]] = {}
-        self._written: list[tuple[RecordSubject, MirrorRecord]] = []
-        self._digests: dict[str, str] = {}
-        """The digests of the written artifacts by the names of their subjects."""
+        self._records: dict[tuple[str, str], MirrorRecord] = {}
+        self._all_records: tuple[NamedRecord, ...] | None = None
+        self._written: list[tuple[RecordSubject, MirrorRecord, str]] = []
+        """What was written for each subject, and the digest of the artifact."""
 
     def without_conflicts(self, plan: MirrorPlan) -> MirrorPlan:
-        """Return the plan with a failure for each image whose tag names another image that this mirror has not put.
+        """Return the plan with a failure for each image whose tag names another image that no mirror of it has put.
 
         These are not recorded.
 
@@ -157,8 +158,8 @@ class MirrorRecording:
                 tuple(recorded_image(image, subject.version) for image in images),
             )
             change = partial(MirrorRecord.merge, other=record)
-            self._digests[subject.name] = update_record(self._target.repository(name), subject.title, change)
-            self._written.append((subject, record))
+            digest = update_record(self._target.repository(name), subject.title, change)
+            self._written.append((subject, record, digest))
 
     def confirm(self) -> None:
         """Write what another mirror at the same time has replaced in the meantime.
@@ -169,31 +170,66 @@ class MirrorRecording:
             TagMoved: Other writers keep replacing it.
             ImageToolsError: It cannot be read or written.
         """
-        names = {name: self._target.repository(Reference.parse(name)) for name in self._digests}
-        changed = {name for name, each in names.items() if resolve_in_target(each, RECORD_TAG) != self._digests[name]}
-        for subject, record in self._written:
-            if subject.name in changed:
-                update_record(names[subject.name], subject.title, partial(MirrorRecord.include, other=record))
+        for subject, record, digest in self._written:
+            repository = self._target.repository(Reference.parse(subject.name))
+            if resolve_in_target(repository, record_tag(subject.title)) != digest:
+                update_record(repository, subject.title, partial(MirrorRecord.include, other=record))
 
     def _conflicts(self, image: PlannedImage) -> bool:
         if not self._is_checked or image.replaces in ("", image.digest):
             return False
-        place = (_path(image.target), image.tag, image.replaces)
+        own = [self._read(each.subject) for each in self.groups if self._is_in(each, image)]
+        recorded = [each for record in own for each in record.images if _set_tag(each, image)]
+        if recorded:
+            return image.request.last and all(self._is_namesake(each, image) for each in recorded)
+        source = image.request.reference.name
         return not any(
-            each.is_tag_set and place == (each.repository, each.tag, each.digest)
-            for group in self.groups
-            if image in group.images or self._is_subject(group.subject, image)
-            for each in self._read(group.subject).images
+            _set_tag(each, image) and Reference.parse(each.source).name == source
+            for named in self._search()
+            if self._is_related(named, image)
+            for each in named.record.images
         )
 
-    def _is_subject(self, subject: RecordSubject, image: PlannedImage) -> bool:
-        name = self._target.name(Reference.parse(subject.name))
-        return (name, subject.title) == (image.target, catalog_subject(image.tag))
+    def _is_in(self, group: SubjectImages, image: PlannedImage) -> bool:
+        name = self._target.name(Reference.parse(group.subject.name))
+        is_catalog = (name, group.subject.title) == (image.target, catalog_subject(image.tag))
+        return is_catalog or image in group.images
+
+    def _is_namesake(self, recorded: RecordedImage, image: PlannedImage) -> bool:
+        """Return whether an image has the name of a recorded one in the target only because their paths are equal."""
+        sources = {Reference.parse(recorded.source).name, image.request.reference.name}
+        return len(sources) > 1 and {self._target.name(Reference.parse(each)) for each in sources} == {image.target}
+
+    def _is_related(self, named: NamedRecord, image: PlannedImage) -> bool:
+        """Return whether the tags that another subject has set may be those of an earlier mirror of the same content.
+
+        A signature belongs to its image, whatever has brought it; a list gets another name when its configuration is
+        edited; and the repository of a catalog has its other tags and digests.
+        """
+        subjects = [group.subject for group in self.groups if self._is_in(group, image)]
+        return bool(image.request.attached_to) or any(
+            named.is_list
+            if each.is_list
+            else not named.is_list and self._target.name(Reference.parse(each.name)) == named.repository
+            for each in subjects
+        )
+
+    def _search(self) -> tuple[NamedRecord, ...]:
+        if self._all_records is None:
+            self._all_records = tuple(self._target.records())
+        return self._all_records
 
     def _read(self, subject: RecordSubject) -> MirrorRecord:
-        if subject.name not in self._records:
-            self._records[subject.name] = read_records(self._target.repository(Reference.parse(subject.name)))
-        return self._records[subject.name].get(subject.title, MirrorRecord())
+        key = subject.name, subject.title
+        if key not in self._records:
+            self._records[key] = read_record(self._target.repository(Reference.parse(subject.name)), subject.title)
+        return self._records[key]
+
+
+def _set_tag(recorded: RecordedImage, image: PlannedImage) -> bool:
+    """Return whether the mirror of a recorded image has set the tag of ``image`` to what it names."""
+    place = (_path(image.target), image.tag, image.replaces)
+    return recorded.is_tag_set and place == (recorded.repository, recorded.tag, recorded.digest)
 
 
 def recorded_image(image: PlannedImage, version: str) -> RecordedImage:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener, ImageSource, Repository
     from opmkit.imagetools.spec import Manifest
     from opmkit.supply.mirror.description import MirroredImage
+    from opmkit.supply.mirror.record import NamedRecord
 
 
 _ARCHIVE_PREFIX = "oci-archive:"
@@ -71,6 +72,10 @@ class MirrorTarget(Protocol):
 
         A manifest that is put without a tag may be lost unless its index is put with one.
         """
+        ...
+
+    def records(self) -> Iterable[NamedRecord]:
+        """Return the records of all mirrors to the target that can be found; a directory or archive has none."""
         ...
 
     def finish(self) -> None:
@@ -198,6 +203,10 @@ class ArchiveTarget:
         """Return the images with names that begin with that of the source's repository."""
         with self._lock:
             return self._repositories.setdefault(source.name, _ArchiveRepository(self, source.name))
+
+    def records(self) -> Iterable[NamedRecord]:
+        """Return none."""
+        return ()
 
     def finish(self) -> None:
         """Do nothing: `commit` completes the archive."""
