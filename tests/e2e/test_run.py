@@ -444,3 +444,13 @@ def test_pod_that_the_namespace_forbids_is_explained(run: Opm, server: ApiServer
     assert done.returncode == 1
     assert message in done.stderr
     assert "use --security-context-config restricted, with images that do not run as root" in done.stderr
+
+
+def test_query_of_the_server_is_not_printed(opm: Opm, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1/?token=secret"}}
+    content = {"clusters": [cluster], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}
+    path.write_text(json.dumps(content))
+    failed = opm.attempt("cleanup", PACKAGE, "--kubeconfig", str(path))
+    assert (failed.returncode, "secret" in failed.stderr) == (1, False)
+    assert "cannot reach the API server http://127.0.0.1:1/: " in failed.stderr

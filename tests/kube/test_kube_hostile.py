@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.kube import Cluster, ClusterError, cluster, transport
+from opmkit.kube import Cluster, ClusterError, api, cluster, transport
 from opmkit.kube.api import CONFIG_MAP
 from opmkit.kube.connection import ClusterConnection, Server, User
 from tests.kit.certificates import certificate_authority, server_certificate
@@ -63,6 +63,23 @@ def test_large_responses_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with WebServer(handler(flood)) as web, pytest.raises(ClusterError, match="larger than 1000 bytes"):
         connect(web, tmp_path).get(CONFIG_MAP, "a")
     assert sum(sent) < 100_000_000
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_list_with_many_small_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
+    """Values that take much more memory than bytes, in one page or in several."""
+    monkeypatch.setattr(api, "_MAX_VALUES", 1000)
+    requests: list[str] = []
+
+    def page(request: QuietHandler) -> None:
+        requests.append(request.path)
+        more = {"continue": str(len(requests))} if len(requests) < pages else {}
+        items = [{"metadata": {"name": "a"}, "data": {str(n): "" for n in range(1200 // pages)}}]
+        request.answer(200, json.dumps({"metadata": more, "items": items}).encode(), JSON)
+
+    with WebServer(handler(page)) as web, pytest.raises(ClusterError, match="more than 1000 values"):
+        connect(web, tmp_path).list(CONFIG_MAP)
+    assert len(requests) == pages
 
 
 def test_large_errors_are_cut(tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ def test_several_files_are_merged(tmp_path: Path) -> None:
     assert "one, two" in str(failure.value.hint)
 
 
+def test_query_of_a_server_is_ignored(tmp_path: Path) -> None:
+    """As by client-go; messages name the server, and it can be a secret."""
+    path = write(tmp_path / "c", config("one", server="https://one.test/path?token=secret#fragment"))
+    assert load_kubeconfig(path).server.url == "https://one.test/path"
+
+
 def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     (tmp_path / "first" / "pki").mkdir(parents=True)
     for name in ("ca", "crt", "key", "token"):

@@ -93,6 +93,8 @@ _WRITER = {"fieldManager": FIELD_MANAGER}
 _PAGE_SIZE = 250
 _MAX_PAGES = 4000
 """Pages of a list, which have a million objects if they are full."""
+_MAX_VALUES = 4_000_000
+"""Values in a list with all its pages. Decoded, small values take up to 20 times their size in a response."""
 _MAX_LOG_LINES = 5000
 _EXPIRED = 410
 
@@ -127,13 +129,16 @@ class KubeApi:
         parameters = {"limit": str(limit), **_selectors(labels, fields)}
         objects: list[Object] = []
         seen: set[str] = set()
-        size = 0
+        size = values = 0
         with self._decoding():
             for _ in range(_MAX_PAGES):
                 content = self._transport.send("GET", _path(resource, namespace), parameters)
                 size += len(content)
                 if size > MAX_LIST:
                     raise ValueError(f"list of {resource.full_name} larger than {MAX_LIST} bytes")
+                values += content.count(b",") + content.count(b"{") + content.count(b"[")  # or more, before decoding
+                if values > _MAX_VALUES:
+                    raise ValueError(f"list of {resource.full_name} with more than {_MAX_VALUES} values")
                 page = _decoded(content)
                 items, metadata = page.get("items"), page.get("metadata")
                 if not isinstance(items, list | None) or not all(isinstance(each, dict) for each in items or ()):

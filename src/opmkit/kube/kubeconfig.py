@@ -123,7 +123,7 @@ def _server(cluster: Mapping, where: str) -> Server:
     if proxy:
         _check_url(proxy, f"{where}: proxy-url")
     return Server(
-        url,
+        urlsplit(url)._replace(query="", fragment="").geturl(),  # which client-go ignores; it can be a secret
         authorities=_pem(cluster, "certificate-authority", where),
         verify_tls=not _flag(cluster, "insecure-skip-tls-verify", where),
         tls_name=_text(cluster, "tls-server-name", where),

@@ -53,7 +53,7 @@ _WATCH_GRACE = 10.0
 """Seconds that a server may take longer to end a watch than it was asked to."""
 _RESPONSE_DEADLINE = 300.0
 """Maximum seconds for a response other than a watch."""
-_MAX_OBJECT, MAX_LIST, _MAX_ERROR = 16 << 20, 256 << 20, 1 << 20
+_MAX_OBJECT, MAX_LIST, _MAX_ERROR = 16 << 20, 128 << 20, 1 << 20
 """Maximum bytes: of an object or event (etcd limits them to 1.5 MiB), of a list with all its pages, of an error."""
 _MAX_ATTEMPTS = 4
 BACKOFF = 0.2
