@@ -40,7 +40,7 @@ def _parameter_name(parameter: Any) -> str:
     if parameter is None:
         return ""
     long = [name for name in parameter.opts if name.startswith("--")]
-    return (long or [(parameter.metavar or "").strip("[].") or parameter.opts[0]])[0]
+    return str((long or [(parameter.metavar or "").strip("[].") or parameter.opts[0]])[0])
 
 
 def _flag_hint(context: Any) -> str:
