@@ -206,10 +206,16 @@ def test_namespaces(pool: Pool) -> None:
 
 
 def leads_in_circles(namespace: Namespace) -> bool:
+    """Return whether the resolver repeats updates without end, among them those from an entry to itself."""
     try:
-        return walk(namespace).is_circular
+        walked = walk(namespace)
     except CatalogError:
         return False
+    return walked.is_circular or any(
+        entry.name == subscription.installed_csv and entry.updates_from(entry.name, entry.bundle.version)
+        for subscription in walked.final.subscriptions
+        for entry in walked.final.followed_entries(subscription)
+    )
 
 
 def resolved(namespace: Namespace) -> Any:
