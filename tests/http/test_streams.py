@@ -19,16 +19,22 @@ from opmkit.http.errors import Unreachable
 from opmkit.http.messages import NO_DEADLINE
 from opmkit.http.sessions import HttpSession
 from opmkit.http.streams import Backend
+from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy, transport
 from opmkit.imagetools.spec import Descriptor
+from opmkit.imagetools.store import LayoutRepository
 from tests.kit.agingserver import BODY, AgingServer
 from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.content import noise
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from tests.kit.opm import Opm
 
 IDLE = 8
 
@@ -48,7 +54,7 @@ def opened(host: str, waits: list[float], ca_file: Path | None = None) -> Regist
 def test_dead_idle_connections(monkeypatch: pytest.MonkeyPatch, waits: list[float], *, is_silent: bool) -> None:
     """One of them fails, and the request is repeated at once on a new connection."""
     if is_silent:
-        monkeypatch.setattr(transport, "READ_TIMEOUT", 0.5)
+        monkeypatch.setattr(transport, "READ_TIMEOUT", 3.0)
     with AgingServer(IDLE, is_silent=is_silent) as server, ThreadPoolExecutor(IDLE) as pool:
         repository = opened(server.host, waits)
         assert list(pool.map(lambda _: list(repository.tags()), range(IDLE))) == [["a"]] * IDLE
@@ -246,6 +252,15 @@ def test_answer_before_the_end_of_an_upload(
         with pytest.raises(ImageToolsError, match=message):
             opened(server.host, waits, ca_file).put_blob(LARGE, zeros)
         assert server.uploads == uploads
+
+
+def test_command_reports_an_answer_before_the_end_of_an_upload(opm: Opm, tmp_path: Path) -> None:
+    image = small_image(tmp_path, {"a": noise(16 << 20)})
+    copy_image(image, LayoutRepository(tmp_path / "layout"), "1")
+    with EarlyServer("403 Forbidden") as server:
+        done = opm.attempt("image", "copy", f"oci:{tmp_path / 'layout'}:1", f"{server.host}/app:1", "--use-http")
+    assert done.returncode == 1
+    assert "access denied (Forbidden)" in done.stderr
 
 
 ALERTS = {40: "handshake failure", 70: "protocol version", 80: "internal error", 112: "unrecognized name"}

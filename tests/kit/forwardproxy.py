@@ -7,6 +7,7 @@ import http.client
 import select
 import socket
 import ssl
+import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ class ForwardProxy:
 
     ``routes`` maps hosts to addresses, so that a host can be reachable only by the proxy. ``login``
     (``name:password``) requires basic authentication. With ``context`` the proxy itself uses TLS. If ``refused`` is
-    set, every request is rejected with this status.
+    set, every request is rejected with this status; tunnels are opened after ``delay`` seconds.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class ForwardProxy:
         self.routes = dict(routes or {})
         self.seen: list[tuple[str, str]] = []
         self.refused = self.requests = 0
+        self.delay = 0.0
         self._context = context
         self._expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
 
@@ -65,6 +67,7 @@ class _Handler(QuietHandler):
     def do_CONNECT(self) -> None:  # noqa: N802 (http.server names it)
         if self._refuse():
             return
+        time.sleep(self.proxy.delay)
         with socket.create_connection(self.proxy.address("CONNECT", self.path)) as upstream:
             self.send_response(200)
             self.end_headers()

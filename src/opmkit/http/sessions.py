@@ -144,6 +144,7 @@ class HttpSession(Struct, frozen=True, dict=True):
         connect_timeout: float,
         timeout: float,
         deadline: Deadline = NO_DEADLINE,
+        grace: float = 0.0,
         proxy: Proxy | None = None,
         repeatable_headers: Sequence[tuple[str, str]] = (),
         is_repeatable: bool = True,
@@ -161,6 +162,7 @@ class HttpSession(Struct, frozen=True, dict=True):
             connect_timeout: Maximum seconds for a connection, and for a TLS handshake.
             timeout: Maximum seconds for a write, and for the header of the response.
             deadline: The time after which the request is not sent once more, and that limits both of the above.
+            grace: Seconds that both have in any case.
             proxy: The proxy.
             repeatable_headers: Headers of which there can be several with the same name.
             is_repeatable: Whether the server may receive the request twice.
@@ -184,7 +186,7 @@ class HttpSession(Struct, frozen=True, dict=True):
             fields = {"Host": origin.host_header, **_HEADERS, **headers}
             if body or method in _WITH_BODY:
                 fields["Content-Length"] = str(len(content))
-            seconds = deadline.remaining()
+            seconds = max(deadline.remaining(), grace)
             header = min(timeout, seconds)
             request = httpcore2.Request(
                 method,

@@ -257,10 +257,10 @@ def test_trickling_response_beyond_the_deadline(proxy: FaultProxy, waits: list[f
 
 def test_success_after_the_deadline(proxy: FaultProxy, waits: list[float]) -> None:
     """The tag has moved when the response arrives, so that the command must not report a failure."""
-    late = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
+    late = RegistryClient(RegistryOptions(plain_http=True, deadline=3), retry=RetryPolicy(sleep=waits.append))
     repository = late.repository(Reference(proxy.host, NAME))
     put_image(repository, "late", b"x")
-    proxy.faults = [Fault("PUT", f"{MANIFESTS}late", Delay(2))]
+    proxy.faults = [Fault("PUT", f"{MANIFESTS}late", Delay(5))]
     manifest = put_image(repository, "late", b"y")
     assert repository.resolve("late") == manifest.descriptor
     assert (proxy.count("PUT", f"{MANIFESTS}late"), waits) == (2, [])

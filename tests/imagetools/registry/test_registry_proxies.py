@@ -10,7 +10,7 @@ import pytest
 
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy, transport
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.content import noise, put_image
 from tests.kit.forwardproxy import ForwardProxy
@@ -48,6 +48,16 @@ def test_https_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, 
         assert set(proxy.seen) == {("CONNECT", HOST)}
         with pytest.raises(ImageToolsError, match="not trusted"):
             RegistryClient().repository(reference).resolve("1")
+
+
+def test_time_for_a_tunnel_is_that_of_a_response(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy first connects to the server, or asks another proxy to."""
+    monkeypatch.setattr(transport, "CONNECT_TIMEOUT", 2.0)
+    with ForwardProxy({HOST: tls_registry.host}) as proxy:
+        proxy.delay = 3.0
+        monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.host}")
+        options, retry = RegistryOptions(ca_file=tls_registry.ca_file), RetryPolicy(max_attempts=1)
+        assert put_image(RegistryClient(options, retry=retry).repository(Reference(HOST, "slow")), "1")
 
 
 def test_proxy_with_tls(

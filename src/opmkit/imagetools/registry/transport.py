@@ -65,9 +65,6 @@ MAX_LIST_CALLS = 5
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 10
-_READS = frozenset({"GET", "HEAD"})
-_READ_GRACE = 1.0
-"""Seconds at least for the response to a read that is sent shortly before the deadline."""
 _PROXY_AUTHENTICATION_REQUIRED = 407
 _READ_SIZE = 1 << 16
 _log = logging.getLogger(__name__)
@@ -118,7 +115,7 @@ class RegistryTransport:
     def send_once(self, request: Request, deadline: Deadline) -> Response:
         """Send a request, without retries, and read the response."""
         with self.open(request, deadline) as response:
-            return self._read(request, response, _response_deadline(request, deadline))
+            return self._read(request, response, deadline.or_in(_grace(request)))
 
     def open(self, request: Request, deadline: Deadline) -> OpenResponse:
         """Send a request, without retries; the caller reads the body and closes the response.
@@ -229,7 +226,8 @@ class RegistryTransport:
                 body=self._counted(request.body),
                 connect_timeout=CONNECT_TIMEOUT,
                 timeout=READ_TIMEOUT,
-                deadline=_response_deadline(request, deadline),
+                deadline=deadline,
+                grace=_grace(request),
                 proxy=proxy,
                 is_repeatable=request.method != "PATCH",  # a chunk that has arrived is refused
             )
@@ -341,12 +339,12 @@ def _check_blocked(request: Request) -> None:
         )
 
 
-def _response_deadline(request: Request, deadline: Deadline) -> Deadline:
-    """Return the deadline for the response to a request that is sent before ``deadline``.
+def _grace(request: Request) -> float:
+    """Return the seconds that a response has at least, if its request is sent shortly before the deadline.
 
     What the request changes is changed, so that its result is waited for.
     """
-    return deadline.or_in(_READ_GRACE if request.method in _READS else READ_TIMEOUT)
+    return 1.0 if request.method in ("GET", "HEAD") else READ_TIMEOUT
 
 
 def _timed_out(request: Request) -> TransientError:
