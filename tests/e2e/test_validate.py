@@ -15,6 +15,7 @@ from tests.kit.broken import Broken
 from tests.kit.bundles import bundle_image, push_image
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import small_image
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,17 @@ def test_error_has_file_line_and_hint(opm: Opm, bundle: Path) -> None:
     assert f"    {line}:3 error CSV-NAME-FORMAT" in done.stdout
     assert "| name: Lagoon_Operator" in done.stdout
     assert "hint: " in done.stdout
+    again = opm.attempt("bundle", "validate", *["broken"] * 2)
+    assert "; 1 other bundle failed: broken\n" in again.stderr
+    many = opm.attempt("bundle", "validate", *["broken"] * 5)
+    assert many.stderr.endswith("; 4 other bundles failed\n")
+
+
+def test_a_catalog_is_not_a_bundle(opm: Opm) -> None:
+    done = opm.attempt("bundle", "validate", str(FIXTURES / "teams/reef"))
+    assert done.returncode == 1
+    assert f"hint: validate the catalog with 'opm validate {FIXTURES}/teams/reef'" in done.stdout
+    assert done.stderr.endswith("teams/reef: a file-based catalog, not a bundle\n")
 
 
 @pytest.mark.parametrize("flag", ["--output", "-o"])
@@ -317,7 +329,7 @@ def test_binary_names_and_contents_are_findings(opm: Opm) -> None:
         ((), "no bundle to validate"),
         (("nowhere/at/all:1:2",), "invalid image reference"),
         (("./nowhere",), "no such directory"),
-        (("x", "--output", "yaml"), "unknown format 'yaml'"),
+        (("x", "--output", "yaml"), 'invalid value of --output: "yaml"'),
         (("x", "--fail-on", "never"), "unknown severity 'never'"),
         (("x", "--profile", "sdk"), "sdk"),
         (("x", "--compat", "2"), 'unknown release of Go opm "2"'),

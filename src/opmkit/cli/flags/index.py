@@ -15,6 +15,7 @@ from opmkit.cli.parser.go_commands import given_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import ModuleType
 
     from opmkit import AddOptions, MigrationLevel, Placement
 
@@ -140,10 +141,20 @@ class PlacementFlags:
 
 def check_kinds(kinds: Sequence[str], command: str = "") -> None:
     """Raise UsageError for the command if a value of ``--fail-on`` is not a kind of differences."""
-    from opmkit.index.diff.differences import find_unknown_kind
-
-    if unknown := find_unknown_kind(kinds):
+    if unknown := _differences().find_unknown_kind(kinds):
         raise UsageError(f"invalid value of --fail-on: {unknown}", command)
+
+
+def difference_kinds() -> tuple[str, ...]:
+    """Return the values of ``--fail-on``."""
+    names: tuple[str, ...] = _differences().KIND_NAMES
+    return names
+
+
+def _differences() -> ModuleType:
+    from opmkit.index.diff import differences
+
+    return differences
 
 
 def parse_default_channels(texts: Sequence[str], command: str) -> Iterator[tuple[str, str]]:

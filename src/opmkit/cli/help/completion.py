@@ -108,7 +108,7 @@ def complete(root: TyperGroup, words: Sequence[str]) -> Completion:
     for word in before:
         line.read(word)
     if isinstance(line.pending, TyperOption):
-        return _complete_value(line.pending, line.context, current)
+        return _complete_value(line.pending, line, current)
     if line.pending or line.unknown_command:
         return Completion(directive=Directive.DEFAULT if line.pending else Directive.NO_FILES)
     if current.startswith("-") and not line.only_arguments:
@@ -123,7 +123,7 @@ def complete(root: TyperGroup, words: Sequence[str]) -> Completion:
         return Completion()
     if argument.metavar == "[COMMAND]...":  # opm help
         return complete(root, [*line.arguments, current]) if not current.startswith("-") else Completion()
-    return _complete_value(argument, line.context, current)
+    return _complete_value(argument, line, current)
 
 
 class _CommandLine:
@@ -203,7 +203,7 @@ def _complete_command(line: _CommandLine, current: str) -> Completion:
 def _complete_flag(line: _CommandLine, current: str) -> Completion:
     name, equals, value = current.partition("=")
     if equals and (option := line.options.get(name)):
-        completion = _complete_value(option, line.context, value)
+        completion = _complete_value(option, line, value)
         candidates = [
             Candidate(f"{name}={candidate.value}", candidate.description) for candidate in completion.candidates
         ]
@@ -227,9 +227,16 @@ def _current_argument(line: _CommandLine) -> TyperArgument | None:
     return next(islice(slots, len(line.arguments), None), None)
 
 
-def _complete_value(param: TyperOption | TyperArgument, context: Any, current: str) -> Completion:
+def _complete_value(param: TyperOption | TyperArgument, line: _CommandLine, current: str) -> Completion:
+    from opmkit.cli.help.completion_names import known_names  # reads catalogs
+
     metavar = param.metavar or ""
-    choices = CHOICES.get(metavar) or [item.value for item in param.shell_complete(context, "") if item.value]
+    names = known_names(line.context.command_path, param, line.arguments)
+    if names:
+        start, comma, last = current.rpartition(",") if metavar.endswith(",...") else ("", "", current)
+        found = [Candidate(f"{start}{comma}{name}") for name in names if name.startswith(last)]
+        return Completion(tuple(found))
+    choices = CHOICES.get(metavar) or [item.value for item in param.shell_complete(line.context, "") if item.value]
     if choices:
         return Completion(tuple(Candidate(choice) for choice in choices if choice.startswith(current)))
     kind = metavar.partition(",")[0].removesuffix("...")

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_NOT_A_CHOICE = r"Value error, (?P<value>'.*'|\".*\") is not one of (?P<choices>.*)"
+_WRONG_TYPE = r"Input should be (?P<kind>.*?)(?:, unable to parse.*)?"
+_EXTRA = r"Got unexpected extra argument\(?s?\)? \((?P<arguments>.*)\)"
+_REQUIRED = "(required"
+"""Text in the help of flags that a command requires."""
+
+
 class UsageError(OpmkitError):
     """An invalid command line: unknown, missing or conflicting flags, or invalid arguments."""
 
@@ -77,9 +84,48 @@ def to_opmkit_error(error: Exception) -> OpmkitError:
         return OpmkitError("standard input: unexpected end", hint="answer the prompt, or use the flag instead of it")
     if not hasattr(error, "format_message"):  # that typer's exceptions have
         return InternalError(error)
-    from opmkit.cli.parser.usage import describe_usage_error
+    return _usage_error(error)
 
-    return describe_usage_error(error)
+
+def _usage_error(error: Any) -> UsageError:
+    """Return the error for an exception of typer, which has a message and perhaps a context and a parameter."""
+    import re
+
+    message: str = error.message
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "opm"
+    name = _parameter_name(getattr(error, "param", None))
+    if name and (found := re.fullmatch(_NOT_A_CHOICE, message, re.DOTALL)):
+        value, choices = found["value"][1:-1], re.findall(r"'([^']*)'", found["choices"])
+        return UsageError(
+            f'invalid value of {name}: "{value}"',
+            command,
+            hint=f"use {', '.join(choices)}",
+            similar=similar_names(value, choices),
+        )
+    if name and (found := re.fullmatch(_WRONG_TYPE, message, re.DOTALL)):
+        return UsageError(f"invalid value of {name}: it must be {found['kind']}", command)
+    if found := re.fullmatch(_EXTRA, message, re.DOTALL):
+        return UsageError(f"unexpected argument: {found['arguments']}", command, hint=_flag_hint(context))
+    return UsageError(error.format_message().rstrip("."), command)
+
+
+def _parameter_name(parameter: Any) -> str:
+    """Return the long name of a flag, or the metavar of an argument; "" without a parameter."""
+    if parameter is None:
+        return ""
+    long = [name for name in parameter.opts if name.startswith("--")]
+    return str((long or [(parameter.metavar or "").strip("[].") or parameter.opts[0]])[0])
+
+
+def _flag_hint(context: Any) -> str:
+    """Return a hint to use the first flag that the command requires, "" if it requires none."""
+    flags = (
+        [each for each in context.command.params if _REQUIRED in (getattr(each, "help", "") or "")] if context else []
+    )
+    if not flags:
+        return ""
+    return f"pass it with {_parameter_name(flags[0])}, see '{context.command_path} --help'"
 
 
 def exit_code(error: OpmkitError) -> int:

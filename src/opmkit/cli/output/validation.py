@@ -5,12 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.cli.output.console import print_commands, print_json, print_line, print_text
+from opmkit.cli.output.console import format_count, print_commands, print_json, print_line, print_text
 from opmkit.cli.output.errors import print_error, print_to_stderr
 from opmkit.cli.output.streams import print_styled
 from opmkit.core.errors import OpmkitError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit import Severity, ValidationReport, ValidationResult
 
 
@@ -30,6 +32,7 @@ class ReportFormat(StrEnum):
 OF_ONE_BUNDLE = (ReportFormat.JSON_ALPHA1, ReportFormat.PREFLIGHT)
 """Formats of other programs, which have the result of a single bundle."""
 
+_MAX_NAMED = 3
 OPERATOR_SDK = "operator-sdk"
 """The profile with the rules of operator-sdk."""
 
@@ -46,7 +49,7 @@ def print_report(report: ValidationReport, report_format: ReportFormat, go_tool:
     if go_tool is not None:
         print_go_result(report[-1], go_tool, report.fail_on)
     elif report.failed:
-        print_first_failure(report.failed[0], report.fail_on)
+        print_first_failure(report.failed, report.fail_on)
     elif report.settings.profile == OPERATOR_SDK:
         print_operator_sdk_success()
 
@@ -110,13 +113,19 @@ def print_operator_sdk_success() -> None:
     print_to_stderr(format_record("info", "All validation tests have completed successfully", {}))
 
 
-def print_first_failure(failed: ValidationResult, fail_on: Severity) -> None:
-    """Print the first finding that makes the command fail to stderr, as callers expect an ``Error:`` line."""
-    message = failed.located_error
-    if not failed.error:
-        first = next(finding for finding in failed.findings if finding.fails(fail_on))
-        others = sum(finding.fails(fail_on) for finding in failed.findings) - 1
-        location = f"{first.location}: " if first.file else ""
-        others_noted = f" (and {others} more)" if others else ""
-        message = f"{failed.target}: invalid bundle: {location}{first.message}{others_noted}"
+def print_first_failure(failed: Sequence[ValidationResult], fail_on: Severity) -> None:
+    """Print the first finding that makes the command fail to stderr, as callers expect an ``Error:`` line.
+
+    It also names the other bundles that fail, or says how many they are.
+    """
+    first, *others = failed
+    message = first.located_error
+    if not first.error:
+        findings = [finding for finding in first.findings if finding.fails(fail_on)]
+        location = f"{findings[0].location}: " if findings[0].file else ""
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        message = f"{first.target}: invalid bundle: {location}{findings[0].message}{more}"
+    if others:
+        names = f": {', '.join(each.target for each in others)}" if len(others) <= _MAX_NAMED else ""
+        message = f"{message}; {format_count(len(others), 'other bundle')} failed{names}"
     print_error(OpmkitError(message))

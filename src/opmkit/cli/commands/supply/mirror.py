@@ -302,8 +302,10 @@ def _index_required(ctx: typer.Context, index: str, options: MirrorOptions, *, i
 
 def print_copied(result: MirrorResult) -> None:
     """Report on stderr what was copied."""
+    copied = _count(result, "copied")
+    size = format_size(result.transferred) if result.transferred or not copied else "no layers to transfer"
     print_to_stderr(
-        f"{format_count(_count(result, 'copied'), 'image')} copied ({format_size(result.transferred)}), "
+        f"{format_count(copied, 'image')} copied ({size}), "
         f"{_count(result, 'present')} already present, {len(result.failures)} failed"
     )
 
