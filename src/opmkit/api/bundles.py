@@ -460,7 +460,7 @@ class BundleOperations(Session):
             ImportError: A module with rules of another distribution cannot be imported.
         """
         from opmkit.bundle.validation.rule_registry import rules
-        from opmkit.index.fbc.check.policy import CATALOG_RULES
+        from opmkit.index.fbc.check.rules import CATALOG_RULES
 
         described = {**{name: rule.describe() for name, rule in rules().items()}, **CATALOG_RULES}
         return [described[name] for name in sorted(described)]

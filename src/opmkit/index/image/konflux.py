@@ -25,8 +25,9 @@ from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer.reader import normalize_path
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs
 from opmkit.index.fbc.check.catalog import locate
-from opmkit.index.fbc.check.policy import KONFLUX, KONFLUX_IMAGE, PINNED
+from opmkit.index.fbc.check.policy import PINNED
 from opmkit.index.fbc.check.result import ProfiledCatalog
+from opmkit.index.fbc.check.rules import KONFLUX, KONFLUX_IMAGE
 from opmkit.index.fbc.csv_metadata import MigrationLevel
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.load import LoadResult, load_directory

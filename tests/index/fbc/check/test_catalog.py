@@ -10,8 +10,8 @@ import pytest
 
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.policy import CATALOG_RULES
 from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.check.rules import CATALOG_RULES
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.fbc.load import LoadResult, load_directory, load_files
 from tests.kit.brokencatalogs import break_catalog

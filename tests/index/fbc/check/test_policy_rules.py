@@ -8,7 +8,7 @@ from pathlib import Path
 import opmkit.index.fbc
 import opmkit.index.image.konflux
 from opmkit.bundle.validation.rule_registry import rules
-from opmkit.index.fbc.check.policy import CATALOG_RULES
+from opmkit.index.fbc.check.rules import CATALOG_RULES
 
 SOURCES = Path(opmkit.index.fbc.__file__).parent
 KONFLUX = Path(opmkit.index.image.konflux.__file__)

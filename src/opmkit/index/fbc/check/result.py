@@ -13,7 +13,8 @@ from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs, group_by_package, locate
 from opmkit.index.fbc.check.graph import check_graph
-from opmkit.index.fbc.check.policy import CATALOG_RULES, CatalogPolicy, check_policy
+from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
+from opmkit.index.fbc.check.rules import CATALOG_RULES
 from opmkit.index.fbc.fields import decode_base64
 from opmkit.index.fbc.findings import CatalogFinding, group_findings
 from opmkit.index.fbc.lifecycle import check_lifecycles
