@@ -142,11 +142,12 @@ class HttpStream(httpcore2.NetworkStream):
         self._socket.settimeout(0)
         if poll.poll(0):
             self._receive_early()
-        poll.modify(self._socket, select.POLLIN | select.POLLOUT)
         while view:
             try:
                 view = view[self._socket.send(view) :]
-            except _NOT_READY:
+            except _NOT_READY as error:
+                needs_input = isinstance(error, ssl.SSLWantReadError)
+                poll.modify(self._socket, select.POLLIN if needs_input else select.POLLIN | select.POLLOUT)
                 ready = poll.poll(min(deadline.remaining(), 3600) * 1000)
                 if not ready:
                     raise TimeoutError("timed out") from None
