@@ -89,8 +89,7 @@ def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subpr
         if done.returncode and step.get("if") != "always()":
             continue
         if step.get("uses", "").startswith(ACTION):
-            if base := settings.get("BASE"):
-                settings |= use_base_policy(runner, base)
+            settings |= use_base_policy(runner, settings.get("BASE", ""), **policy_input(step))
             following = run_action(runner, step.get("with", {}), settings)
         elif "run" in step:
             following = runner.run(step["run"], settings)
@@ -98,6 +97,11 @@ def run_github_job(runner: Runner, workflow: str, job: str, **env: str) -> subpr
             continue
         done = done if done.returncode else following
     return done
+
+
+def policy_input(step: Mapping[str, Any]) -> dict[str, str]:
+    """Return the input ``policy`` that a step passes to the action, if any."""
+    return {name: value for name, value in step.get("with", {}).items() if name == "policy"}
 
 
 def run_action(runner: Runner, inputs: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -115,13 +119,15 @@ def run_action(runner: Runner, inputs: Mapping[str, str], env: Mapping[str, str]
 
 
 def use_base_policy(runner: Runner, base: str, policy: str = ".opm-validate.yaml") -> dict[str, str]:
-    """Run the step of the action for a pull request whose base is a commit; return the variables that it sets."""
+    """Run the step of the action with the base of a pull request, or without one; return the variables that it sets."""
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     (step,) = (step for step in steps if "BASE" in step.get("env", {}))
     (runner.scratch / "temp" / "opmkit").mkdir(parents=True, exist_ok=True)
     env = {"BASE": base, "POLICY": policy, "TOKEN": "secret", "RUNNER_TEMP": str(runner.scratch / "temp")}
     env |= {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "me/lagoon-operator"}
+    env["GITHUB_WORKSPACE"] = str(runner.directory)
     variables = runner.scratch / "env"
+    variables.touch()
     done = runner.run(f"set -u\n{step['run']}", {**env, "GITHUB_ENV": str(variables)})
     assert done.returncode == 0, done.stderr
     return dict(line.split("=", 1) for line in variables.read_text().splitlines())
@@ -140,6 +146,9 @@ def run_gitlab_job(runner: Runner, component: str, job: str, **env: str) -> subp
             done = run_only_gitlab_job(runner, component, needed["job"], env)
             if done.returncode:
                 return done
+            artifacts = body[needed["job"]]["artifacts"]
+            variables = (runner.directory / artifacts["reports"]["dotenv"]).read_text()
+            env |= dict(line.split("=", 1) for line in variables.splitlines())
     return run_only_gitlab_job(runner, component, job, env)
 
 

@@ -24,6 +24,7 @@ from tests.kit.pipelines import (
     run_github_job,
     run_gitlab_job,
     run_only_gitlab_job,
+    use_base_policy,
 )
 from tests.kit.tekton_events import PipelinesAsCode
 
@@ -306,6 +307,26 @@ def merge_request(machine: Runner) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("policy", [".opm-validate.yaml", "ci/policy.yaml"])
+def test_the_policy_that_is_named_applies_after_the_merge_as_well(machine: Runner, policy: str) -> None:
+    """A warning fails the jobs of a tag and of the main branch by that policy alone."""
+    for name in ("operator", "gitlab", "github-actions"):
+        shutil.copytree(ROOT / "examples" / name, machine.directory, dirs_exist_ok=True)
+    (machine.directory / policy).parent.mkdir(exist_ok=True)
+    (machine.directory / policy).write_text("severity: {CSV-NO-EXAMPLES: error}\n")
+    csv = machine.directory / "bundle/manifests/lagoon-operator.clusterserviceversion.yaml"
+    csv.write_text(csv.read_text().replace("alm-examples:", "examples:"))
+    variables = use_base_policy(machine, "", policy)
+    done = machine.run("opm bundle validate bundle", variables)
+    assert done.returncode == 1, done.stdout
+    settings = machine.directory / ".gitlab-ci.yml"
+    settings.write_text(
+        settings.read_text().replace("bundle-image:", f"policy: {policy}\n      fail-on: error\n      bundle-image:")
+    )
+    done = run_gitlab_job(machine, "bundle", "validate-bundle", CI_PIPELINE_SOURCE="push", CI_COMMIT_TAG="v1.0.0")
+    assert done.returncode == 1, done.stderr
+
+
 STRICT = "fail-on: warning\n"
 
 
@@ -329,12 +350,14 @@ def test_gitlab_policies_are_those_of_the_target_project(machine: Runner, compon
     assert not (machine.scratch / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("target", ["evil.tar", "/dev/null", None])
+@pytest.mark.parametrize("target", ["evil.tar", "/dev/null", None, "file"])
 def test_gitlab_jobs_reject_an_archive_that_is_not_the_policy_job_s(machine: Runner, target: str | None) -> None:
-    """A runner can extract the archive through the link that a change has in its place."""
+    """A runner can extract the archive through the link that a change has in its place, or not at all."""
     shutil.copy(ROOT / "examples/gitlab/.gitlab-ci.yml", machine.directory)
     archive = machine.directory / "bundle-policy.tar"
-    if target:
+    if target == "file":
+        archive.write_bytes(b"archive")
+    elif target:
         (machine.directory / "evil.tar").write_bytes(b"archive")
         archive.symlink_to(target)
     done = run_only_gitlab_job(machine, "bundle", "validate-bundle", merge_request(machine))
@@ -342,38 +365,50 @@ def test_gitlab_jobs_reject_an_archive_that_is_not_the_policy_job_s(machine: Run
     assert "Error: bundle-policy.tar: not the file of the job bundle-policy" in done.stderr
 
 
-@pytest.mark.parametrize(("command", "code"), [("echo '{}' > a.sarif", 0), ("echo '{}' > a.sarif; exit 3", 3)])
+REPORT = '"$RUNNER_TEMP/a.sarif"'
+
+
+@pytest.mark.parametrize(("command", "code"), [(f"echo '{{}}' > {REPORT}", 0), (f"echo '{{}}' > {REPORT}; exit 3", 3)])
 def test_the_action_uploads_a_report_and_exits_with_the_code_of_the_command(
     machine: Runner, command: str, code: int
 ) -> None:
-    assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode == code
+    assert run_action(machine, {"run": command, "sarif-file": SARIF_FILE}, {}).returncode == code
     assert (machine.scratch / "output").read_text() == "sarif=true\ncategory=a.sarif\n"
 
 
-@pytest.mark.parametrize("command", ["> a.sarif; exit 3", "false | cat; echo '{}' > a.sarif", "echo $UNDEFINED"])
+SARIF_FILE = "${{ runner.temp }}/a.sarif"
+
+
+@pytest.mark.parametrize("command", [f"> {REPORT}; exit 3", f"false | cat; echo '{{}}' > {REPORT}", "echo $UNDEFINED"])
 def test_the_action_fails_without_a_report(machine: Runner, command: str) -> None:
-    assert run_action(machine, {"run": command, "sarif-file": "a.sarif"}, {}).returncode != 0
+    assert run_action(machine, {"run": command, "sarif-file": SARIF_FILE}, {}).returncode != 0
     assert not (machine.scratch / "output").exists()
 
 
-@pytest.mark.parametrize(
-    ("report", "message"),
-    [
-        ("a.sarif", "a.sarif: refusing to write through a symbolic link"),
-        ("", "the command changed the installed program or the policy"),
-    ],
-)
-def test_the_action_fails_if_a_link_of_the_checkout_leads_to_the_program(
-    machine: Runner, report: str, message: str
-) -> None:
-    program = machine.scratch / "temp" / "opmkit" / "bin" / "opm"
-    program.parent.mkdir(parents=True)
-    program.write_text("program")
-    (machine.directory / "a.sarif").symlink_to(program)
-    done = run_action(machine, {"run": "true > a.sarif", "sarif-file": report}, {})
+@pytest.mark.parametrize("report", ["a.sarif", "directory/a.sarif", "/elsewhere/a.sarif"])
+def test_the_action_uploads_no_file_of_the_checkout(machine: Runner, report: str) -> None:
+    (machine.directory / "directory").symlink_to(machine.scratch)
+    done = run_action(machine, {"run": "touch run", "sarif-file": report}, {})
     assert done.returncode == 1
-    assert message in done.stderr
-    assert bool(program.stat().st_size) == bool(report)
+    assert f"Error: {report}: not below runner.temp" in done.stderr
+    assert not (machine.directory / "run").exists()
+
+
+PROGRAM, SAME_SIZE_AND_CRC = "theprogramthattheactionhasinstalledbefore", "TheproGraMThatthEactIONhASiNStALLedbefore"
+
+
+@pytest.mark.parametrize("name", ["bin/opm", "venv/__pycache__/a.pyc", "base/.opm-validate.yaml"])
+@pytest.mark.parametrize("content", ["", SAME_SIZE_AND_CRC])
+def test_the_action_fails_if_a_link_of_the_checkout_leads_to_the_program(
+    machine: Runner, name: str, content: str
+) -> None:
+    program = machine.scratch / "temp" / "opmkit" / name
+    program.parent.mkdir(parents=True)
+    program.write_text(PROGRAM)
+    (machine.directory / "a.txt").symlink_to(program)
+    done = run_action(machine, {"run": f"printf '{content}' > a.txt", "sarif-file": ""}, {})
+    assert done.returncode == 1
+    assert "the command changed the installed program or the policy" in done.stderr
 
 
 def test_gitlab_reports_are_not_written_through_links(machine: Runner) -> None:
