@@ -127,6 +127,12 @@ def test_broken_policies_reject(newcomer: InstalledOpm, repository: str) -> None
             path.write_text(content)
         done = newcomer.attempt("image", "inspect", "--use-http", f"{repository}:0.1.0")
         assert (done.returncode, problem in done.stderr) == (1, True), (content, done.stderr)
+    for target in ("missing", str(SAMPLES / "README.md")):
+        shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.unlink(missing_ok=True)
+        path.parent.symlink_to(target)
+        done = newcomer.attempt("image", "inspect", "--use-http", f"{repository}:0.1.0")
+        assert (done.returncode, "containers/policy.json: No" in done.stderr) == (1, True), (target, done.stderr)
     done = newcomer.attempt("image", "inspect", "--signature-policy=", f"{repository}:0.1.0")
     assert (done.returncode, "empty value of --signature-policy" in done.stderr) == (1, True)
 
@@ -164,6 +170,31 @@ def test_scopes_as_in_skopeo(judge: Judge, repository: str) -> None:
     assert accepted == 8
     assert not judge.accepts(image, {"default": [ACCEPT, REJECT]})
     assert not judge.accepts(image, {"default": [{"type": "signedBaseLayer", "baseLayerIdentity": {"type": "x"}}]})
+
+
+@needs_skopeo
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        {"docker": {"unused.example.com": [{"type": "signedBy", "keyType": "GPGKeys", "keyPath": ""}]}},
+        {"docker": {"unused.example.com": [{"type": "signedBaseLayer"}]}},
+        {"docker": {"unused.example.com": [{"type": "signedBaseLayer", "baseLayerIdentity": {"type": "x"}}]}},
+        {"tarball": {"x": [REJECT]}},
+        {"sif": {"x": [REJECT]}},
+    ],
+    ids=str,
+)
+def test_scopes_without_the_image_make_policies_invalid_as_in_skopeo(
+    judge: Judge, repository: str, scopes: dict[str, Any]
+) -> None:
+    assert not judge.accepts(f"{repository}:0.1.0", {"default": [ACCEPT], "transports": scopes})
+
+
+@needs_skopeo
+def test_keys_with_line_breaks_as_in_skopeo(judge: Judge, repository: str) -> None:
+    rule = {"type": "signedBy", "keyType": "GPGKeys", "keyData": "aGVs\r\nbG8="}
+    scopes = {"docker": {"unused.example.com": [rule]}}
+    assert judge.accepts(f"{repository}:0.1.0", {"default": [ACCEPT], "transports": scopes})
 
 
 def _gpg(home: Path, *arguments: object) -> bytes:

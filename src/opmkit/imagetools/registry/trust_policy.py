@@ -146,8 +146,17 @@ class TrustPolicy:
             return self._options.signature_policy
         directory = config_home(self._environ)
         users = directory and directory / _NAME
-        # A link that leads nowhere is found, since it would otherwise turn the policy off.
-        return next((path for path in (users, self._system / _NAME) if path and os.path.lexists(path)), None)
+        return next((path for path in (users, self._system / _NAME) if path and _is_configured(path)), None)
+
+
+def _is_configured(path: Path) -> bool:
+    """Return whether a policy exists, or cannot be found because of a link that leads nowhere or a closed directory.
+
+    Otherwise, these would turn it off.
+    """
+    directory = path.parent
+    is_open = os.path.isdir(directory) and os.access(directory, os.X_OK)  # noqa: PTH112
+    return os.path.lexists(path) or (os.path.lexists(directory) and not is_open)
 
 
 def _accepts_all(requirements: Requirements) -> bool:

@@ -47,17 +47,16 @@ _MAX_REQUIREMENTS = 100
 _HINT = "see containers-policy.json(5)"
 _SUPPORTED = "list requirements, such as insecureAcceptAnything or reject"
 _REGISTRY, _LAYOUT, _ARCHIVE, _DOCKER_ARCHIVE = "docker", "oci", "oci-archive", "docker-archive"
-_PATH_TRANSPORTS = (_LAYOUT, _ARCHIVE, "dir")
+_PATH_TRANSPORTS = (_LAYOUT, _ARCHIVE, "dir", "sif")
+_SCOPELESS_TRANSPORTS = (_DOCKER_ARCHIVE, "tarball")
 _TRANSPORTS = (
     "atomic",
     "containers-storage",
     _REGISTRY,
-    _DOCKER_ARCHIVE,
     "docker-daemon",
+    *_SCOPELESS_TRANSPORTS,
     *_PATH_TRANSPORTS,
     "ostree",
-    "sif",
-    "tarball",
 )
 """The transports of containers-transports(5)."""
 _log = logging.getLogger(__name__)
@@ -254,7 +253,7 @@ def _parse_scope(text: str, transport: str, path: str) -> str:
     """Return the canonical form of a scope; raise InvalidPolicy for one that can contain no image."""
     if not text:
         return text
-    if transport == _DOCKER_ARCHIVE:
+    if transport in _SCOPELESS_TRANSPORTS:
         raise InvalidSignaturePolicy(f"{path}: unsupported scope", hint='use the scope ""')
     is_path = text.startswith("/") and not text.startswith("//") and text != "/" and os.path.normpath(text) == text
     if transport in _PATH_TRANSPORTS and not is_path:

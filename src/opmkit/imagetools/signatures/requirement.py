@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import re
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec.fields import Fields
 
 _REKOR_FIELDS = ("rekorPublicKeyPath", "rekorPublicKeyPaths", "rekorPublicKeyData", "rekorPublicKeyDatas")
-_UNSUPPORTED_FIELDS = ("fulcio", "pki", *_REKOR_FIELDS)
+_AUTHORITY_FIELDS = ("fulcio", "pki")
 _GPG_KEYS = "GPGKeys"
 _KEY_TYPES = (_GPG_KEYS, "signedByGPGKeys", "X509Certificates", "signedByX509CAs")
 _SUPPORTED = "use sigstoreSigned with keyPath, signedBy with GPGKeys, insecureAcceptAnything or reject"
@@ -129,6 +130,7 @@ class PolicyRequirement(Struct, frozen=True, dict=True):
                 return cls._parse_signed(fields, known)
             case RequirementKind.BASE_LAYER as known:
                 fields.require_only("type", "baseLayerIdentity")
+                SignedIdentity.parse(fields.nested("baseLayerIdentity"))
                 return cls(fields.path, known, unsupported=f"{fields.path}.type: {kind}")
             case known:
                 fields.require_only("type")
@@ -147,11 +149,10 @@ class PolicyRequirement(Struct, frozen=True, dict=True):
                 raise InvalidSignaturePolicy(f"{fields.path}.keyType: invalid key type {key_type!r}", hint=_SUPPORTED)
             unsupported = "" if key_type == _GPG_KEYS else f"{fields.path}.keyType: {key_type}"
         else:
-            fields.require_only("type", *names, *_UNSUPPORTED_FIELDS, "signedIdentity")
-            found = next((name for name in _UNSUPPORTED_FIELDS if name in fields.values), "")
-            unsupported = found and f"{fields.path}.{found}"
-        keys = tuple(_keys(fields)) if sum(name in fields.values for name in names) == 1 else ()
-        if not keys and not unsupported:
+            fields.require_only("type", *names, *_AUTHORITY_FIELDS, *_REKOR_FIELDS, "signedIdentity")
+            names, unsupported = (*names, *_AUTHORITY_FIELDS), _parse_authorities(fields)
+        keys = tuple(_keys(fields))
+        if sum(name in fields.values for name in names) != 1 or not (keys or unsupported):
             raise InvalidSignaturePolicy(f"{fields.path}: expected one of {', '.join(names)}", hint=_SUPPORTED)
         return cls(fields.path, kind, keys, identity, unsupported)
 
@@ -260,14 +261,28 @@ class PolicyRequirement(Struct, frozen=True, dict=True):
 Requirements = tuple[PolicyRequirement, ...]
 
 
+def _parse_authorities(fields: Fields) -> str:
+    """Return the place of what makes a requirement depend on certificates or logs, "" without it: it is not supported.
+
+    Raises:
+        InvalidSignaturePolicy: The combination is one because of which containers/image rejects the whole policy.
+    """
+    logs = [name for name in _REKOR_FIELDS if name in fields.values]
+    authorities = [name for name in _AUTHORITY_FIELDS if name in fields.values]
+    if len(logs) > 1 or ("pki" in authorities and logs) or ("fulcio" in authorities and not logs):
+        problem = "expected one log with fulcio, none with pki, and at most one with keys"
+        raise InvalidSignaturePolicy(f"{fields.path}: {problem}: {', '.join(_REKOR_FIELDS)}", hint=_SUPPORTED)
+    return next((f"{fields.path}.{name}" for name in (*authorities, *logs)), "")
+
+
 def _keys(requirement: Fields) -> Iterator[PolicyKey]:
-    paths = [requirement.string("keyPath")] if "keyPath" in requirement.values else []
+    paths = list(filter(None, [requirement.string("keyPath", "")]))
     yield from map(PolicyKey, (*paths, *requirement.strings("keyPaths")))
     data = [requirement.string("keyData")] if "keyData" in requirement.values else []
     for position, text in enumerate([*data, *requirement.strings("keyDatas")]):
         name = f"{requirement.path} (key {position + 1})"
         try:
-            content = base64.b64decode(text, validate=True)
+            content = base64.b64decode(re.sub(r"[\r\n]", "", text), validate=True)
         except ValueError as error:
             raise InvalidSignaturePolicy(f"{name}: invalid base64", hint="encode the public key in base64") from error
         if not content:
