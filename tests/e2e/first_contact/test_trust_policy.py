@@ -61,6 +61,9 @@ COMMANDS = (
     ["index", "diff", "IMAGE", "catalog"],
     ["alpha", "list", "bundles", "IMAGE"],
     ["render", "IMAGE", "--executor", "processes:1"],
+    ["index", "manifests", "IMAGE"],
+    ["index", "manifests", "IMAGE", "--package", "lagoon"],
+    ["index", "manifests", "IMAGE", "--package", "lagoon", "--olm", "v1"],
 )
 
 
@@ -90,6 +93,22 @@ def write_catalog(user: InstalledOpm, image: str) -> None:
     properties = [{"type": "olm.package", "value": {"packageName": "lagoon", "version": "0.1.0"}}]
     complete = {**bundle, "name": "lagoon.v0.1.0", "package": "lagoon", "properties": properties}
     (user.directory / "catalog" / "catalog.json").write_text("\n".join(map(json.dumps, [*blobs, complete])))
+
+
+def test_no_installer_is_written_for_a_rejected_bundle(newcomer: InstalledOpm, repository: str) -> None:
+    """The ServiceAccount that installs a bundle that cannot be read is a cluster admin."""
+    catalog = f"{repository.rpartition('/')[0]}/catalog:1"
+    write_catalog(newcomer, f"{repository}:0.1.0")
+    newcomer("index", "build", "catalog", "--binary-image", "scratch", "--tag", catalog, "--push", "--use-http")
+    arguments = ["index", "manifests", catalog, "--package", "lagoon", "--olm", "v1", "--use-http"]
+    assert "kind: ClusterExtension\n" in newcomer.attempt(*arguments).stdout
+    path = write_policy(newcomer, ACCEPT, **{repository: REJECT})
+    done = newcomer.attempt(*arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"rejected by {path}" in done.stderr
+    path.write_text("{")
+    done = newcomer.attempt("index", "manifests", catalog, "--use-http")
+    assert (done.returncode, "invalid JSON" in done.stderr) == (1, True)
 
 
 def test_local_images_are_rejected(newcomer: InstalledOpm, repository: str) -> None:

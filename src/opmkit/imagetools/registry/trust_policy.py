@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from opmkit.core.environment import config_home
 from opmkit.core.errors import LimitExceeded
 from opmkit.core.files import read_limited
-from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import Reference, StoreReference, pin_reference
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry_config.settings import SYSTEM_DIRECTORY
+from opmkit.imagetools.signatures.errors import InvalidSignaturePolicy
 from opmkit.imagetools.spec import IndexManifest
 
 if TYPE_CHECKING:
@@ -132,12 +132,12 @@ class TrustPolicy:
                 raise OSError("not a regular file")
             return SignaturePolicy.parse(read_limited(path), str(path))
         except OSError as error:
-            raise ImageToolsError(
+            raise InvalidSignaturePolicy(
                 f"signature policy {path}: {error.strerror or error}",
                 hint="correct it, or remove it; see containers-policy.json(5)",
             ) from error
         except LimitExceeded as error:
-            raise ImageToolsError(f"signature policy {error.message}", hint="check the path") from error
+            raise InvalidSignaturePolicy(f"signature policy {error.message}", hint="check the path") from error
 
     def _find(self) -> Path | None:
         if self._options.insecure_policy:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.signatures.errors import SignatureError
 from opmkit.index.address import parse_address
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import IndexSource
@@ -110,6 +111,8 @@ def build_olm_v0_manifests(
         if registry_tool:
             with reporter.step(f"Reading {source.image}"):
                 source = with_server(source, registry_tool())
+    except SignatureError:
+        raise
     except (ImageToolsError, LimitExceeded, DiskError) as error:
         unchecked = "package, channel and install modes are" if installation else "the server in the image is"
         warnings.append(f"{unchecked} not checked: {error}")

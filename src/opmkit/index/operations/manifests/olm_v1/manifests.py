@@ -11,6 +11,7 @@ from opmkit.bundle.source import BundleSource
 from opmkit.core.errors import DiskError, LimitExceeded, OpmkitError
 from opmkit.core.hints import Hint
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.signatures.errors import SignatureError
 from opmkit.index.errors import CatalogError
 from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.image.content import DatabaseContent
@@ -149,6 +150,8 @@ def _resolve(
                     hint=Hint("convert it with {}", IndexOperation.MIGRATE_INDEX),
                 )
             resolved = resolve_extension(extension, content.blobs())
+    except SignatureError:
+        raise
     except (ImageToolsError, LimitExceeded, DiskError) as error:
         return None, (f"package, channel and install modes are not checked: {error}",)
     return resolved, resolved.warnings
@@ -171,6 +174,8 @@ def _installer(
         return admin, (unknown,)
     try:
         bundle = read_registry_v1(fetch_bundle_files(tool, BundleSource.from_image(resolved.image)))
+    except SignatureError:
+        raise
     except OpmkitError as error:
         return admin, (f"{resolved.bundle}: {error}", unknown)
     objects = bundle_objects(bundle, all_namespaces=not resolved.extension.watch_namespace)
