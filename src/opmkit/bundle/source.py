@@ -162,9 +162,15 @@ def default_image(location: ImageReference | Path, text: str) -> str:
 def path_or_image(text: str) -> Iterator[None]:
     """Mention the path in errors about the image ``text``, if it could have been meant as a path.
 
+    In an existing directory, it is meant as one: anybody can own the name of a removed directory on Docker Hub.
+
     Raises:
         NotFound: Instead of an error that the image does not exist, or that its registry cannot be reached.
     """
+    directory, slash, _ = text.partition("/")
+    if slash and _could_be_path(text) and Path(directory).is_dir() and not Path(text).exists():
+        hint = f"check the path, or write {_REGISTRY_TRANSPORT}{text} for the image"
+        raise NotFound(f"{text}: no such file or directory", hint=hint)
     try:
         yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:

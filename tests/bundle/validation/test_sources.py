@@ -116,6 +116,14 @@ def test_nested_lists_are_rejected(tmp_path: Path) -> None:
         list(expand_targets([f"@{tmp_path}/list"], no_tags))
 
 
+@pytest.mark.parametrize("content", ["", "\n\r\n", "# none\n", "\f\v "])
+def test_empty_lists_are_rejected(tmp_path: Path, content: str) -> None:
+    """Otherwise, a pipeline whose list was not written would succeed."""
+    (tmp_path / "list").write_text(content)
+    with pytest.raises(NotABundle, match="list: empty list"):
+        list(expand_targets([f"@{tmp_path}/list"], no_tags))
+
+
 def test_links_in_the_directory_are_read(tmp_path: Path) -> None:
     root = write_files(tmp_path / "demo", {"manifests/a.yaml": b"a", "v1/deep/b.yaml": b"b"})
     (root / "manifests" / "in.yaml").symlink_to("a.yaml")

@@ -331,3 +331,31 @@ def test_links_in_a_bundle_are_validated_and_built(newcomer: InstalledOpm) -> No
     newcomer("bundle", "build", "--directory", "bundle/manifests", "--tag", "store:a:1")
     newcomer("bundle", "unpack", "store:a:1", "--out", "unpacked")
     assert (newcomer.directory / "unpacked/manifests/zz.yaml").read_text() == (bundle / "shared.yaml").read_text()
+
+
+def test_a_removed_directory_is_not_looked_up_as_an_image(newcomer: InstalledOpm) -> None:
+    """Anybody could own its name on Docker Hub."""
+    (newcomer.directory / "operators").mkdir()
+    name = "operators/lagoon/0.1.0"
+    for command in (
+        ("bundle", "validate", name),
+        ("bundle", "validate", "./operators", name),
+        ("bundle", "unpack", name),
+        ("bundle", "permissions", name),
+        ("render", name),
+        ("validate", name),
+        ("index", "diff", name, name),
+        ("index", "add", "--bundles", name, "--dry-run"),
+    ):
+        done = newcomer.attempt(*command)
+        assert done.returncode == 1, command
+        hint = f"check the path, or write docker://{name} for the image"
+        assert done.stderr.endswith(f"Error: {name}: no such file or directory\n  hint: {hint}\n"), done.stderr
+
+
+@pytest.mark.parametrize("command", [("bundle", "validate"), ("render",)])
+def test_an_empty_list_of_targets_is_an_error(newcomer: InstalledOpm, command: tuple[str, ...]) -> None:
+    (newcomer.directory / "list.txt").write_text("# nothing\n")
+    done = newcomer.attempt(*command, "@list.txt")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Error: list.txt: empty list" in done.stderr

@@ -155,12 +155,20 @@ def _directories(path: Path, target: str) -> Iterator[Source]:
 
 
 def read_list(path: Path) -> list[str]:
-    """Return the targets in a file, one per line with comments after ``#``; raise LimitExceeded if it is too large."""
+    """Return the targets in a file, one per line with comments after ``#``.
+
+    Raises:
+        LimitExceeded: The file is too large.
+        NotABundle: It lists nothing, perhaps because what wrote it has failed, or another list.
+        DiskError: It cannot be read.
+    """
     with disk_errors(path):
         lines = read_limited(path, _MAX_LIST_BYTES).decode("utf-8", "replace").splitlines()
     targets = [line.partition("#")[0].strip() for line in lines]
     if any(target.startswith(LIST_PREFIX) for target in targets):
         raise NotABundle(f"{path}: nested list", hint="name all lists on the command line")
+    if not any(targets):
+        raise NotABundle(f"{path}: empty list", hint="write one target per line")
     return [target for target in targets if target]
 
 
