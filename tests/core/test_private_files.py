@@ -10,6 +10,7 @@ import pytest
 from opmkit.core.private_files import (
     UntrustedFile,
     check_private,
+    is_shared,
     open_private,
     private_directory,
     restrict,
@@ -88,8 +89,43 @@ def test_directories_that_only_their_user_writes(store: Path, change: Callable[[
 
 def test_the_home_directory_may_be_writable(store: Path) -> None:
     """In pods of OpenShift it belongs to root and can be written by the group of root, which all users have."""
+    store.chmod(0o700)
     store.parent.chmod(0o775)
     check_private(store, store / "results")
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701])
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("above", [pytest.param(_of_another, marks=as_root), _mode(0o777), _mode(0o775)])
+def test_directories_that_others_may_have_moved(
+    store: Path, tmp_path: Path, mode: int, linked: bool, above: Callable[[Path], None]
+) -> None:
+    """A checkout of this user, which others can read, could be renamed to the store."""
+    root = tmp_path / "above" / "store"
+    root.parent.mkdir()
+    store.rename(root)
+    if linked:
+        store.symlink_to(root)
+        root = store
+    root.chmod(mode)
+    check_private(root, root / "results")
+    assert is_shared(root)
+    above(tmp_path / "above")
+    with pytest.raises(UntrustedFile, match=f"{root}: not trusted: other users can read it and move it"):
+        check_private(root, root / "results")
+    assert not is_shared(root)
+    (tmp_path / "above").chmod(0o1777)
+    os.chown(tmp_path / "above", os.geteuid(), -1)
+    check_private(root, root / "results")
+
+
+def test_hard_links(store: Path) -> None:
+    """In a directory that was writable once, others can have added names for files of this user."""
+    path = store / "results" / "file"
+    (store.parent / "checkout").hardlink_to(path)
+    os.close(open_private(path, has_digest=True))
+    with pytest.raises(UntrustedFile, match=f"{path}: not trusted: it is a hard link"):
+        open_private(path)
 
 
 @as_root

@@ -51,9 +51,10 @@ def check_private(root: Path, directory: Path) -> None:
 
     An empty directory of this user is made private instead. Directories that do not exist, or cannot be read, pass.
 
-    Above ``root``, others may own and write to directories, such as the home directory of a pod: what they move to the
-    place of ``root`` is theirs. Only their links are rejected, which could lead to other files of this user, and what
-    they have created in directories for temporary files.
+    Above ``root``, others may own and write to directories, such as the home directory of a pod: what they create in
+    the place of ``root`` is theirs. Only their links are rejected, which could lead to other files of this user, what
+    they have created in directories for temporary files, and directories of this user that they could have moved there:
+    those that others can read, such as a checkout, whereas the store is private.
     """
     path, in_sticky, top = "", False, str(root)  # a Path would take longer than all else here
     with suppress(OSError):  # what cannot be read, is not
@@ -65,9 +66,19 @@ def check_private(root: Path, directory: Path) -> None:
             inside = path == top or path.startswith(f"{top}/")
             is_sticky = bool(status.st_mode & stat.S_ISVTX and status.st_mode & _WRITABLE)
             reason = distrust(status, shared=is_sticky and not inside) if inside or in_sticky else ""
+            if inside and not reason and status.st_mode & _OTHERS and _is_exposed(top):
+                reason = "other users can read it and move it"
             if reason and not (inside and _make_private(path, status)):
                 raise UntrustedFile(path, reason)
             in_sticky = is_sticky
+
+
+def _is_exposed(path: str) -> bool:
+    """Return whether other users can rename a file or directory, or one above it."""
+    parents = Path(os.path.realpath(path)).parents
+    with suppress(OSError):
+        return any(distrust(status, shared=bool(status.st_mode & stat.S_ISVTX)) for status in map(Path.stat, parents))
+    return True
 
 
 def _check_links(path: str) -> None:
@@ -101,10 +112,15 @@ def _make_private(path: str, status: os.stat_result) -> bool:
     return False
 
 
-def open_private(path: str | Path) -> int:
+def open_private(path: str | Path, *, has_digest: bool = False) -> int:
     """Open a file for reading and return its descriptor.
 
     The open file is checked, so that it cannot be replaced in between.
+
+    Args:
+        path: The file.
+        has_digest: Whether its content is verified, so that it does not matter that it has other names as well: in a
+            directory that was writable once, others can add names for files of this user.
 
     Raises:
         UntrustedFile: Another user may have written it, or it is not a regular file.
@@ -118,6 +134,8 @@ def open_private(path: str | Path) -> int:
         raise
     status = os.fstat(descriptor)
     reason = distrust(status) if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+    if status.st_nlink > 1 and not (reason or has_digest):
+        reason = "it is a hard link"
     if reason:
         os.close(descriptor)
         raise UntrustedFile(path, reason)
@@ -136,13 +154,16 @@ def warn_untrusted(store: Path, error: UntrustedFile) -> None:
 
 
 def is_shared(directory: Path) -> bool:
-    """Return whether other users can read a directory of this user; one with a sticky bit is meant to be shared."""
+    """Return whether other users can read a directory of this user, but not move it.
+
+    One with a sticky bit is meant to be shared.
+    """
     try:
         status = directory.stat()
     except OSError:
         return False
     readable = bool(status.st_mode & _OTHERS) and not status.st_mode & stat.S_ISVTX
-    return readable and status.st_uid == os.geteuid() and not distrust(status)
+    return readable and status.st_uid == os.geteuid() and not distrust(status) and not _is_exposed(str(directory))
 
 
 def restrict(root: Path) -> None:

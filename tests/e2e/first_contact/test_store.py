@@ -126,6 +126,16 @@ def _share_the_index(store: Path) -> None:
     (store / "index.json").chmod(0o666)
 
 
+def _link_the_index(store: Path) -> None:
+    (store.parent / "checkout.json").hardlink_to(store / "index.json")
+
+
+def _let_others_move_it(store: Path) -> None:
+    """Others could have renamed a checkout of the user, whose directories have this mode."""
+    store.chmod(0o755)
+    store.parent.chmod(0o777)
+
+
 def _give_away(store: Path) -> None:
     os.chown(store, OTHER_UID, OTHER_UID)
 
@@ -136,6 +146,8 @@ def _give_away(store: Path) -> None:
     [
         _share,
         _share_the_index,
+        _link_the_index,
+        _let_others_move_it,
         pytest.param(
             _give_away, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
         ),

@@ -80,7 +80,7 @@ class Layout(Struct, frozen=True):
         self._check(path.parent)
         with disk_errors(path):
             try:
-                with verify_stream(self._open(path), descriptor) as content:
+                with verify_stream(self._open(path, has_digest=True), descriptor) as content:
                     while content.read(CHUNK_SIZE):
                         pass
             except (FileNotFoundError, UntrustedFile):  # another user could change the file after it was verified
@@ -117,7 +117,7 @@ class Layout(Struct, frozen=True):
             raise NotFound(f"{self.path}: blob {descriptor.digest} not found", hint="copy the image there again")
         self._check(path.parent)
         with disk_errors(path):
-            return verify_stream(self._open(path), descriptor, self.location)
+            return verify_stream(self._open(path, has_digest=True), descriptor, self.location)
 
     def blob_size(self, digest: str) -> int | None:
         """Return the size of a blob in bytes, None if it does not exist, or `find_blob` would not use it."""
@@ -206,9 +206,9 @@ class Layout(Struct, frozen=True):
         if self.private:
             check_private(self.path, directory)
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: Path, *, has_digest: bool = False) -> BinaryIO:
         """Open a file of the layout; raise UntrustedFile if the layout is private, and others may have written it."""
-        return os.fdopen(open_private(path), "rb") if self.private else path.open("rb")
+        return os.fdopen(open_private(path, has_digest=has_digest), "rb") if self.private else path.open("rb")
 
     def _sync_blobs(self, digests: Sequence[str]) -> None:
         paths = [self.blob_path(digest) for digest in digests]
