@@ -405,6 +405,57 @@ def test_prefix(site: Site, prefix: str) -> None:
     assert {each.state for each in done.images} == {DELETED}
 
 
+def test_catalog_above_the_prefix_that_names_images_below_it(site: Site) -> None:
+    """A mirror to a shorter prefix may have the names of images below a longer one."""
+    site.prefix = "pp/mirror"
+    site.mirror("one:1")
+    longer = Reference(SOURCE, f"mirror/{site.first.repository}", digest=site.first.digest)
+    source = site.source.repositories
+    source[longer.repository] = source[site.first.repository]
+    site.push_catalog("above:1", longer)
+    site.prefix = "pp"
+    site.mirror("above:1")
+    site.prefix = "pp/mirror"
+    done = site.delete("one:1")
+    assert [site.has(site.first), site.has(site.shared)] == [True, False]
+    assert [each.kept_for for each in done.in_state(KEPT)] == [f"{TARGET}/pp/above:1, by its record"]
+    assert done.kept_catalogs == ()
+
+
+@pytest.mark.parametrize("name", ["pp/team/catalog", "catalog", "other/catalog"])
+@pytest.mark.parametrize("by", ["record", "content"])
+def test_what_is_outside_of_the_prefix_counts(site: Site, name: str, by: str) -> None:
+    """A catalog of people is looked for next to the prefix only, and a record everywhere."""
+    site.prefix = "pp/mirror"
+    site.mirror("one:1")
+    path, digest = site.path(site.first), str(site.first.digest)
+    if by == "content":
+        site.push(site.registry, name, "1", site.catalog([Reference(TARGET, path, digest=digest)]))
+    else:
+        image = RecordedImage("quay.io/a", path, "v1", digest, ("new",))
+        update_record(
+            site.registry.target(Reference(TARGET, name)), "catalog:1", lambda _: MirrorRecord(("new",), (), (image,))
+        )
+    done = site.delete("one:1")
+    assert site.has(site.first) == (by == "record" or name == "pp/team/catalog")
+    assert not site.has(site.shared)
+    assert done.kept_catalogs == ()
+
+
+def test_records_outside_of_the_prefix_do_not_decide_what_is_deleted(site: Site) -> None:
+    site.prefix = "pp/mirror"
+    site.copy_to_target(site.first)
+    site.mirror("one:1")
+    put = RecordedImage(
+        "quay.io/a", site.path(site.first), "v1", str(site.first.digest), (), (str(site.first.digest),), True
+    )
+    theirs = site.registry.target(Reference(TARGET, "pp/other"))
+    before = update_record(theirs, "catalog:1", lambda _: MirrorRecord((), (), (put,)))
+    site.delete("one:1")
+    assert [site.has(site.first), site.has(site.shared)] == [True, False]
+    assert theirs.resolve(record_tag("catalog:1")).digest == before
+
+
 def test_interrupted_mirror_knows_what_it_has_put(site: Site) -> None:
     """A catalog that never arrived can be deleted by its name."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
-from opmkit.imagetools.errors import InvalidReference, NotFound
+from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import CatalogError
 from opmkit.supply.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
@@ -32,8 +32,9 @@ from opmkit.supply.mirror.image_set import ImageSet
 from opmkit.supply.mirror.inventory import (
     IncompleteSearch,
     check_listing,
+    list_repositories,
+    read_outside,
     read_repositories,
-    repositories_below,
 )
 from opmkit.supply.mirror.locations import RegistryTarget
 from opmkit.supply.mirror.mirror import MirrorContent, find_images
@@ -123,6 +124,8 @@ class CatalogDeletion:
         """Use ``tool`` to read catalogs, and ``client`` for the registry."""
         self._target = RegistryTarget(client, location, max_components=options.max_nested_paths)
         self._inventories: dict[str, RepositoryInventory] = {}
+        self._outside: dict[str, RepositoryInventory] = {}
+        """Repositories outside of the prefix. Their catalogs and records only show what is needed."""
         self._stored = StoredCatalogs(tool)
         self._tool = tool
         self._client = client
@@ -233,10 +236,11 @@ class CatalogDeletion:
     ) -> PlannedDeletion:
         """Plan to delete content, and what the released versions of records list."""
         if self._options.search:
-            listed = repositories_below(self._client, self._location)
-            self._read(listed)
+            listed = list_repositories(self._client, self._location)
+            self._read(listed.below)
             self._read(self._recorded_repositories())
-            check_listing(self._location, listed, self._inventories)
+            check_listing(self._location, listed.below, self._inventories)
+            self._outside = read_outside(self._client, self._location, listed.outside, workers=self._options.workers)
         wanted = [*self._released_images(released), *self._content_images(content, released)]
         self._read(each.name for each in wanted)
         self._check_listed(wanted)
@@ -356,7 +360,7 @@ class CatalogDeletion:
         """Return what the versions of all records need that are not released, in addition to ``needed``."""
         found = NeededImages()
         found.update(needed)
-        for inventory in self._inventories.values():
+        for inventory in (*self._inventories.values(), *self._outside.values()):
             for subject, record in (inventory.records or {}).items():
                 kind, _, tag = subject.partition(":")
                 current = inventory.tags.get(tag) if kind == "catalog" else None
@@ -366,7 +370,35 @@ class CatalogDeletion:
                 for image in record.images:
                     if not active.isdisjoint(image.versions):
                         found.add_recorded(image, f"{reason}, by its record")
+        found.update(self._needed_outside)
         return found
+
+    @cached_property
+    def _needed_outside(self) -> NeededImages:
+        """The images below the prefix that catalogs outside of it name, as far as these can be read.
+
+        They name images of any source as well, which other mirrors have put below prefixes of their own.
+        """
+        found = NeededImages()
+        images = [(each, tag) for each in self._outside.values() for tag in each.tags]
+        with WorkerPool(self._options.workers, "outside") as pool:
+            for (inventory, tag), uses in zip(images, pool.map(self._outside_uses, images), strict=True):
+                self._add_needed(found, f"{inventory.name}:{tag}", uses)
+        return found
+
+    def _outside_uses(self, named: tuple[RepositoryInventory, str]) -> list[ImageUse]:
+        """Return the images below the prefix that a catalog names; none if it is no catalog, or cannot be read."""
+        inventory, tag = named
+        image = inventory.tags[tag]
+        try:
+            if not self._stored.is_catalog(inventory, image, search=False):
+                return []
+            uses = self._stored.images(inventory, image.digest)
+        except (CatalogError, ImageToolsError) as error:
+            if isinstance(error, RegistryUnavailable) or isinstance(error.__cause__, RegistryUnavailable):
+                raise
+            return []
+        return [each for each in uses if each.image.partition("/")[2].startswith(f"{self._location.prefix}/")]
 
     def _kept_catalogs(self, deleted: Collection[tuple[str, str]]) -> dict[str, tuple[RepositoryInventory, str]]:
         """Return the other catalogs of the target by their names with a tag."""

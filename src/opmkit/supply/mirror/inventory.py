@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.workers import WorkerPool
 from opmkit.imagetools.errors import (
+    AuthenticationFailed,
     DigestMismatch,
     ImageToolsError,
     InvalidImage,
@@ -27,7 +28,7 @@ from opmkit.imagetools.hint_terms import ImageSetting
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import IndexManifest
 from opmkit.supply.mirror.plan import DEFAULT_WORKERS
-from opmkit.supply.mirror.record import MirrorRecord, is_record_tag, parse_record
+from opmkit.supply.mirror.record import MirrorRecord, catalog_subject, is_record_tag, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,20 +150,27 @@ def read_repository(name: str, repository: RegistryRepository) -> RepositoryInve
             although its tag is listed.
         ImageToolsError: The repository cannot be read.
     """
+    tags, records = _read_records(name, repository)
+    found = {tag: _read_image(name, repository, tag) for tag in tags}
+    return RepositoryInventory(name, found, repository, records)
+
+
+def _read_records(name: str, repository: RegistryRepository) -> tuple[list[str], dict[str, MirrorRecord] | None]:
+    """Return the tags of a repository without those of records, and the records."""
     try:
         tags = list(repository.tags())
     except NotFound:
         tags = []
-    found: dict[str, InventoryImage] = {}
     records: dict[str, MirrorRecord] | None = None
-    for tag in tags:
+    for tag in filter(is_record_tag, tags):
         with readable(f"{name}:{tag}"):
-            manifest = repository.get_manifest(_checked_tag(name, tag))
-            if is_record_tag(tag):
-                records = (records or {}) | parse_record(repository, tag, manifest)
-            else:
-                found[tag] = InventoryImage.from_manifest(manifest)
-    return RepositoryInventory(name, found, repository, records)
+            records = (records or {}) | parse_record(repository, tag, repository.get_manifest(tag))
+    return [tag for tag in tags if not is_record_tag(tag)], records
+
+
+def _read_image(name: str, repository: RegistryRepository, tag: str) -> InventoryImage:
+    with readable(f"{name}:{tag}"):
+        return InventoryImage.from_manifest(repository.get_manifest(_checked_tag(name, tag)))
 
 
 @contextmanager
@@ -194,8 +202,51 @@ def read_repositories(
     return found
 
 
+def read_outside(
+    client: RegistryClient, location: RegistryLocation, names: Iterable[str], *, workers: int = DEFAULT_WORKERS
+) -> dict[str, RepositoryInventory]:
+    """Read the repositories outside of a prefix, without those and the images that cannot be read.
+
+    Of repositories that do not share the first component of the prefix, only the records and the catalogs that these
+    are about are read, which takes a request for most of them.
+
+    Raises:
+        InvalidImage, UnsupportedImage: A record cannot be read.
+        RegistryUnavailable: The registry fails.
+    """
+    namespace = f"{location.registry}/{location.prefix.partition('/')[0]}/"
+
+    def read(name: str) -> RepositoryInventory | None:
+        found: dict[str, InventoryImage] = {}
+        try:
+            repository = client.target(Reference.parse(name))
+            tags, records = _read_records(name, repository)
+        except (AuthenticationFailed, InvalidReference):
+            return None
+        for tag in tags:
+            if name.startswith(namespace) or catalog_subject(tag) in (records or {}):
+                with suppress(InvalidImage, UnsupportedImage, AuthenticationFailed, InvalidReference):
+                    found[tag] = _read_image(name, repository, tag)
+        return RepositoryInventory(name, found, repository, records)
+
+    with WorkerPool(workers, "outside") as pool:
+        return {found.name: found for found in pool.map(read, names) if found}
+
+
 def repositories_below(client: RegistryClient, location: RegistryLocation) -> list[str]:
-    """Return the names of the repositories of a registry below a prefix.
+    """Return the names of the repositories of a registry below a prefix; see `list_repositories`."""
+    return list_repositories(client, location).below
+
+
+class RepositoryList(NamedTuple):
+    """The names of the repositories of a registry below a prefix, and of the others."""
+
+    below: list[str]
+    outside: list[str]
+
+
+def list_repositories(client: RegistryClient, location: RegistryLocation) -> RepositoryList:
+    """Return the names of the repositories of a registry.
 
     Raises:
         IncompleteSearch: The registry does not list its repositories.
@@ -217,7 +268,7 @@ def repositories_below(client: RegistryClient, location: RegistryLocation) -> li
             Reference.parse(name)
         except InvalidReference as error:
             raise IncompleteSearch(f"{location.registry} lists an invalid repository: {error.message}") from error
-    return below
+    return RepositoryList(below, [name for name in listed if not name.startswith(start)])
 
 
 def check_listing(
