@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.kit.bundles import bundle_labels, push_image, resolve_digest
+from tests.kit.faults import CallFirst, Fault, FaultProxy
 from tests.kit.forkserver import Command
 from tests.kit.images import multi_image, small_image
 
@@ -77,6 +79,37 @@ def expected(host: str, prefix: str = "") -> str:
     return f"{text}  relatedImages:\n" + "".join(
         f"  - name: {name}\n    image: {prefix or host}/{image}\n" for name, image in images
     )
+
+
+def test_another_program_edits_a_template_in_the_meantime(opm_http: Opm, host: str) -> None:
+    """Neither edit is lost: the file is read again before it is written."""
+    template = opm_http.directory / "lagoon.yaml"
+    documents = [
+        {"schema": "olm.package", "name": "lagoon", "defaultChannel": "stable"},
+        {"schema": "olm.channel", "package": "lagoon", "name": "stable", "entries": [{"name": "lagoon.v1.0.0"}]},
+    ]
+
+    def edit() -> None:
+        template.write_text(template.read_text().replace("stable", "fast"))
+
+    path = host.partition("/")[2]
+    with FaultProxy(host.partition("/")[0], Fault("GET", f"/v2/{path}/proxy/", CallFirst(edit))) as proxy:
+        image = f"{proxy.host}/{path}/proxy:latest"
+        entries = [*documents, {"schema": "olm.bundle", "image": image}]
+        template.write_text(json.dumps({"schema": "olm.template.basic", "entries": entries}, indent=2))
+        opm_http("bundle", "pin", "lagoon.yaml")
+    assert "fast" in template.read_text()
+    assert "proxy@sha256:" in template.read_text()
+
+
+def test_all_targets_are_pinned_or_none(opm_http: Opm, bundle: Path, host: str) -> None:
+    before = (bundle / "manifests" / "csv.yaml").read_bytes()
+    outside = opm_http.directory.parent / f"{opm_http.directory.name}-outside"
+    shutil.copytree(bundle, outside)
+    (opm_http.directory / "second").symlink_to(outside)
+    failed = opm_http.attempt("bundle", "pin", "bundle", "second")
+    assert (failed.returncode, "second: refusing to follow a symbolic link" in failed.stderr) == (1, True)
+    assert [(each / "manifests" / "csv.yaml").read_bytes() for each in (bundle, outside)] == [before, before]
 
 
 def test_a_bundle_directory_is_pinned_in_place(opm_http: Opm, bundle: Path, host: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
-from opmkit.core.files import disk_errors, make_output_directory, open_regular, resolve_below, write_file
+from opmkit.core.files import disk_errors, require_regular, write_trees
 from opmkit.core.hints import Hint
 from opmkit.core.json_types import JsonResult
 from opmkit.documents import fields
@@ -29,13 +29,12 @@ from opmkit.documents.document import read_document
 from opmkit.documents.errors import DocumentError, FieldTypeError, InvalidDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.documents.errors import DuplicateKey
 
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
-_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DOCKERFILE_ORDER = (MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS, DEFAULT_CHANNEL)
 _PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
 _SPECIAL = re.compile(r'(["\\$])')
@@ -139,15 +138,23 @@ def generate(
     writes_annotations = _needs_writing(metadata / _ANNOTATIONS, annotations, overwrite=overwrite)
     if others is not None and read_annotations(metadata / _ANNOTATIONS) == annotations:
         writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
+    trees: dict[Path, dict[str, bytes | Path]] = defaultdict(dict)
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
-            _copy(directory, manifests, bundle_root(directory), parent, overwrite=overwrite)
+            copies = dict(_copies(directory, manifests, bundle_root(directory)))
+            trees[parent].update(
+                {str(each.relative_to(parent)): file for each, file in copies.items() if overwrite or not each.exists()}
+            )
         if writes_annotations:
-            write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations), root=parent)
+            trees[parent][f"metadata/{_ANNOTATIONS}"] = annotations_yaml(annotations).encode(errors="surrogateescape")
         if write_dockerfile and (overwrite or not (working_directory / DOCKERFILE).exists()):
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
             text = dockerfile(annotations, base_image, *sources)
-            warnings += _write_dockerfile(working_directory / DOCKERFILE, text, needed=needs_dockerfile)
+            if needs_dockerfile or os.access(working_directory, os.W_OK):
+                trees[working_directory][DOCKERFILE] = text.encode(errors="surrogateescape")
+            else:
+                warnings += (f"{working_directory / DOCKERFILE}: not written: the directory is not writable",)
+        write_trees(trees)
     return GeneratedMetadata(manifests, metadata, annotations, warnings)
 
 
@@ -313,27 +320,14 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
     return False
 
 
-def _copy(source: Path, target: Path, root: Path, output: Path, *, overwrite: bool) -> None:
-    """Copy a directory of the bundle ``root`` to one of the bundle ``output``.
+def _copies(source: Path, target: Path, root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield targets and sources of a copy of a directory of the bundle ``root``.
 
     As in Go opm, the content of a subdirectory goes into a directory named like its parent.
     """
-    resolve_below(target, output)
-    make_output_directory(target)
     for path in sorted(source.iterdir()):
         if path.is_dir() and not path.is_symlink():
-            _copy(path, target / source.name, root, output, overwrite=overwrite)
-        elif is_bundle_file(path, root) and (overwrite or not (target / path.name).exists()):
-            with open_regular(path) as file:
-                write_file(target / path.name, file.read(), mode=path.stat().st_mode & 0o777, root=output)
-
-
-def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:
-    """Write the Dockerfile; return a warning if its directory is not writable and it is not needed."""
-    try:
-        write_file(path, text)
-    except OSError as error:
-        if needed or error.errno not in _READ_ONLY:
-            raise
-        return (f"{path}: not written: {error.strerror}",)
-    return ()
+            yield from _copies(path, target / source.name, root)
+        elif is_bundle_file(path, root):
+            require_regular(path)
+            yield target / path.name, path

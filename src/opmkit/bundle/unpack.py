@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def _move(tree: Path, destination: Path) -> None:
     """Move the content of a tree; check for conflicts before the first move."""
     moves = list(_moves(tree, destination))
     for source, target in moves:
-        if _is_directory(target) or (_is_directory(source) and target.exists()):
+        if _is_directory(target) or (_is_directory(source) and os.path.lexists(target)):
             raise BundleError(f"{target}: conflicts with a file or directory of the image", hint="move it away")
     destination.mkdir(parents=True, exist_ok=True)
     for source, target in moves:

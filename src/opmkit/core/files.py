@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from opmkit.core.hints import Hint
 
+_IGNORE_FILE = ".indexignore"
 _REPLACE_LINK = "replace it by what it refers to"
 
 
@@ -27,14 +28,14 @@ def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
 
 
 def write_trees(trees: Mapping[Path, Mapping[str, bytes | Path]]) -> None:
-    """Write files below several directories, all of them or none.
+    """Write files below several directories, which need not exist: all of them or none.
 
     Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing; if
     one cannot be moved, those before it are restored. The mode of an existing file is retained. A link in place of a
-    file is replaced.
+    file is replaced. Loaders of catalogs ignore the temporary directory.
 
     Args:
-        trees: For each directory the files by relative path, as bytes or as another file to copy.
+        trees: For each directory the files by relative path, as bytes or as another file to copy with its mode.
 
     Raises:
         DiskError: A file cannot be written, or a symbolic link leads out of its directory, see also `check_output`.
@@ -43,14 +44,17 @@ def write_trees(trees: Mapping[Path, Mapping[str, bytes | Path]]) -> None:
 
     for directory in trees:
         check_output(directory)
-    with ExitStack() as stack:
+    with ExitStack() as created, ExitStack() as stack:
         moves: list[_Move] = []
         for directory, files in trees.items():
             with disk_errors(directory):
+                _make_parents(directory.absolute(), created)
                 staging = Path(stack.enter_context(ScratchDirectory(".opm-", directory)))
+                (staging / _IGNORE_FILE).write_text("*\n")
                 for number, (name, source) in enumerate(files.items()):
                     moves.append(_stage(staging / str(number), directory, name, source))
         _run_moves(moves)
+        created.pop_all()
 
 
 class _Move(NamedTuple):
@@ -66,15 +70,27 @@ def _stage(staged: Path, directory: Path, name: str, source: bytes | Path) -> _M
 
     target = directory / name
     resolve_below(target.parent, directory)
-    if isinstance(source, Path):
-        shutil.copyfile(source, staged)
-    else:
-        staged.write_bytes(source)
+    with _naming(target, staged):
+        if isinstance(source, Path):
+            shutil.copy(source, staged)
+        else:
+            staged.write_bytes(source)
     if target.is_dir() and not target.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if target.exists():
         shutil.copymode(target, staged)
     return _Move(staged, target, staged.with_suffix(".old"))
+
+
+@contextmanager
+def _naming(path: Path, temporary: Path) -> Iterator[None]:
+    """Raise errors of a temporary file with the name of the file that it is for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or str(temporary) not in (error.filename or str(temporary), error.filename2):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _run_moves(moves: Iterable[_Move]) -> None:
@@ -88,7 +104,8 @@ def _run_moves(moves: Iterable[_Move]) -> None:
                 undo.callback(_restore, move)
             else:
                 undo.callback(_remove, move.target)
-            move.staged.replace(move.target)
+            with _naming(move.target, move.staged):
+                move.staged.replace(move.target)
         undo.pop_all()
 
 
@@ -303,7 +320,8 @@ def write_file(path: Path, content: str | bytes, *, mode: int = 0o644, root: Pat
             file.write(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
             file.flush()
             os.fchmod(descriptor, mode)
-            part.replace(path)  # while it is locked
+            with _naming(path, part):
+                part.replace(path)  # while it is locked
     except BaseException:
         part.unlink(missing_ok=True)
         raise

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from opmkit.author.generate.bundle import BundleSettings, generate_manifests
 from opmkit.author.generate.metadata import BundleLabels, annotations_yaml, dockerfile
-from opmkit.author.generate.operation import existing_channels, write_manifests, write_metadata
+from opmkit.author.generate.operation import existing_channels, stage_manifests, stage_metadata
 from opmkit.bundle import InvalidBundle
 from opmkit.core.errors import DiskError
+from opmkit.core.files import write_trees
 from opmkit.documents import go_yaml
 
 from .inputs import BASE, CRD, DEPLOYMENT, read
 
 if TYPE_CHECKING:
     from opmkit.author.generate.bundle import GeneratedManifests
+    from opmkit.author.generate.operation import StagedFiles, WrittenFiles
 
 PREFIX = "operators.operatorframework.io.bundle."
 LABELS = BundleLabels("boat", "alpha")
@@ -34,6 +36,19 @@ def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def generate(version: str = "1.0.0") -> GeneratedManifests:
     return generate_manifests(read(BASE, DEPLOYMENT, CRD), BundleSettings("boat", version))
+
+
+def write(staged: StagedFiles) -> WrittenFiles:
+    write_trees(staged.trees)
+    return staged.result
+
+
+def write_manifests(*arguments: Any) -> WrittenFiles:
+    return write(stage_manifests(*arguments))
+
+
+def write_metadata(*arguments: Any, **options: Any) -> WrittenFiles:
+    return write(stage_metadata(*arguments, **options))
 
 
 def test_unchanged_manifests_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from tests.kit.pinning import fake_digest, pinned_name
 
 from opmkit.author.pin.pin import pin_files
 from opmkit.author.pin.resolve import PinOptions, resolve_images
-from opmkit.author.pin.sources import PinSource
+from opmkit.author.pin.sources import PinSource, replace_files
 from opmkit.core.errors import DiskError
 from opmkit.index.errors import CatalogError
 
@@ -36,7 +36,10 @@ def pin(path: Path, name: str = "x", output: Path | None = None) -> list[str]:
     source = PinSource.read(path, name)
     images = resolve_images((use for file in source.files for use in file.uses()), PinOptions(), fake_digest)
     result = pin_files(source.files, images)
-    source.write(result.files, output)
+    if output:
+        source.write_copy(result.files, output)
+    else:
+        assert replace_files([(source, result.files)])
     return list(result.files)
 
 

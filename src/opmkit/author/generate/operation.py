@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,11 +30,11 @@ from opmkit.bundle.generate import (
 from opmkit.bundle.kinds import CRD_KIND, CSV_KIND
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL
 from opmkit.core.environment import rfc3339, source_date_epoch
-from opmkit.core.files import disk_errors, write_file
+from opmkit.core.files import disk_errors, write_trees
 from opmkit.core.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from opmkit.author.generate.bundle import GeneratedManifests
     from opmkit.author.generate.input import InputObject
@@ -146,20 +147,24 @@ def generate_bundle(
         return pinned
 
     manifests: Mapping[str, bytes] = {}
-    written = []
+    staged = []
     if generated and options.directory is None:
         manifests = transform(encode_manifests(generated))
     elif generated and options.directory:
-        written.append(write_manifests(generated, options.directory, transform))
+        staged.append(stage_manifests(generated, options.directory, transform))
     if options.with_metadata:
         labels = BundleLabels(options.package, given.channels, given.default_channel, options.layout)
-        directory = options.directory or BUNDLE_DIRECTORY
-        written.append(
-            write_metadata(
-                labels, directory, base_image=options.base_image, overwrite=options.overwrite, retain=options.retain
-            )
+        metadata = stage_metadata(
+            replace(labels, has_scorecard=bool(generated and options.directory and generated.scorecard)),
+            options.directory or BUNDLE_DIRECTORY,
+            base_image=options.base_image,
+            overwrite=options.overwrite,
+            retain=options.retain,
         )
-    return GeneratedBundle(manifests, tuple(written), tuple(warnings), bool(generated and generated.has_placeholders))
+        staged.append(metadata)
+    write_trees(_merge(each.trees for each in staged))
+    written = tuple(each.result for each in staged)
+    return GeneratedBundle(manifests, written, tuple(warnings), bool(generated and generated.has_placeholders))
 
 
 def _generate(options: GenerationOptions) -> GeneratedManifests:
@@ -225,6 +230,13 @@ class WrittenFiles(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class StagedFiles(Struct, frozen=True):
+    """Files to write, see `write_trees`, and the result of that."""
+
+    trees: Mapping[Path, Mapping[str, bytes]]
+    result: WrittenFiles
+
+
 def encode_manifests(generated: GeneratedManifests) -> dict[str, bytes]:
     """Return all manifests by file name; the time in the ClusterServiceVersion is SOURCE_DATE_EPOCH or now.
 
@@ -238,12 +250,12 @@ def encode_manifests(generated: GeneratedManifests) -> dict[str, bytes]:
     return {generated.csv_file: encode_csv(generated.csv, created_at), **generated.files}
 
 
-def write_manifests(
+def stage_manifests(
     generated: GeneratedManifests,
     directory: Path,
     transform: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict,
-) -> WrittenFiles:
-    """Write the manifests and the scorecard configuration of a bundle.
+) -> StagedFiles:
+    """Return the manifests and the scorecard configuration of a bundle, to be written.
 
     A ClusterServiceVersion that differs from the existing one only in the time of its creation is not written.
 
@@ -253,7 +265,7 @@ def write_manifests(
         transform: Applied to all manifests, by file name.
 
     Raises:
-        DiskError: A file cannot be written.
+        DiskError: An existing file cannot be read.
     """
     manifests = directory / MANIFESTS
     files = {manifests / name: content for name, content in transform(encode_manifests(generated)).items()}
@@ -261,11 +273,12 @@ def write_manifests(
         files[directory / SCORECARD_FILE] = generated.scorecard
     with disk_errors(directory):
         existing = set(manifests.iterdir()) if manifests.is_dir() else set()
-        result = _write_all(files, directory)
-    return WrittenFiles(result.written, result.unchanged, tuple(sorted(existing - files.keys())))
+        staged = _stage(files, directory)
+    leftover = tuple(sorted(existing - files.keys()))
+    return StagedFiles(staged.trees, replace(staged.result, leftover=leftover))
 
 
-def write_metadata(
+def stage_metadata(
     labels: BundleLabels,
     directory: Path,
     *,
@@ -273,11 +286,11 @@ def write_metadata(
     overwrite: bool = True,
     retain: bool = True,
     working_directory: Path | None = None,
-) -> WrittenFiles:
-    """Write the annotations and the Dockerfile of a bundle.
+) -> StagedFiles:
+    """Return the annotations and the Dockerfile of a bundle, to be written.
 
     Args:
-        labels: Annotations; whether there is a scorecard configuration is determined by the directory.
+        labels: Annotations. A scorecard configuration that the directory has counts as well.
         directory: Directory of the bundle.
         base_image: Image in the FROM instruction of the Dockerfile.
         overwrite: Whether to change existing annotations and the Dockerfile that belongs to them.
@@ -286,28 +299,29 @@ def write_metadata(
 
     Raises:
         InvalidBundle: An annotation or the existing file is invalid.
-        DiskError: A file cannot be written.
+        DiskError: An existing file cannot be read.
     """
     path, working_directory = directory / ANNOTATIONS_FILE, working_directory or Path()
     existing = read_existing_annotations(path) or ExistingAnnotations({}, ())
     if existing.values and not overwrite:
-        return WrittenFiles(unchanged=(path,))
+        return StagedFiles({}, WrittenFiles(unchanged=(path,)))
     others = {key: value for key, value in existing.values.items() if retain and not is_generated(key)}
-    labels = replace(labels, has_scorecard=(directory / SCORECARD_FILE).is_file(), others=others)
+    has_scorecard = labels.has_scorecard or (directory / SCORECARD_FILE).is_file()
+    labels = replace(labels, has_scorecard=has_scorecard, others=others)
     wanted = labels.all()
     source = Path(os.path.relpath(directory, working_directory)).as_posix()
     files = {working_directory / DOCKERFILE: dockerfile(labels, source, base_image).encode()}
     if existing.values != wanted or existing.duplicates:
         files[path] = annotations_yaml(labels).encode()
     with disk_errors(directory):
-        result = _write_all(files, directory)
-    unchanged = result.unchanged if path in files else (*result.unchanged, path)
+        staged = _stage(files, directory)
+    unchanged = staged.result.unchanged if path in files else (*staged.result.unchanged, path)
     warnings = [
         f"{path}:{key.line}: duplicate key {key.key!r}: retained the last value"
         for key in existing.duplicates
         if key.key in others
     ]
-    return WrittenFiles(result.written, unchanged, warnings=tuple(warnings))
+    return StagedFiles(staged.trees, replace(staged.result, unchanged=unchanged, warnings=tuple(warnings)))
 
 
 def existing_channels(directory: Path) -> tuple[str, str]:
@@ -321,15 +335,23 @@ def existing_channels(directory: Path) -> tuple[str, str]:
     return existing.get(CHANNELS, ""), existing.get(DEFAULT_CHANNEL, "")
 
 
-def _write_all(files: Mapping[Path, bytes], bundle: Path) -> WrittenFiles:
-    written, unchanged = [], []
-    for path, content in files.items():
-        if path.is_file() and _equal(path.read_bytes(), content):
-            unchanged.append(path)
-        else:
-            write_file(path, content, root=bundle if bundle in path.parents else None)
-            written.append(path)
-    return WrittenFiles(tuple(written), tuple(unchanged))
+def _stage(files: Mapping[Path, bytes], bundle: Path) -> StagedFiles:
+    """Return the files that are not up to date, below the bundle or else their own directories."""
+    unchanged = [path for path, content in files.items() if path.is_file() and _equal(path.read_bytes(), content)]
+    written = [path for path in files if path not in unchanged]
+    trees: dict[Path, dict[str, bytes]] = defaultdict(dict)
+    for path in written:
+        root = bundle if bundle in path.parents else path.parent
+        trees[root][str(path.relative_to(root))] = files[path]
+    return StagedFiles(trees, WrittenFiles(tuple(written), tuple(unchanged)))
+
+
+def _merge(trees: Iterable[Mapping[Path, Mapping[str, bytes]]]) -> dict[Path, dict[str, bytes]]:
+    merged: dict[Path, dict[str, bytes]] = defaultdict(dict)
+    for each in trees:
+        for root, files in each.items():
+            merged[root].update(files)
+    return merged
 
 
 def _equal(existing: bytes, content: bytes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,9 @@ from opmkit.bundle.directory import read_files
 from opmkit.bundle.kinds import CSV_KIND
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.core.files import copy_tree, disk_errors, make_output_directory, write_files
+from opmkit.core.files import copy_tree, disk_errors, make_output_directory, write_files, write_trees
 from opmkit.core.hints import Hint
+from opmkit.core.locks import locked_directory
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.documents import MAX_BYTES
@@ -25,13 +28,12 @@ from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import read_file
-from opmkit.index.fbc.rewrite import FileChanges, apply_changes
 from opmkit.index.fbc.walk import iter_catalog_files
 from opmkit.index.hint_terms import IndexOperation
 from opmkit.index.image.source import DATABASES, SourceKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -111,17 +113,17 @@ class PinSource(Struct, frozen=True):
         files = (PinnableFile.read(f"{prefix}{file}", read_file(path / file), find_catalog_images) for file in names)
         return cls(path, tuple(files), {f"{prefix}{file}": file for file in names})
 
-    def write(self, files: Mapping[str, bytes], output: Path | None = None) -> None:
-        """Write files by their names, all of them or none: in place, or to a copy of the directory.
+    def changes(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return the content of files by their paths relative to the directory instead of their names."""
+        return {self.relative[name]: content for name, content in files.items()}
+
+    def write_copy(self, files: Mapping[str, bytes], output: Path) -> None:
+        """Write files by their names to a copy of the directory.
 
         Raises:
-            CatalogError: ``output`` is not empty or below the directory, or a link leads a file out of it.
-            DiskError: A file cannot be written.
+            CatalogError: ``output`` is not empty or below the directory.
+            DiskError: A file cannot be written, or a link leads it out of the directory.
         """
-        changes = {self.relative[name]: content for name, content in files.items()}
-        if output is None:
-            self._apply(self.path, changes)
-            return
         with disk_errors(output):
             if output.resolve().is_relative_to(self.path.resolve()):
                 raise CatalogError(
@@ -133,16 +135,32 @@ class PinSource(Struct, frozen=True):
             with ScratchDirectory(".opm-", output.parent) as scratch:
                 copy = Path(scratch, "copy")
                 copy_tree(self.path, copy)
-                self._apply(copy, changes)
+                write_files(copy, self.changes(files))
                 copy.replace(output)
 
-    def _apply(self, directory: Path, changes: Mapping[str, bytes]) -> None:
-        if not changes:
-            return
-        if self.is_bundle:
-            write_files(directory, changes)
-        else:
-            apply_changes(directory, FileChanges(changes))
+
+def replace_files(changed: Sequence[tuple[PinSource, Mapping[str, bytes]]]) -> bool:
+    """Write files of several directories by their names, all of them or none, while other commands wait.
+
+    Returns:
+        False, and nothing is written, if another program has changed one of these files since it was read.
+
+    Raises:
+        DiskError: A file cannot be written, or a link leads it out of its directory.
+    """
+    trees: dict[Path, dict[str, bytes]] = defaultdict(dict)
+    before: dict[Path, bytes] = {}
+    for source, files in changed:
+        trees[source.path].update(source.changes(files))
+        before |= {source.path / source.relative[each.name]: each.raw for each in source.files if each.name in files}
+    directories = {source.path.resolve() for source, _ in changed} | {path.parent.resolve() for path in before}
+    with ExitStack() as stack:
+        for directory in sorted(directories):
+            stack.enter_context(locked_directory(directory))
+        if any(read_file(path) != raw for path, raw in before.items()):
+            return False
+        write_trees({root: files for root, files in trees.items() if files})
+        return True
 
 
 def _read(path: Path) -> bytes:

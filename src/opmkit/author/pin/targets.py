@@ -10,7 +10,7 @@ from msgspec import Struct
 from opmkit.author.pin.pin import changed_images, pin_files, unlisted_images, use_as_dict
 from opmkit.author.pin.pinnable_file import PinnableFile, find_catalog_images
 from opmkit.author.pin.resolve import PinOptions, find_unpinned, resolve_images
-from opmkit.author.pin.sources import build_with_files, read_pin_source
+from opmkit.author.pin.sources import build_with_files, read_pin_source, replace_files
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import parse_image_reference
@@ -21,6 +21,7 @@ from opmkit.index.fbc.write import to_json
 from opmkit.index.image.build import build_index
 from opmkit.index.image.plan import BuiltIndex, IndexPlan
 from opmkit.index.image.source import IndexSource, SourceKind
+from opmkit.index.templates.edit.write import MAX_ATTEMPTS, files_keep_changing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,16 +140,21 @@ class PinTargets:
             UnresolvedImages: An image has no digest.
             BundleError, CatalogError, ImageToolsError: A target is invalid, or cannot be read or written.
         """
-        read = [read_pin_source(source) for source in self.sources]
-        uses = [use for source in read for file in source.files for use in file.uses()]
-        images = resolve_images(uses, options, self.tool.registry_digest, progress)
-        results = [pin_files(source.files, images, options.related_images) for source in read]
-        pinned = [PinnedTarget(each.text, result) for each, result in zip(self.sources, results, strict=True)]
-        if destination and destination.image:
-            return [self._build(pinned[0], destination, progress)]
-        for source, result in zip(read, results, strict=True) if destination else ():
-            source.write(result.files, destination.directory if destination else None)
-        return pinned
+        for _ in range(MAX_ATTEMPTS):
+            read = [read_pin_source(source) for source in self.sources]
+            uses = [use for source in read for file in source.files for use in file.uses()]
+            images = resolve_images(uses, options, self.tool.registry_digest, progress)
+            results = [pin_files(source.files, images, options.related_images) for source in read]
+            pinned = [PinnedTarget(each.text, result) for each, result in zip(self.sources, results, strict=True)]
+            if destination and destination.image:
+                return [self._build(pinned[0], destination, progress)]
+            if destination and destination.directory:
+                read[0].write_copy(results[0].files, destination.directory)
+                return pinned
+            changed = [(source, result.files) for source, result in zip(read, results, strict=True)]
+            if not destination or replace_files(changed):
+                return pinned
+        raise files_keep_changing(each.text for each in self.sources)
 
     def pin_catalog(
         self, options: PinOptions, destination: PinDestination, progress: Progress = NO_PROGRESS

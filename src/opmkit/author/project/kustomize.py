@@ -21,7 +21,7 @@ from opmkit.author.project.project_file import OperatorType
 from opmkit.bundle.errors import InvalidProject
 from opmkit.bundle.hint_terms import BundleSetting
 from opmkit.bundle.kubernetes_names import dns1123_label
-from opmkit.core.files import disk_errors, write_file
+from opmkit.core.files import disk_errors, write_files
 from opmkit.core.hints import Hint
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ def generate_kustomize_manifests(
     with disk_errors(output):
         unchanged = [path for path, content in files.items() if path.is_file() and path.read_bytes() == content]
         written = [path for path in files if path not in unchanged]
-        for path in written:
-            write_file(path, files[path])
+        write_files(output, {str(path.relative_to(output)): files[path] for path in written})
     return GeneratedKustomization(tuple(written), tuple(unchanged), warnings)
 
 

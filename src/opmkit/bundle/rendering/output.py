@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.rendering.registry_v1 import object_name
-from opmkit.core.errors import DiskError
-from opmkit.core.files import disk_errors, make_output_directory, write_files
+from opmkit.core.files import disk_errors, write_files
 from opmkit.documents.yaml_writer import dump_yaml
 
 if TYPE_CHECKING:
@@ -83,13 +81,7 @@ def write_new_directory(directory: Path, files: Mapping[str, bytes]) -> tuple[st
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             message = f"{directory}: already exists and is not an empty directory"
             raise BundleError(message, hint="choose another directory, or remove this one")
-        make_output_directory(directory)
-    try:
-        write_files(directory, files)
-    except DiskError:
-        with suppress(OSError):
-            directory.rmdir()
-        raise
+    write_files(directory, files)
     return tuple(files)
 
 

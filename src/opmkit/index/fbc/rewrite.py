@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter, defaultdict, deque
 from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from opmkit.core.files import disk_errors, make_output_directory
-from opmkit.core.scratch import ScratchDirectory
+from opmkit.core.files import disk_errors, write_files
 from opmkit.documents.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.documents.errors import InvalidDocument
 from opmkit.index.errors import CatalogError
@@ -147,26 +145,15 @@ def _edit_file(root: Path, name: str, edits: Sequence[_BlobEdit]) -> bytes:
 def apply_changes(root: Path, changes: FileChanges) -> None:
     """Write and remove files of a catalog directory, which is created if it does not exist.
 
-    All files are written to a temporary directory before the first one is renamed, so that a full disk changes nothing.
-    Loaders ignore that directory, also if the program is killed and leaves it behind.
+    All files are written, or none; see `write_trees`. Then the others are removed.
 
     Raises:
         CatalogError: A file would be written outside ``root``.
         DiskError: A file can't be written or removed.
     """
     with disk_errors(root):
-        make_output_directory(root)
         paths = {name: _path_in_root(root, name) for name in (*changes.write, *changes.remove)}
-        with ScratchDirectory(".opm-", root) as scratch:
-            staging = Path(scratch)
-            (staging / IGNORE_FILE).write_text("*\n")
-            for number, (name, content) in enumerate(changes.write.items()):
-                (staging / str(number)).write_bytes(content)
-                if paths[name].exists():
-                    shutil.copymode(paths[name], staging / str(number))
-            for number, name in enumerate(changes.write):
-                paths[name].parent.mkdir(parents=True, exist_ok=True)
-                (staging / str(number)).replace(paths[name])
+        write_files(root, changes.write)
         for name in changes.remove:
             paths[name].unlink(missing_ok=True)
 

@@ -19,7 +19,7 @@ from opmkit.bundle.model import Bundle, BundleAnnotations
 from opmkit.bundle.properties import gvk_value
 from opmkit.bundle.source import BundleSource
 from opmkit.core.escape import escape_yaml
-from opmkit.core.files import disk_errors, make_output_directory, write_files
+from opmkit.core.files import disk_errors, write_files
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.core.workers import WorkerPool
@@ -120,8 +120,6 @@ def export_packages(
             pulls.append((bundle.image, f"{directory}/{version}"))
     with ScratchDirectory("opm-export-") as scratch:
         files |= _pull(tool, pulls, Path(scratch), progress)
-        with disk_errors(destination):
-            make_output_directory(destination)
         write_files(destination, files)
 
 

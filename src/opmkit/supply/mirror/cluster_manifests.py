@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from opmkit.core.files import make_output_directory, write_files
+from opmkit.core.files import write_files
 from opmkit.imagetools.registry_config.mirror_rules import (
     MirrorRule,
     format_registries_conf,
@@ -98,7 +98,6 @@ def write_cluster_manifests(
     """
     files: dict[str, bytes | Path] = {name: _dump(objects) for name, objects in manifests.files.items()}
     files[REGISTRIES_CONF] = format_registries_conf(manifests.rules, insecure=insecure, block_sources=block)
-    make_output_directory(directory)
     write_files(directory, files)
     return tuple(sorted(files))
 

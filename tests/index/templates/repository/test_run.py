@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from opmkit.core.errors import DiskError
+from opmkit.core.files import write_trees
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -222,10 +223,22 @@ def test_failing_write_changes_nothing(tmp_path: Path) -> None:
         assert tree(directory / "a") == {"catalog.yaml": b"old a\n"}
         (directory / "b").write_text("in the way")
         with pytest.raises(DiskError):
-            files.commit()
+            write_trees(files.staged())
     assert statuses == [FileStatus.WRITTEN] * 3
     assert [tree(directory / each) for each in "ac"] == [{"catalog.yaml": b"old a\n"}, {"catalog.yaml": b"old c\n"}]
     assert sorted(path.name for path in directory.iterdir()) == ["a", "b", "c"]
+
+
+def test_lock_is_written_with_the_catalogs(tmp_path: Path, image: str) -> None:
+    root = tmp_path / "repository"
+    write_operator(root / "lagoon", {"a.yaml": basic_template({"1.0.0": image})}, [mapped("a.yaml", "v4.16")])
+    write(root / "catalogs" / "v4.16" / "lagoon", "in the way")
+    with pytest.raises(DiskError, match=r"catalogs/v4\.16/lagoon"):
+        render(root, lock=True)
+    assert not (root / "catalog.lock").exists()
+    (root / "catalogs" / "v4.16" / "lagoon").unlink()
+    render(root, lock=True)
+    assert sorted(each.name for each in root.iterdir()) == ["catalog.lock", "catalogs", "lagoon"]
 
 
 def test_mode_of_existing_catalogs_is_retained(tmp_path: Path) -> None:
@@ -233,7 +246,7 @@ def test_mode_of_existing_catalogs_is_retained(tmp_path: Path) -> None:
     path.chmod(0o664)
     with CatalogFiles(tmp_path) as files:
         files.stage(path, b"new\n")
-        files.commit()
+        write_trees(files.staged())
     assert path.stat().st_mode & 0o777 == 0o664
 
 

@@ -182,8 +182,12 @@ def change_files(paths: Mapping[str, Path], edit: Callable[[Mapping[str, bytes]]
             after = {name: content for name, content in edit(before).items() if content != before[name]}
             if not after or _replace(paths, before, after):
                 return
-    names = ", ".join(paths)
-    raise CatalogError(f"{names}: other programs keep changing it", hint="wait for the other programs")
+    raise files_keep_changing(paths)
+
+
+def files_keep_changing(names: Iterable[str]) -> CatalogError:
+    """Return the error for files that other programs change whenever they are about to be written."""
+    return CatalogError(f"{', '.join(names)}: other programs keep changing it", hint="wait for the other programs")
 
 
 def read_template(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from opmkit.bundle.source import parse_location
 from opmkit.core.errors import OpmkitError
-from opmkit.core.files import disk_errors, read_limited, resolve_named, write_files
+from opmkit.core.files import disk_errors, read_limited, resolve_named, write_trees
 from opmkit.core.hints import Hint
 from opmkit.core.locks import locked_directory
 from opmkit.core.progress import NO_PROGRESS, Progress
@@ -344,8 +344,12 @@ class ImageLock(Struct, frozen=True):
         return f"{_HEADER}version: {VERSION}\n{images}".encode()
 
 
-def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
+def update_lock(
+    path: Path, changes: Mapping[str, LockedImage], others: Mapping[Path, Mapping[str, bytes | Path]] | None = None
+) -> bool:
     """Change images in a lock file, and return whether the file changed; others, and those of other writers, remain.
+
+    Other files are written together with it, see `write_trees`.
 
     Raises:
         InvalidCatalog: The file has become invalid.
@@ -357,10 +361,11 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
         with locked_directory(path.parent):
             before = ImageLock.read(path)
             after = ImageLock({**before.images, **changes})
-            if after == before:
-                return False
-            write_files(path.parent, {path.name: after.encode()})
-            return True
+            trees = {root: dict(files) for root, files in (others or {}).items()}
+            if after != before:
+                trees.setdefault(path.parent, {})[path.name] = after.encode()
+            write_trees(trees)
+            return after != before
 
 
 def _parse(file: TemplateFile) -> dict[str, LockedImage]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from opmkit.core.files import disk_errors, make_output_directory, write_files
+from opmkit.core.files import check_output, disk_errors
 from opmkit.core.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.templates.repository.plan import FileFormat
@@ -106,16 +106,17 @@ class CatalogFiles:
         self._staged[_resolve(path).relative_to(self._directory.resolve()).as_posix()] = staged
         return FileStatus.WRITTEN
 
-    def commit(self) -> None:
-        """Write the staged files, each atomically; the mode of existing files is retained.
+    def staged(self) -> dict[Path, dict[str, bytes | Path]]:
+        """Return the staged files to write, see `write_trees`.
 
         Raises:
-            DiskError: A file can't be written.
+            DiskError: A link leads the directory out of the working directory.
         """
-        if self._staged:
-            with disk_errors(self._directory):
-                make_output_directory(self._directory)
-            write_files(self._directory.resolve(), self._staged)
+        if not self._staged:
+            return {}
+        with disk_errors(self._directory):
+            check_output(self._directory)
+        return {self._directory.resolve(): dict(self._staged)}
 
     def _scratch_directory(self) -> Path:
         """Return a directory that is not below the catalogs, because readers of catalogs would load its files."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from opmkit.core.errors import OpmkitError
+from opmkit.core.files import write_trees
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -78,7 +79,7 @@ class RunOptions(Struct, frozen=True):
 def render_plan(
     tool: GetRegistryTool, plan: Plan, options: RunOptions, *, progress: Progress = NO_PROGRESS
 ) -> RenderedTemplates:
-    """Render the templates of a plan, and write the lock file, then their catalogs; or neither.
+    """Render the templates of a plan, and write the lock file and their catalogs, or nothing.
 
     Raises:
         CatalogError: Templates are invalid or images can't be read; it lists all errors, with template and line.
@@ -100,8 +101,7 @@ def render_plan(
         catalogs = run.render(reader, progress)
         if run.errors:
             raise _combine(run.errors)
-        status = _write_lock(lock, resolved, options)
-        files.commit()
+        status = _write(lock, resolved, options, files.staged())
     moved = tuple(
         MovedTag(image, lock.images[image].digest, locked.digest)
         for image, locked in sorted(resolved.locked.items())
@@ -119,15 +119,20 @@ def _combine(errors: Sequence[OpmkitError]) -> CatalogError:
     return CatalogError(first, details=others, hint=Hint.all_of(*hints[:MAX_HINTS]))
 
 
-def _write_lock(lock: ImageLock, resolved: ResolvedImages, options: RunOptions) -> FileStatus | None:
+def _write(
+    lock: ImageLock,
+    resolved: ResolvedImages,
+    options: RunOptions,
+    catalogs: Mapping[Path, Mapping[str, bytes | Path]],
+) -> FileStatus | None:
+    """Write the catalogs and the lock file, and return the status of the latter."""
+    changes = {image: locked for image, locked in resolved.locked.items() if lock.images.get(image) != locked}
+    if options.lock is not None and changes and not options.check and options.images.mode is not LockMode.FROZEN:
+        return FileStatus.WRITTEN if update_lock(options.lock, changes, catalogs) else FileStatus.UNCHANGED
+    write_trees(catalogs)
     if options.lock is None:
         return None
-    changes = {image: locked for image, locked in resolved.locked.items() if lock.images.get(image) != locked}
-    if options.check or options.images.mode is LockMode.FROZEN:
-        return FileStatus.STALE if changes else FileStatus.UNCHANGED
-    if not changes:
-        return FileStatus.UNCHANGED
-    return FileStatus.WRITTEN if update_lock(options.lock, changes) else FileStatus.UNCHANGED
+    return FileStatus.STALE if changes else FileStatus.UNCHANGED
 
 
 class _LocatedReader(Struct, frozen=True):
