@@ -16,7 +16,7 @@ import pytest
 
 from opmkit.http import streams
 from opmkit.http.errors import Unreachable
-from opmkit.http.messages import NO_DEADLINE
+from opmkit.http.messages import NO_DEADLINE, TimeLimits
 from opmkit.http.sessions import HttpSession
 from opmkit.http.streams import Backend
 from opmkit.imagetools.copy import copy_image
@@ -75,8 +75,7 @@ def test_request_that_must_not_arrive_twice(*, is_repeatable: bool, requests: in
                 f"http://{server.host}/",
                 headers={},
                 body=lambda: b"content",
-                connect_timeout=60,
-                timeout=60,
+                limits=TimeLimits(60, 60),
                 is_repeatable=is_repeatable,
             ) as response:
                 return response.read(100, NO_DEADLINE)

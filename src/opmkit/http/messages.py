@@ -33,6 +33,27 @@ class Deadline(Struct, frozen=True):
 NO_DEADLINE = Deadline(float("inf"))
 
 
+class TimeLimits(Struct, frozen=True):
+    """The seconds that a request may take.
+
+    Attributes:
+        connection: Maximum for a connection, and for a TLS handshake.
+        response: Maximum for a write, and for the header of the response.
+        deadline: The time that ends both, and after which the request is not sent once more.
+        grace: Seconds that both have in any case.
+    """
+
+    connection: float
+    response: float
+    deadline: Deadline = NO_DEADLINE
+    grace: float = 0.0
+
+    def current(self) -> tuple[float, float]:
+        """Return the limits of a connection and of a response that begin now."""
+        seconds = max(self.deadline.remaining(), self.grace)
+        return min(self.connection, seconds), min(self.response, seconds)
+
+
 class Origin(Struct, frozen=True):
     """The server of a URL."""
 

@@ -18,7 +18,7 @@ from opmkit.http.errors import (
     InvalidHeader,
     ProxyError,
 )
-from opmkit.http.messages import NO_DEADLINE, Deadline, Headers, Origin, bracketed, request_target
+from opmkit.http.messages import Deadline, Headers, Origin, bracketed, request_target
 from opmkit.http.streams import Backend
 from opmkit.http.tls import client_context
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opmkit.http.messages import Body
+    from opmkit.http.messages import Body, TimeLimits
     from opmkit.http.proxies import Proxy
     from opmkit.http.streams import HttpStream
 
@@ -141,10 +141,7 @@ class HttpSession(Struct, frozen=True, dict=True):
         *,
         headers: Mapping[str, str],
         body: Callable[[], bytes | Body] | None,
-        connect_timeout: float,
-        timeout: float,
-        deadline: Deadline = NO_DEADLINE,
-        grace: float = 0.0,
+        limits: TimeLimits,
         proxy: Proxy | None = None,
         repeatable_headers: Sequence[tuple[str, str]] = (),
         is_repeatable: bool = True,
@@ -159,10 +156,7 @@ class HttpSession(Struct, frozen=True, dict=True):
             url: The URL.
             headers: The headers.
             body: Creates the content.
-            connect_timeout: Maximum seconds for a connection, and for a TLS handshake.
-            timeout: Maximum seconds for a write, and for the header of the response.
-            deadline: The time after which the request is not sent once more, and that limits both of the above.
-            grace: Seconds that both have in any case.
+            limits: The time that it may take.
             proxy: The proxy.
             repeatable_headers: Headers of which there can be several with the same name.
             is_repeatable: Whether the server may receive the request twice.
@@ -171,7 +165,7 @@ class HttpSession(Struct, frozen=True, dict=True):
             InvalidURL: The URL is invalid.
             Unreachable: The server cannot be reached.
             ProxyError: The proxy cannot be reached, or refuses to connect.
-            OSError: The connection failed, or the header takes longer than ``timeout``.
+            OSError: The connection failed, or the header takes too long.
             HeaderLimitExceeded, InvalidHeader: The header is too large or invalid.
             ValueError: A header of the request is invalid.
         """
@@ -181,13 +175,12 @@ class HttpSession(Struct, frozen=True, dict=True):
             scheme=origin.scheme, host=bracketed(origin.host), port=origin.explicit_port, target=request_target(url)
         )
 
-        def attempt(progress: _Progress) -> OpenResponse:
+        def attempt() -> OpenResponse:
             content = body() if body else b""
             fields = {"Host": origin.host_header, **_HEADERS, **headers}
             if body or method in _WITH_BODY:
                 fields["Content-Length"] = str(len(content))
-            seconds = max(deadline.remaining(), grace)
-            header = min(timeout, seconds)
+            connection, response = limits.current()
             request = httpcore2.Request(
                 method,
                 server,
@@ -196,25 +189,25 @@ class HttpSession(Struct, frozen=True, dict=True):
                 ],
                 content=content,
                 extensions={
-                    "timeout": {"connect": min(connect_timeout, seconds), "read": header, "write": header},
+                    "timeout": {"connect": connection, "read": response, "write": response},
                     "sni_hostname": self.server_name or bracketed(origin.host),
                     "trace": progress,
                 },
             )
-            return _exchange(pool, request, url)
+            with _proxy_errors(proxy, progress):
+                return _exchange(pool, request, url)
 
         progress = _Progress()
         try:
-            with _proxy_errors(proxy, progress):
-                return attempt(progress)
+            return attempt()
         except OSError:
             if progress.is_new:
                 raise
             _close_idle(pool, server.origin)
-            if not is_repeatable or not deadline.remaining():
+            if not is_repeatable or not limits.deadline.remaining():
                 raise
-        with _proxy_errors(proxy, progress):
-            return attempt(progress)
+        progress = _Progress()
+        return attempt()
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -32,7 +32,7 @@ from opmkit.http.errors import (
     ProxyError,
     Unreachable,
 )
-from opmkit.http.messages import Deadline
+from opmkit.http.messages import Deadline, TimeLimits
 from opmkit.http.proxies import Proxy, environment_proxy
 from opmkit.http.sessions import HttpSession
 from opmkit.http.tls import prepare_context
@@ -186,8 +186,7 @@ class ClusterTransport:
                 request.url,
                 headers={"User-Agent": _USER_AGENT, **media_type},
                 body=(lambda: request.body or b"") if request.body is not None else None,
-                connect_timeout=CONNECT_TIMEOUT,
-                timeout=request.timeout,
+                limits=TimeLimits(CONNECT_TIMEOUT, request.timeout),
                 proxy=self._proxy,
                 repeatable_headers=credentials,
                 is_repeatable=request.method == "GET",

@@ -14,6 +14,7 @@ from opmkit.core import interrupts
 from opmkit.core.errors import DiskError, LimitExceeded
 from opmkit.core.escape import without_logins
 from opmkit.http.errors import CONNECTION_ERRORS
+from opmkit.http.messages import TimeLimits
 from opmkit.http.proxies import environment_proxy
 from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
@@ -224,10 +225,7 @@ class RegistryTransport:
                 url,
                 headers=headers,
                 body=self._counted(request.body),
-                connect_timeout=CONNECT_TIMEOUT,
-                timeout=READ_TIMEOUT,
-                deadline=deadline,
-                grace=_grace(request),
+                limits=TimeLimits(CONNECT_TIMEOUT, READ_TIMEOUT, deadline, _grace(request)),
                 proxy=proxy,
                 is_repeatable=request.method != "PATCH",  # a chunk that has arrived is refused
             )
