@@ -217,6 +217,15 @@ ARCHIVES = {
     "path in a pax header": HostileImage(partial(raw, pax({"path": "../evil"}, member("good", b"x"))), OUT),
     "size in a pax header": HostileImage(partial(raw, pax({"size": "-1"}, member(FILE, YAML))), "negative size"),
     "size that is not a number": HostileImage(partial(raw, pax({"size": "many"}, member(FILE, YAML))), DAMAGED),
+    "two names in pax headers": HostileImage(
+        partial(raw, pax({"path": "other"})[:1024] + pax({"path": FILE}, member("x", YAML))), "several extended headers"
+    ),
+    "name in a global header": HostileImage(
+        partial(raw, with_field(pax({"path": "other"}, member(FILE, YAML)), 156, b"g")), "invalid path"
+    ),
+    "prefix that is not one": HostileImage(
+        partial(raw, with_field(header(FILE, size=1), 345, b"other") + b"x".ljust(512, b"\0") + bytes(1024)), "prefix"
+    ),
     "sparse file": HostileImage(sparse, "sparse"),
     "sparse file by pax": HostileImage(
         partial(
@@ -310,7 +319,8 @@ DOCUMENTS = {
         partial(manifest, mediaType="application/x"), "unsupported manifest type 'application/x'"
     ),
     "index and image at once": HostileImage(partial(manifest, manifests=[]), "ambiguous manifest"),
-    "keys twice": HostileImage(duplicate_keys, files=BUNDLE),
+    "keys twice": HostileImage(duplicate_keys, "ambiguous fields"),
+    "key in another case": HostileImage(partial(manifest, Layers=[]), "ambiguous fields 'layers' and 'Layers'"),
     "manifest without end": HostileImage(partial(document, b" " * (5 * MEBIBYTE)), "the response exceeds the limit"),
     "deep and truncated manifest": HostileImage(partial(document, b'{"a":' * 200_000), "invalid JSON"),
     "deep manifest": HostileImage(partial(document, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),

@@ -295,7 +295,7 @@ def other_content(position: int) -> ServedImage:
 
 
 def duplicate_keys() -> ServedImage:
-    """Return a bundle whose manifest has two fields ``layers``, of which the last one is used."""
+    """Return a bundle whose manifest has two fields ``layers``, of which programs use different ones."""
     good = bundle().serve()
     empty = good.manifest.replace(b'"layers":', b'"layers": [], "layers":')
     return replace(good, manifest=empty)

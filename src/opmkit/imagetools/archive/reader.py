@@ -24,6 +24,7 @@ from opmkit.imagetools.layer.compression import (
     decompress,
     detect_compression,
 )
+from opmkit.imagetools.layer.headers import HeaderCheck, check_end
 from opmkit.imagetools.layer.limits import DISK_LIMITS, LimitTracker
 from opmkit.imagetools.layer.reader import MAX_HEADER_SIZE, MAX_LINKS, normalize_path, resolve_link
 
@@ -163,16 +164,18 @@ class _MemberContent(io.RawIOBase):
 
 
 class _HeaderFile:
-    """A file for tarfile that limits the size of headers and stores the last one."""
+    """A file for tarfile that checks headers and stores the last one."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._headers = HeaderCheck()
         self.last = b""
 
     def read(self, size: int) -> bytes:
         if size > MAX_HEADER_SIZE:
             raise tarfile.HeaderError(f"header of {size} bytes")
         self.last = self._file.read(size)
+        self._headers.check(self.last)
         return self.last
 
     def tell(self) -> int:
@@ -196,8 +199,7 @@ def _read_headers(file: BinaryIO, location: str) -> Iterator[tarfile.TarInfo]:
             if count > MAX_MEMBERS:
                 raise LimitExceeded(f"{location}: exceeds the limit of {MAX_MEMBERS} members", hint=_HINT)
             yield info
-        if headers.last.strip(b"\0"):  # tarfile takes a damaged header for the end
-            raise tarfile.HeaderError("damaged header")
+        check_end(headers.last, file.read(tarfile.BLOCKSIZE))
 
 
 def _spool(file: io.BufferedReader, location: str) -> BinaryIO:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.compression import DECODE_ERRORS, decompress
+from opmkit.imagetools.layer.headers import HeaderCheck, check_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -178,6 +179,7 @@ class _TarStream:
         self._position = 0
         self._peeked = b""
         self._last_header = b""
+        self._headers = HeaderCheck()
 
     def is_empty(self) -> bool:
         """Return whether there is no byte at all: some tools write such layers."""
@@ -201,6 +203,7 @@ class _TarStream:
         if size > MAX_HEADER_SIZE:
             raise tarfile.HeaderError(f"header of {size} bytes")
         self._last_header = self.read_up_to(size)
+        self._headers.check(self._last_header)
         return self._last_header
 
     def tell(self) -> int:
@@ -216,9 +219,8 @@ class _TarStream:
         return self._position
 
     def finish(self) -> None:
-        """Read to the end; raise TarError if tarfile took a damaged header for the end of the archive."""
-        if self._last_header.strip(b"\0"):
-            raise tarfile.HeaderError("damaged header")
+        """Read to the end; raise TarError if tarfile took something else for the end of the archive."""
+        check_end(self._last_header, self.read_up_to(tarfile.BLOCKSIZE))
         while self.read_up_to(_CHUNK):
             pass
 
