@@ -44,6 +44,29 @@ def parse(value: object, content_type: str | None = None) -> Manifest | IndexMan
     return parse_manifest(json.dumps(value).encode(), content_type)
 
 
+DESCRIPTOR = json.dumps(LAYER.to_json())
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (f'"layers": [{DESCRIPTOR}]', "'layers' and 'layers'"),
+        (f'"Layers": [{DESCRIPTOR}]', "'layers' and 'Layers'"),
+        (f'"layer\u017f": [{DESCRIPTOR}]', "'layers' and 'layer\u017f'"),
+        ('"config": {}', "'config' and 'config'"),
+        ('"x": {"a": {"os": "unknown", "OS": "linux"}}', "'os' and 'OS'"),
+        ('"annotations": {"a": "1", "a": "2"}', "'a' and 'a'"),
+    ],
+)
+def test_fields_that_go_reads_in_another_way(more: str, names: str) -> None:
+    with pytest.raises(InvalidImage, match=f"ambiguous fields {names}"):
+        parse_manifest(f"{json.dumps(image_json())[:-1]}, {more}}}".encode())
+
+
+def test_names_of_annotations_may_differ_in_case() -> None:
+    assert parse(image_json(annotations={"a": "1", "A": "2"})).annotations == {"a": "1", "A": "2"}
+
+
 def test_parsing_preserves_bytes_and_digest() -> None:
     raw = json.dumps(image_json(unknown={"x": [1, None]}, annotations={"a": "b"}), indent=3).encode() + b"\n"
     manifest = parse_manifest(raw, "application/vnd.oci.image.manifest.v1+json; charset=utf-8")

@@ -95,7 +95,7 @@ class ImageConfig(Struct, frozen=True):
             InvalidImage: The document is malformed.
             LimitExceeded: It exceeds MAX_CONFIG_SIZE or another limit.
         """
-        fields = Fields.from_json(raw, "config", limit=MAX_CONFIG_SIZE)
+        fields = Fields.from_image_json(raw, "config", limit=MAX_CONFIG_SIZE)
         settings = fields.nested("config")
         history = (Fields.from_value(item, path) for path, item in fields.items("history", limit=_MAX_HISTORY))
         return cls(

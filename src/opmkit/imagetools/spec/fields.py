@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, cast
 
 import orjson
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_DEPTH = 100
+_MAPS = frozenset({"Labels", "annotations", "ExposedPorts", "Volumes"})
+"""Fields of images whose value is a map: names in it may differ in their case only."""
 _MAX_STRINGS = 10_000
 _HINT = "the image is damaged or not a container image; build and push it again"
 
@@ -34,6 +37,19 @@ class Fields(Struct, frozen=True):
         if not isinstance(value, dict):
             raise invalid_field(path, "an object", value)
         return cls(value, path)
+
+    @classmethod
+    def from_image_json(cls, raw: bytes, path: str, *, limit: int) -> Fields:
+        """Decode the JSON text of an image as clusters do, which are written in Go.
+
+        Raises:
+            InvalidImage: The text is not valid JSON, or not an object; or the names of two fields are equal, or only
+                differ in their case. Go takes the last one, or merges them.
+            LimitExceeded: The text is too long or nested too deeply.
+        """
+        fields = cls.from_json(raw, path, limit=limit)
+        _check_names(json.loads(raw, object_pairs_hook=_Members, parse_int=str, parse_float=str), path)
+        return fields
 
     @classmethod
     def from_json(cls, raw: bytes, path: str, *, limit: int) -> Fields:
@@ -139,6 +155,24 @@ def decode_json(raw: bytes, path: str, *, limit: int) -> object:
         raise InvalidImage(f"{path}: invalid JSON: {error}", hint=_HINT) from error
     _check_depth(value, path)
     return value
+
+
+class _Members(list[tuple[str, object]]):
+    """The names and values of an object, in their order."""
+
+
+def _check_names(value: object, path: str, *, is_map: bool = False) -> None:
+    if isinstance(value, _Members):
+        names: dict[str, str] = {}
+        for name, child in value:
+            folded = name if is_map else name.casefold()
+            if folded in names:
+                raise InvalidImage(f"{path}: ambiguous fields {names[folded]!r} and {name!r}", hint=_HINT)
+            names[folded] = name
+            _check_names(child, f"{path}.{name}", is_map=name in _MAPS)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_names(item, f"{path}[{position}]")
 
 
 def dump_json(value: object) -> bytes:

@@ -170,7 +170,7 @@ def parse_manifest(
         LimitExceeded: It exceeds ``max_size``, ``max_manifests`` or MAX_LAYERS.
         UnsupportedImage: It is in Docker schema 1, or of an unknown type.
     """
-    fields = Fields.from_json(raw, "manifest", limit=max_size)
+    fields = Fields.from_image_json(raw, "manifest", limit=max_size)
     content_type = (content_type or "").partition(";")[0].strip().lower()
     if fields.get("schemaVersion") == 1 or content_type in media_types.DOCKER_SCHEMA1:
         raise UnsupportedImage(
