@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 KELP = FIXTURES / "kelp-operator"
-OLD, NEW = "kelp-operator.v0.1.0", "kelp-operator.v0.2.0"
+OLD, NEW, NEWEST = (f"kelp-operator.v0.{number}.0" for number in (1, 2, 3))
 SECRETS = "kelp-operator may now read all secrets in every namespace (secrets)"
 BIND = "kelp-operator may now bind roles named kelp-viewer in every namespace (bind)"
 
@@ -137,10 +137,10 @@ def test_hostile_names_are_escaped(site: Opm) -> None:
 
 def write_catalog(site: Opm, name: str, *bundles: str, images: dict[str, str] | None = None) -> None:
     """Write a catalog of the bundles in directories; their images replace the objects, or are added to them."""
-    entries = [{"name": OLD}, {"name": NEW, "replaces": OLD}][: len(bundles)]
+    entries = [{"name": OLD}, {"name": NEW, "replaces": OLD}, {"name": NEWEST, "replaces": NEW, "skipRange": "<0.3.0"}]
     documents: list[dict[str, object]] = [
         {"schema": "olm.package", "name": "kelp-operator", "defaultChannel": "stable"},
-        {"schema": "olm.channel", "package": "kelp-operator", "name": "stable", "entries": entries},
+        {"schema": "olm.channel", "package": "kelp-operator", "name": "stable", "entries": entries[: len(bundles)]},
     ]
     for bundle in bundles:
         document = json.loads(site("render", f"./{bundle}", "--output", "json"))
@@ -177,6 +177,20 @@ def test_gate(site: Opm) -> None:
     assert "allowed-permissions in a policy, require --against" in done.stderr
     done = site.attempt("validate", "catalog", "--against", "published", "--allowed-permissions", "none,secrets")
     assert "invalid value of --allowed-permissions: none\n" in done.stderr
+
+
+def test_gate_reports_what_the_last_update_adds(site: Opm) -> None:
+    shutil.copytree(site.directory / "new", site.directory / "newest")
+    text = csv_of(site, "newest").read_text().replace("0.2.0", "0.3.0").replace(OLD, NEW)
+    csv_of(site, "newest").write_text(text)
+    write_catalog(site, "published", "old", "new")
+    write_catalog(site, "catalog", "old", "new", "newest")
+    found, done = gate(site, "--allowed-permissions", "none")
+    assert (found, done.returncode) == ([], 0)
+    csv_of(site, "newest").write_text(text.replace("[secrets]", "[secrets, pods/exec]"))
+    (site.directory / "catalog").rename(site.directory / "before")
+    write_catalog(site, "catalog", "old", "new", "newest")
+    assert [each.partition(":")[0] for each in gate(site, "--allowed-permissions", "none")[0]] == [f"{NEW} to {NEWEST}"]
 
 
 def test_gate_differences_and_plans_read_the_images(site: Opm, registry: Registry) -> None:

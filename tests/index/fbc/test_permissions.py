@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import BundleBlob
 
+    Entries = Sequence[dict[str, Any]]
+
 V1, V2, V3 = (f"demo.v{number}.0.0" for number in range(1, 4))
 
 
 def edges(
-    entries: Sequence[dict[str, Any]], *added: str, published: Mapping[str, Sequence[dict[str, Any]]] | None = None
+    entries: Entries | Mapping[str, Entries], *added: str, published: Mapping[str, Entries] | None = None
 ) -> list[tuple[str, str]]:
     """Return the names of the bundles before and after; by default, all updates were published."""
-    channels = {"stable": entries}
+    channels = entries if isinstance(entries, dict) else {"stable": entries}
     blobs, old = (
         parse_blobs(encode(package("demo", each)), "catalog.json")
         for each in (channels, channels if published is None else published)
@@ -48,11 +50,7 @@ def test_updates_to_added_bundles() -> None:
 
 
 def test_the_highest_lower_version_counts_as_well() -> None:
-    entries: list[dict[str, Any]] = [
-        {"name": V1},
-        {"name": V2, "replaces": V1},
-        {"name": V3, "replaces": V1, "skips": [V2]},
-    ]
+    entries = {"stable": [{"name": V1}, {"name": V3, "replaces": V1}], "beta": [{"name": V2}]}
     assert edges(entries, V3) == [(V1, V3), (V2, V3)]
     assert edges([{"name": V1}, {"name": V2, "replaces": "demo.v0.0.1"}], V2) == [(V1, V2)]
     assert edges([{"name": V1}, {"name": V3}], V1) == [("", V1)]
@@ -65,6 +63,26 @@ def test_updates_by_skips_and_skip_ranges(update: dict[str, Any]) -> None:
     assert (V1, V3) in edges([{"name": V1}, {"name": V2}, {"name": V3, **update}], V3)
     assert edges([{"name": V1}, {"name": V2}, {"name": V3, **update}]) == []
     assert (V1, V3) in edges([{"name": V1}, {"name": V2}, {"name": V3, **update}], published={"stable": [{"name": V1}]})
+
+
+def test_updates_from_bundles_that_the_channel_updates_to_others_before() -> None:
+    head = {"name": V3, "replaces": V2, "skipRange": "<3.0.0"}
+    for published in (chain(V1, V2), [*chain(V1, V2), head], [{"name": V2, "skipRange": "<2.0.0"}]):
+        assert edges([*chain(V1, V2), head], V3, published={"stable": published}) == [(V2, V3)]
+    assert edges([*chain(V1, V2), head], V1, V2, V3, published={"none": []}) == [("", V1), (V1, V2), (V2, V3)]
+
+
+def test_updates_from_bundles_that_another_channel_updates() -> None:
+    head = {"name": V3, "replaces": V2, "skipRange": "<3.0.0"}
+    both = [(V1, V3), (V2, V3)]
+    assert edges({"stable": [{"name": V1}, head], "beta": chain(V1, V2)}, V3) == both
+    assert edges({"stable": [head], "beta": chain(V1, V2), "old": [{"name": V1}]}, V3) == both
+    assert edges({"stable": [head], "beta": chain(V1, V2)}, V3) == [(V2, V3)]
+    # the lower version replaces the higher one
+    assert edges([*chain(V2, V1), head], V3, published={"stable": chain(V2, V1)}) == both
+    # the way leads through the update itself
+    back = [{"name": V1}, {"name": V3, "replaces": V1, "skips": [V2]}, {"name": V2, "replaces": V3}]
+    assert (V1, V3) in edges(back, V3, published={"stable": [{"name": V1}, {"name": V2}]})
 
 
 def test_new_updates_between_published_bundles() -> None:

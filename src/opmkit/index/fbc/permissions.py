@@ -19,7 +19,7 @@ from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.graph.updates import names_in_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from semver import Version
 
@@ -99,7 +99,9 @@ def new_updates(
 
     These are the updates to added bundles, and those between others that no published channel offered. An added bundle
     is also an update of the bundle with the highest lower version; its bundle before is None if it is no update. An
-    added bundle counts as updated only if its version is lower, so that no cycle hides what it adds.
+    added bundle counts as updated only if its version is lower, so that no cycle hides what it adds. An update is left
+    out if its channel also leads, by higher and higher versions, from the bundle before to another one before: what is
+    gained on this way is published, or one of the other updates.
 
     Args:
         channels: The channels.
@@ -110,33 +112,93 @@ def new_updates(
     names = set(added)
     versions = {name: version for name, blob in bundles.items() if (version := _version(blob)) is not None}
     ordered = sorted(versions, key=lambda name: (versions[name], name))
-    offered = {entry for channel in published for entry in channel.entries}
-    # skip ranges are slow, and most entries do not change
-    changed = [
-        entry for channel in channels for entry in channel.entries if entry.name in names or entry not in offered
-    ]
-    again = {entry.name for entry in changed} - names
-    known = set(_updates((entry for entry in offered if entry.name in again), versions))
-    before: dict[str, set[str]] = {name: set() for name in names & bundles.keys()}
-    for old, new in _updates(changed, versions):
-        if old not in bundles or new not in bundles or (old, new) in known:
-            continue
-        if old not in names or _is_lower(old, new, versions):
-            before.setdefault(new, set()).add(old)
-    for name in names & versions.keys():
-        position = bisect_left(ordered, versions[name], key=lambda other: versions[other])
-        before[name].update(ordered[max(position - 1, 0) : position])
+    channels, published = tuple(channels), tuple(published)
+    paths = _Paths((*published, *channels), versions)
+    before: dict[str, dict[str, set[str]]] = {name: {} for name in names & bundles.keys()}
+    for channel, old, new in _changed_updates(channels, published, names, versions):
+        if old in bundles and new in bundles and (old not in names or _is_lower(old, new, versions)):
+            before.setdefault(new, {}).setdefault(old, set()).add(channel)
     edges: list[tuple[BundleBlob | None, BundleBlob]] = []
     for name, updated in sorted(before.items()):
-        edges += [(bundles[other], bundles[name]) for other in sorted(updated)] or [(None, bundles[name])]
+        olds = paths.without_earlier(updated, name)
+        if name in names & versions.keys():
+            position = bisect_left(ordered, versions[name], key=lambda other: versions[other])
+            olds.update(ordered[max(position - 1, 0) : position])
+        edges += [(bundles[other], bundles[name]) for other in sorted(olds)] or [(None, bundles[name])]
     return edges
 
 
-def _updates(entries: Iterable[EntryBlob], versions: Mapping[str, Version]) -> Iterator[tuple[str, str]]:
-    """Yield the names before and after each update: by replacement, by skips, and of versions in a skip range."""
-    for entry in entries:
-        in_range = names_in_ranges([entry.skip_range], versions)
-        yield from ((old, entry.name) for old in {entry.replaces, *entry.skips, *in_range} - {"", entry.name})
+def _changed_updates(
+    channels: Iterable[ChannelBlob],
+    published: Iterable[ChannelBlob],
+    added: set[str],
+    versions: Mapping[str, Version],
+) -> Iterator[tuple[str, str, str]]:
+    """Yield channel, bundle before and bundle after of the updates that no published channel offers."""
+    offered = {entry for channel in published for entry in channel.entries}
+    # skip ranges are slow, and most entries do not change
+    changed = [
+        (channel.name, entry)
+        for channel in channels
+        for entry in channel.entries
+        if entry.name in added or entry not in offered
+    ]
+    again = {entry.name for _, entry in changed} - added
+    known = {(old, entry.name) for entry in offered if entry.name in again for old in _updated_by(entry, versions)}
+    for channel, entry in changed:
+        for old in _updated_by(entry, versions):
+            if (old, entry.name) not in known:
+                yield channel, old, entry.name
+
+
+def _updated_by(entry: EntryBlob, versions: Mapping[str, Version]) -> set[str]:
+    """Return the names of the bundles before: by replacement, by skips, and of versions in the skip range."""
+    in_range = names_in_ranges([entry.skip_range], versions)
+    return {entry.replaces, *entry.skips, *in_range} - {"", entry.name}
+
+
+class _Paths:
+    """The ways of updates to higher versions, through the published and the new entries of each channel."""
+
+    def __init__(self, channels: Iterable[ChannelBlob], versions: Mapping[str, Version]) -> None:
+        self._channels: dict[str, dict[str, set[EntryBlob]]] = {}
+        for channel in channels:
+            entries = self._channels.setdefault(channel.name, {})
+            for entry in channel.entries:
+                entries.setdefault(entry.name, set()).add(entry)
+        self._versions = versions
+        self._below: dict[tuple[str, str], set[str]] = {}
+
+    def without_earlier(self, updated: Mapping[str, set[str]], new: str) -> set[str]:
+        """Return the bundles before an update, given with their channels, without those that lead to another one."""
+        kept = set(updated)
+        lower = {name for name in kept if _is_lower(name, new, self._versions)}
+        for later in sorted(lower, key=lambda name: self._versions[name], reverse=True):
+            if later in kept:
+                kept -= {name for name in kept & lower if self._leads(name, later, updated[name])}
+        return kept
+
+    def _leads(self, name: str, later: str, channels: Iterable[str]) -> bool:
+        """Return whether the channels of an update, or all others of the bundle before, lead to a later bundle."""
+        others = [channel for channel, entries in self._channels.items() if name in entries]
+        followed = {one for channel in channels for one in ([channel] if channel in others else others or [channel])}
+        return all(name in self._below_of(channel, later) for channel in followed)
+
+    def _below_of(self, channel: str, name: str) -> set[str]:
+        """Return the bundles that a channel updates to this one, in one or more steps."""
+        if (channel, name) not in self._below:
+            found, left = set[str](), [name]
+            while left:
+                after = left.pop()
+                for entry in self._channels[channel].get(after, ()):
+                    old = {each for each in _updated_by(entry, self._versions) - found if self._is_lower(each, after)}
+                    found |= old
+                    left += old
+            self._below[channel, name] = found
+        return self._below[channel, name]
+
+    def _is_lower(self, old: str, new: str) -> bool:
+        return _is_lower(old, new, self._versions)
 
 
 def _is_lower(old: str, new: str, versions: Mapping[str, Version]) -> bool:
