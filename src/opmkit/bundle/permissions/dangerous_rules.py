@@ -126,6 +126,11 @@ DANGEROUS_RULES = (
         "operators update to",
     ),
     DangerousRule(
+        DangerKind.ESCALATE, _INSTALL, ("core.rukpak.io", "catalogd.operatorframework.io", "platform.openshift.io"),
+        ("bundledeployments", "bundles", "catalogs", "clustercatalogs", "platformoperators"), _SET,
+        "Releases of OLM v1 before 1.0 apply what these contain",
+    ),
+    DangerousRule(
         DangerKind.BIND, "bind {}roles", _RBAC, ("roles", "clusterroles"), ("bind",),
         "Kubernetes does not check that the permissions of a bound role are the operator's own",
     ),
@@ -155,11 +160,6 @@ DANGEROUS_RULES = (
     DangerousRule(
         DangerKind.IMPERSONATE, "change the identity providers of {}logins", ("config.openshift.io",),
         ("oauths", "authentications"), _WRITE, "An identity provider decides who is which user",
-    ),
-    DangerousRule(
-        DangerKind.IMPERSONATE, "act as accounts of the cloud provider by {}service accounts", _CORE,
-        ("serviceaccounts",), _SET,
-        "Annotations of a service account name an account of the cloud provider, or make it an OAuth client",
     ),
     DangerousRule(
         DangerKind.WEBHOOKS, "change {}admission webhooks and policies", _ADMISSION, _ADMISSION_RESOURCES, _WRITE,
@@ -232,6 +232,10 @@ DANGEROUS_RULES = (
         ("use",), "Privileged pods are root on their node",
     ),
     DangerousRule(
+        DangerKind.SECURITY_CONTEXT, "change {}pod security policies", ("policy", "extensions"),
+        ("podsecuritypolicies",), _WRITE, "They decide which pods may be privileged",
+    ),
+    DangerousRule(
         DangerKind.SECURITY_CONTEXT, "change the pod security of {}namespaces", _CORE,
         ("namespaces", "namespaces/finalize", "namespaces/status"), ("update", "patch"),
         "Labels of a namespace decide which pods may be privileged, and which policies apply",
@@ -257,6 +261,11 @@ DANGEROUS_RULES = (
         ("certificatesigningrequests/approval", "certificatesigningrequests/status",
          "podcertificaterequests/status"), ("update", "patch"),
         "A certificate can be that of any user or node",
+    ),
+    DangerousRule(
+        DangerKind.CERTIFICATES, "obtain certificates of {}nodes", _CERTIFICATES,
+        ("certificatesigningrequests/nodeclient",), ("create",),
+        "The controller manager approves requests for certificates of nodes by whoever has it",
     ),
     DangerousRule(
         DangerKind.CERTIFICATES, "approve and sign for {}signers", _CERTIFICATES, ("signers",),
@@ -302,10 +311,6 @@ DANGEROUS_RULES = (
         "A service sends its traffic to the addresses in the status of the pods with its labels",
     ),
     DangerousRule(
-        DangerKind.NETWORK, "claim addresses by {}services", _CORE, ("services",), _SET,
-        "A service receives the traffic to its `externalIPs` (CVE-2020-8554)",
-    ),
-    DangerousRule(
         DangerKind.NETWORK, "claim hostnames of the cluster by {}DNS records", ("ingress.operator.openshift.io",),
         ("dnsrecords",), _SET, "OpenShift writes the records into the DNS zones of the cluster",
     ),
@@ -328,8 +333,9 @@ DANGEROUS_RULES = (
     ),
     DangerousRule(
         DangerKind.WORKLOADS, "run pods", ("apps", "apps.openshift.io", "extensions"),
-        ("deployments", "daemonsets", "statefulsets", "replicasets", "deploymentconfigs"), _SET,
-        "Controllers create pods",
+        ("deployments", "daemonsets", "statefulsets", "replicasets", "deploymentconfigs",
+         "controllerrevisions"), _SET,
+        "Controllers create pods, also from earlier revisions",
     ),
     DangerousRule(
         DangerKind.WORKLOADS, "run pods", ("batch", "extensions"), ("jobs", "cronjobs"), _SET,
