@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -25,7 +25,7 @@ def edges(
     entries: Entries | Mapping[str, Entries], *added: str, published: Mapping[str, Entries] | None = None
 ) -> list[tuple[str, str]]:
     """Return the names of the bundles before and after; by default, all updates were published."""
-    channels = entries if isinstance(entries, dict) else {"stable": entries}
+    channels = {"stable": entries} if isinstance(entries, list) else cast("Mapping[str, Entries]", entries)
     blobs, old = (
         parse_blobs(encode(package("demo", each)), "catalog.json")
         for each in (channels, channels if published is None else published)
@@ -81,7 +81,11 @@ def test_updates_from_bundles_that_another_channel_updates() -> None:
     # the lower version replaces the higher one
     assert edges([*chain(V2, V1), head], V3, published={"stable": chain(V2, V1)}) == both
     # the way leads through the update itself
-    back = [{"name": V1}, {"name": V3, "replaces": V1, "skips": [V2]}, {"name": V2, "replaces": V3}]
+    back: list[dict[str, Any]] = [
+        {"name": V1},
+        {"name": V3, "replaces": V1, "skips": [V2]},
+        {"name": V2, "replaces": V3},
+    ]
     assert (V1, V3) in edges(back, V3, published={"stable": [{"name": V1}, {"name": V2}]})
 
 

@@ -19,7 +19,7 @@ from opmkit.index.fbc.csv_metadata import bundle_objects
 from opmkit.index.graph.updates import names_in_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from semver import Version
 
