@@ -82,6 +82,23 @@ def test_problems_are_grouped(opm: Opm) -> None:
     assert len(opm("index", "plan", "new", "--from", "old", "--all").splitlines()) == 16
 
 
+def test_versions_that_are_stuck_for_the_same_reason_are_one_line(opm: Opm) -> None:
+    many = [f"acme.v1.{number}.0" for number in range(9)]
+    newest = [{"name": "acme.v1.0.0"}, {"name": "acme.v2.0.0", "replaces": "acme.v1.0.0"}]
+    write(opm.directory / "old", package("acme", {"stable": chain(*many)}))
+    write(opm.directory / "new", package("acme", {"stable": newest}))
+    assert opm("index", "plan", "new", "--from", "old") == (
+        "acme/stable: 8 versions (acme.v1.1.0 to acme.v1.8.0) stuck: no entry of stable replaces or skips them "
+        "(acme.v2.0.0 replaces acme.v1.0.0); let acme.v2.0.0 skip them\n"
+    )
+    assert opm("index", "plan", "old", "--from", "old") == ""
+    write(opm.directory / "older", package("acme", {"stable": chain(*many[:3])}))
+    assert opm("index", "plan", "older", "--from", "old") == (
+        "acme/stable: 6 versions (acme.v1.3.0 to acme.v1.8.0) stuck: they are newer than acme.v1.2.0, the head of "
+        "channel stable; keep them in channel stable\n"
+    )
+
+
 def test_markdown_fits_a_comment(opm: Opm) -> None:
     names = [f"reef-with-a-long-name-{number}" for number in range(300)]
     write(opm.directory / "old", *(package(name, {"stable": chain(f"{name}.v1.0.0")}) for name in names))

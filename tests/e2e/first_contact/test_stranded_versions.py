@@ -141,7 +141,8 @@ def test_truncation_says_which_versions_it_strands(published: InstalledOpm) -> N
     assert done.returncode == 0
     names = f"{NAME}1.8.9, {NAME}1.9.0"
     assert f'package "lagoon-operator", channel "alpha": 2 bundles leave the channel: {names}' in done.stderr
-    assert done.stdout.count("stuck: no entry of alpha replaces or skips") == 2
+    stuck = f"lagoon-operator/alpha: 2 versions ({NAME}1.8.9 to {NAME}1.9.0) stuck: no entry of alpha replaces or skips them"
+    assert stuck in done.stdout
 
 
 def test_a_long_channel_is_planned_or_refused_by_name(newcomer: InstalledOpm) -> None:
@@ -149,7 +150,7 @@ def test_a_long_channel_is_planned_or_refused_by_name(newcomer: InstalledOpm) ->
     catalog.mkdir()
     (catalog / "catalog.json").write_bytes(long_channel("pool", 3300))
     plan = ("index", "plan", "long", "--from", "long", "--olm", "v1")
-    lines = newcomer(*plan).splitlines()
+    lines = newcomer(*plan, "--all").splitlines()
     assert len(lines) == 1 + 2 * 3300
     assert lines[1].split() == ["pool", "(all)", "pool.v1.0.0", "pool.v1.1.0", "3299", "pool.v1.3299.0"]
     done = newcomer.attempt(*plan, "--output", "json")

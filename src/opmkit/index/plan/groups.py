@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from opmkit.index.fbc.check.graph import natural_key
 from opmkit.index.plan.ending import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from opmkit.bundle.validation.compat import OlmVersion
     from opmkit.index.plan.paths import UpdatePath
@@ -63,21 +64,46 @@ class PathGroup(Struct, frozen=True):
 def group_problems(paths: Iterable[UpdatePath]) -> tuple[PathGroup, ...]:
     """Return the groups of the paths that do not reach the head of their channel, in the order of the paths.
 
-    Paths that end before a refused update are left out: the refused updates say more.
+    Versions that only differ in the name that the reason has are one group. Paths that end before a refused update are
+    left out: the refused updates say more.
     """
-    groups: defaultdict[tuple[str, OlmVersion, Outcome, str, str], list[UpdatePath]] = defaultdict(list)
+    same: defaultdict[_Key, list[UpdatePath]] = defaultdict(list)
     for path in paths:
         if path.reason and path.outcome is not Outcome.REFUSED:
-            groups[path.package, path.olm, path.outcome, path.reason, path.remedy].append(path)
+            same[_Key(path.package, path.olm, path.outcome, path.reason, path.remedy)].append(path)
+    similar: defaultdict[_Key, list[_Key]] = defaultdict(list)
+    for key, members in same.items():
+        unmoved = all(path.final == path.installed for path in members)
+        similar[key.without(members[0].final) if unmoved else key].append(key)
     return tuple(
-        PathGroup(
-            package,
-            tuple(dict.fromkeys(path.followed for path in members)),
-            outcome,
-            reason,
-            remedy,
-            olm,
-            tuple(sorted({path.installed for path in members}, key=natural_key)),
-        )
-        for (package, olm, outcome, reason, remedy), members in groups.items()
+        _group(general if len(keys) > 1 else keys[0], [path for key in keys for path in same[key]])
+        for general, keys in similar.items()
+    )
+
+
+class _Key(NamedTuple):
+    """What the paths of a group have in common."""
+
+    package: str
+    olm: OlmVersion
+    outcome: Outcome
+    reason: str
+    remedy: str
+
+    def without(self, name: str) -> _Key:
+        """Return the key with a pronoun instead of the name of a bundle."""
+        bundle = re.compile(rf"(?<![^\s(]){re.escape(name)}(?=[\s,;)]|$)")
+        reason = re.sub(rf"^{re.escape(name)} is ", "they are ", self.reason)
+        return self._replace(reason=bundle.sub("them", reason), remedy=bundle.sub("them", self.remedy))
+
+
+def _group(key: _Key, members: Sequence[UpdatePath]) -> PathGroup:
+    return PathGroup(
+        key.package,
+        tuple(dict.fromkeys(path.followed for path in members)),
+        key.outcome,
+        key.reason,
+        key.remedy,
+        key.olm,
+        tuple(sorted({path.installed for path in members}, key=natural_key)),
     )
