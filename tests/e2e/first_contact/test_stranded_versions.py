@@ -141,8 +141,8 @@ def test_truncation_says_which_versions_it_strands(published: InstalledOpm) -> N
     assert done.returncode == 0
     names = f"{NAME}1.8.9, {NAME}1.9.0"
     assert f'package "lagoon-operator", channel "alpha": 2 bundles leave the channel: {names}' in done.stderr
-    stuck = f"lagoon-operator/alpha: 2 versions ({NAME}1.8.9 to {NAME}1.9.0) stuck: no entry of alpha replaces or skips them"
-    assert stuck in done.stdout
+    versions = f"2 versions ({NAME}1.8.9 to {NAME}1.9.0)"
+    assert f"lagoon-operator/alpha: {versions} stuck: no entry of alpha replaces or skips them" in done.stdout
 
 
 def test_a_long_channel_is_planned_or_refused_by_name(newcomer: InstalledOpm) -> None:
