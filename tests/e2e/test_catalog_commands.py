@@ -72,7 +72,7 @@ def test_valid_catalog_has_no_output(tmp_path: Path) -> None:
 
 
 def test_findings_have_the_format_of_compilers(opm: InProcessOpm, broken: Path) -> None:
-    done = opm.attempt("validate", "broken")
+    done = opm.attempt("validate", "broken", "--output", "text")
     assert (done.returncode, done.stdout) == (1, "")
     error, hint, warning, _, last = done.stderr.splitlines()
     assert error.startswith(

@@ -86,7 +86,7 @@ def test_conflicts_are_listed_with_both_sides(site: Opm) -> None:
         "  hint: choose the source of whole packages with --prefer reef=catalog",
     ]
     failed = site.attempt(*arguments, "--output", "json")
-    assert json.loads(failed.stdout)["conflicts"] == [
+    assert json.loads(failed.stderr.splitlines()[0])["conflicts"] == [
         {
             "package": "reef",
             "left": ["catalog"],

@@ -154,7 +154,7 @@ def test_fragments_only_change_packages_of_their_owners(opm: Opm) -> None:
         'Error: package "reef-operator": ./teams/tide does not own it: it belongs to reef',
     )
     failed = opm.attempt(*arguments, "--output-dir", "new", "--output", "json")
-    assert json.loads(failed.stdout)["violations"][0]["owners"] == ["reef"]
+    assert json.loads(failed.stderr.splitlines()[0])["violations"][0]["owners"] == ["reef"]
     assert not (opm.directory / "new").exists()
     (opm.directory / "teams/owners.yaml").write_text("reef: [reef-operator]\nteide: [tide-operator]\n")
     warned = opm.attempt(*arguments, "--dry-run", "--prefer", "last")

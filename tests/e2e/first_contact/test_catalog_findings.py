@@ -56,7 +56,7 @@ def test_a_missing_replaced_bundle_is_named_once_with_all_channels(newcomer: Ins
         {"name": "demo.v3", "replaces": "demo.v2.1"},
     ]
     catalog = write_catalog(newcomer.directory / "catalog", entries)
-    done = newcomer.attempt("validate", catalog)
+    done = newcomer.attempt("validate", catalog, "--output", "text")
     assert done.returncode == 1
     first, hint, *places, last = done.stderr.splitlines()
     assert first.startswith('catalog/catalog.json:2: error: package "demo", channel "alpha": multiple channel heads')
@@ -102,7 +102,7 @@ def test_misspelt_schemas_and_keys_get_a_suggestion(newcomer: InstalledOpm) -> N
         "schema: olm.deprecations\npackage: demo\nentires: []\nentries:\n"
         "- {reference: {schema: olm.bundle, name: demo.v1}, mesage: old, message: old}\n"
     )
-    done = newcomer.attempt("validate", "./catalog")
+    done = newcomer.attempt("validate", "./catalog", "--output", "text")
     assert done.returncode == 0
     assert [line.partition(": ")[2] for line in done.stderr.splitlines() if "more.yaml" in line] == [
         'warning: unknown schema "olm.chanel": the document is not part of a package [FBC-SCHEMA-UNKNOWN]',

@@ -101,6 +101,12 @@ class ValidationReport(Sequence[ValidationResult]):
         """Whether all bundles passed."""
         return not self.failed
 
+    @property
+    def without_annotations(self) -> tuple[str, ...]:
+        """The names of the manifests directories among the targets, whose annotations were not validated."""
+        sources = [placed.source for placed in self.placed if not placed.result.error]
+        return tuple(source.target for source in sources if source.lacks_annotations)
+
     def with_hints(self, render: Callable[[Hint], str]) -> ValidationReport:
         """Return the report with the hints of errors as plain texts.
 

@@ -71,6 +71,14 @@ class Source(Struct, frozen=True):
     operator: bool = False
     of_operator: bool = False
 
+    @property
+    def lacks_annotations(self) -> bool:
+        """Whether it is the manifests directory itself, not of a version in the package manifest format."""
+        if self.operator or not isinstance(self.location, Path):
+            return False
+        directories = (self.location, self.location.absolute().parent)
+        return _is_bare(self.location) and not any(map(is_package_directory, directories))
+
 
 class BundleFiles(Struct, frozen=True):
     """The files of a bundle that rules read.
@@ -259,7 +267,7 @@ def _read_directory(root: Path) -> BundleFiles:
     directories: set[str] = set()
     invalid: InvalidBundle | None = None
     with disk_errors(root):
-        bare = not any((root / name).is_dir() for name in DIRECTORIES)
+        bare = _is_bare(root)
         real_root = bundle_root(root) if bare else Path(os.path.realpath(root))
         for path, entry in walk(root, linked=() if bare else _DIRECTORIES):
             tracker.add("entries", 1, str(root))
@@ -296,6 +304,11 @@ def _read_directory(root: Path) -> BundleFiles:
 def _is_catalog(files: Mapping[str, bytes]) -> bool:
     """Return whether documents of a file-based catalog are among the files, and no manifest of Kubernetes."""
     return any(map(_CATALOG_SCHEMA.search, files.values())) and not any(map(_KIND.search, files.values()))
+
+
+def _is_bare(root: Path) -> bool:
+    """Return whether a directory is not that of a bundle, but perhaps of its manifests."""
+    return root.is_dir() and not any((root / name).is_dir() for name in DIRECTORIES)
 
 
 def _operator_config(root: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""``opm bundle`` and ``opm alpha bundle``: generate, build, unpack, extract and validate bundles."""
+"""``opm bundle`` and ``opm alpha bundle``: generate, build, validate, unpack and extract bundles."""
 
 from __future__ import annotations
 

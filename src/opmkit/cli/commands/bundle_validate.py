@@ -21,7 +21,7 @@ from opmkit.cli.flags.validation import (
 from opmkit.cli.help.panels import COMPATIBILITY_PANEL
 from opmkit.cli.hints import format_hint
 from opmkit.cli.output.console import print_line, print_table
-from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.output.logs import configure_logs
 from opmkit.cli.output.streams import printing_result
 from opmkit.cli.output.validation import OF_ONE_BUNDLE, OPERATOR_SDK, ReportFormat, print_operator_sdk_log, print_report
@@ -92,6 +92,8 @@ def validate(
     with progress() as bars:
         report = opm.validate_bundles(names, options, executor=executor, progress=bars).with_hints(format_hint)
     _check_count(report or names, report_format)
+    for directory in report.without_annotations:
+        print_warning(f"{directory}: annotations were not checked: pass the directory with manifests/ and metadata/")
     if path := report_flags.write_baseline:
         count = report.write_baseline(path)
         with printing_result(f"{path}: baseline written"):

@@ -37,6 +37,9 @@ def wrapper(
     one that they require. Such a download replaces the script, but follows a link and overwrites opm. With
     --reported-version, the script reports the version that the Makefile requires, and nothing is downloaded.
 
+    A rule such as '$(OPM): $(LOCALBIN)' downloads the program whenever its directory is newer than the script: run
+    'make -o "$PWD/bin/opm"', or touch the script after other programs are installed there.
+
     [bold]Examples:[/]
       opm generate wrapper bin/operator-sdk
       opm generate wrapper bin/operator-sdk --reported-version v1.34.2
@@ -51,6 +54,7 @@ def wrapper(
     with disk_errors(file):
         _check_replaceable(file, program)
         write_file(file, _script(name, program, _parse_version(reported_version)), mode=0o755)
+        os.utime(file)  # not older than the directory, on whose account make would replace it
     print_line(f"{file}: runs {program} as {name}")
 
 

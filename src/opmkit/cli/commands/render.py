@@ -52,6 +52,8 @@ def render(
     They are read in parallel, and printed by package, schema and name. Files and directories take precedence over
     images of the same name.
 
+    DEPRECATION NOTICE: operator-registry has deprecated index databases (SQLite); 'opm migrate' converts them.
+
     [bold]Examples:[/]
       opm render quay.io/me/lagoon:0.1.0 quay.io/me/lagoon:0.2.0 >> catalog/lagoon-operator/catalog.json
       opm render index.db -o yaml --migrate-level bundle-object-to-csv-metadata

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from opmkit import CatalogCompat
+from opmkit import CatalogCompat, Policy
 from opmkit.cli.flags.catalog_validation import CatalogReportFlags, RequirementFlags
 from opmkit.cli.flags.index import INDEX_HELP
 from opmkit.cli.flags.registry import RegistryFlags
-from opmkit.cli.output.catalog_report import print_catalog_report
+from opmkit.cli.output.catalog_report import CatalogReportFormat, print_catalog_report
 from opmkit.cli.output.fbc import CompatOption
 from opmkit.cli.progress.command import progress
 
@@ -25,8 +26,8 @@ def validate(
 ) -> None:
     """Validate a catalog and report each finding with file, line and a hint
 
-    Nothing is printed for a valid catalog. The exit code is 1 if there is an error (with --fail-on warning: or a
-    warning), or an index cannot be read. Findings that the policy file allows do not change it.
+    Warnings about a valid catalog are printed on a terminal, or with another flag. The exit code is 1 for errors (with
+    --fail-on warning: and warnings) that no policy allows, and for an index that cannot be read.
 
     [bold]Examples:[/]
       opm validate ./catalog
@@ -39,6 +40,17 @@ def validate(
     requirements = requirement_flags.requirements(policy)
     with progress(f"Validating {catalog}") as bars:
         result = registry_flags.opm().validate_index(catalog, requirements, compat=compat, policy=policy, progress=bars)
-    print_catalog_report(result, report_flags.output, fail_on)
+    print_catalog_report(
+        result,
+        report_flags.output or CatalogReportFormat.TEXT,
+        fail_on,
+        as_go=_is_call_of_go(requirement_flags, report_flags, policy),
+    )
     if not result.passes(fail_on):
         ctx.exit(1)
+
+
+def _is_call_of_go(requirement_flags: RequirementFlags, report_flags: CatalogReportFlags, policy: Policy) -> bool:
+    """Return whether a program may be calling what it takes for Go opm: without a terminal, flags and a policy."""
+    is_plain = (requirement_flags, report_flags, policy) == (RequirementFlags(), CatalogReportFlags(), Policy())
+    return is_plain and not sys.stderr.isatty()

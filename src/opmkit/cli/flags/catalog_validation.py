@@ -106,16 +106,16 @@ class RequirementFlags:
 class CatalogReportFlags:
     """Flags for the report, and for the findings that make the command fail."""
 
-    output: CatalogReportFormat = flag(
-        CatalogReportFormat.TEXT,
-        "Output format: text, json, yaml, sarif, junit, github or markdown",
+    output: CatalogReportFormat | None = flag(
+        None,
+        "Output format: text (default), json, yaml, sarif, junit, github or markdown",
         "-o",
         panel=REPORT_PANEL,
         metavar="FORMAT",
     )
     fail_on: str = flag(
         "",
-        "Lowest severity that makes the command fail: error (default) or warning; empty: errors, or no documents",
+        "Lowest severity that makes it fail: error (default) or warning; empty: no documents, too",
         panel=REPORT_PANEL,
         metavar="SEVERITY",
     )

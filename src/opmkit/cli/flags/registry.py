@@ -63,8 +63,10 @@ class RegistryFlags:
             raise UsageError("--ca-file and --skip-tls-verify exclude each other")
         if self.signature_policy and self.insecure_policy:
             raise UsageError("--signature-policy and --insecure-policy exclude each other")
-        return RegistryOptions(  # Go opm's --use-http accepts HTTPS, too, as base images and public bundles need it
-            verify_tls=not (self.skip_tls_verify or self.use_http or self.skip_tls),
+        plain_http = self.use_http or self.skip_tls
+        return RegistryOptions(
+            plain_http=plain_http,
+            verify_tls=not (self.skip_tls_verify or plain_http),  # HTTPS of base images and public bundles is accepted
             ca_file=self.ca_file,
             cert_dir=self.cert_dir,
             authfile=self.authfile,

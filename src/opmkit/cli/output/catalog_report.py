@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.cli.output.console import format_count, print_commands, print_json, print_text, print_yaml
 from opmkit.cli.output.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.output.server_logs import format_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit import CatalogResult, Finding, Severity
 
@@ -30,11 +32,19 @@ class CatalogReportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-def print_catalog_report(result: CatalogResult, form: CatalogReportFormat, fail_on: Severity) -> None:
-    """Print the result in a format."""
+def print_catalog_report(
+    result: CatalogResult, form: CatalogReportFormat, fail_on: Severity, *, as_go: bool = False
+) -> None:
+    """Print the result in a format.
+
+    With ``as_go``, warnings about a catalog that Go opm accepts are omitted, except that it is empty, and the record of
+    Go opm's log is printed for another one, in which scripts search for words.
+    """
     match form:
         case CatalogReportFormat.TEXT:
-            _print_findings(result)
+            _print_findings(_only_emptiness(result) if as_go and result.passed else result)
+            if as_go and not result.passed:
+                print_to_stderr(format_record("fatal", _tree(result), {}))
         case CatalogReportFormat.JSON:
             print_json(result.to_dict(fail_on))
             return
@@ -51,6 +61,29 @@ def print_catalog_report(result: CatalogResult, form: CatalogReportFormat, fail_
             print_text(result.to_markdown(fail_on))
     if not result.passes(fail_on):
         _print_failure(result, fail_on)
+
+
+def _only_emptiness(result: CatalogResult) -> CatalogResult:
+    return replace(result, findings=tuple(finding for finding in result.findings if finding.rule == "FBC-EMPTY"))
+
+
+def _tree(result: CatalogResult) -> str:
+    """Return the errors below their packages, channels and bundles, in the words of Go opm."""
+    root: dict[str, Any] = {}
+    for finding in result.errors:
+        node = root
+        for kind in ("package", "channel", "bundle"):
+            if name := getattr(finding, kind, ""):
+                node = node.setdefault(f'invalid {kind} "{name}":', {})
+        node[finding.message] = {}
+    return "\n".join(["invalid index:", *_branches(root)])
+
+
+def _branches(node: Mapping[str, Any]) -> Iterator[str]:
+    for number, (text, below) in enumerate(node.items(), 1):
+        is_last = number == len(node)
+        yield f"{'└── ' if is_last else '├── '}{text}"
+        yield from (f"{'    ' if is_last else '│   '}{line}" for line in _branches(below))
 
 
 def _print_findings(result: CatalogResult) -> None:

@@ -109,4 +109,4 @@ def format_record(level: str, message: str, fields: Mapping[str, object], *, sec
 
 def _quoted(text: str) -> str:
     """Return the text as a logfmt value, in quotes where the Go library logrus writes quotes too."""
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.isprintable())
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.replace("\n", "").isprintable())

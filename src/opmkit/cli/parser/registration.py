@@ -18,6 +18,14 @@ _COMMANDS = "opmkit.cli.commands"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
+_DATABASES = (
+    "DEPRECATION NOTICE: operator-registry has deprecated index databases (SQLite); 'opm migrate' converts them to "
+    "file-based catalogs"
+)
+_DESCRIPTIONS = {"opm index": f"{_DATABASES}, which these commands support as well.", "opm registry": f"{_DATABASES}."}
+"""Help of groups below the summary, with words of Go opm's."""
+
+
 def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
     """Register ``function`` as the command ``name``; its docstring is the help."""
     app.command(name, cls=GoCommand, context_settings=_CONTEXT, **settings)(expand_flag_groups(function))
@@ -31,8 +39,9 @@ def build_group(path: str, summary: str, callback: Callable[..., Any] | None = N
         summary: text of the help.
         callback: function that runs before the commands; by default, it prints the help if no command is given.
     """
+    text = "\n\n".join(filter(None, (summary, _DESCRIPTIONS.get(path))))
     app = typer.Typer(
-        name=path.rpartition(" ")[2], help=summary, cls=GoGroup, add_completion=False, context_settings=_CONTEXT
+        name=path.rpartition(" ")[2], help=text, cls=GoGroup, add_completion=False, context_settings=_CONTEXT
     )
     app.callback(invoke_without_command=True)(expand_flag_groups(callback or _show_help))
     built = cast("GoGroup", get_command(app))

@@ -362,7 +362,7 @@ class SchemeProbe:
 
     HTTPS is tried first: a host without it gets nothing but a TLS handshake. Then the same request is sent over HTTP,
     without a separate probe, and the scheme that works is remembered. HTTP is only used for insecure registries, or
-    for all of them with ``plain_http``.
+    for all of them with ``plain_http``, which tries it first: if the registries are insecure as well, HTTPS follows.
     """
 
     def __init__(self, *, plain_http: bool) -> None:
@@ -379,17 +379,41 @@ class SchemeProbe:
         parts = urlsplit(url)
         host = parts.netloc
         is_registry = host == registry_host(location.registry)
-        if not location.insecure or parts.scheme != _HTTPS or self.default == _HTTP or not is_registry:
+        if not location.insecure or parts.scheme != self.default or not is_registry:
             return send(url)
-        http_url = parts._replace(scheme=_HTTP).geturl()
         if detected := self._detected.get(host):
-            return send(url if detected == _HTTPS else http_url)
+            return send(parts._replace(scheme=detected).geturl())
+        if self.default == _HTTP:
+            return self._send_http_first(host, url, send)
+        http_url = parts._replace(scheme=_HTTP).geturl()
         try:
             response = send(url)
         except (InsecureTransport, TransientError) as error:
             return self._fall_back(host, http_url, send, error)
         self._detected[host] = _HTTPS
         return response
+
+    def _send_http_first(self, host: str, url: str, send: Callable[[str], OpenResponse]) -> OpenResponse:
+        """Send over HTTPS if HTTP fails, or leads to it; the response or error is that of HTTP if HTTPS fails, too."""
+        https_url = urlsplit(url)._replace(scheme=_HTTPS).geturl()
+        try:
+            response = send(url)
+        except TransientError as http_error:
+            try:
+                secure = send(https_url)
+            except (ImageToolsError, LimitExceeded, DiskError):
+                raise http_error from None
+        else:
+            if not _requires_https(response, host):
+                self._detected[host] = _HTTP
+                return response
+            try:
+                secure = send(https_url)
+            except (ImageToolsError, LimitExceeded, DiskError):
+                return response
+            response.close()
+        self._detected[host] = _HTTPS
+        return secure
 
     def _fall_back(
         self, host: str, http_url: str, send: Callable[[str], OpenResponse], https_error: ImageToolsError
@@ -409,6 +433,12 @@ class SchemeProbe:
             raise https_error
         self._detected[host] = _HTTP
         return response
+
+
+def _requires_https(response: OpenResponse, host: str) -> bool:
+    """Return whether a server answers over HTTP that it expects HTTPS."""
+    target = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
+    return response.status == 400 or _origin(target) == (_HTTPS, host)
 
 
 _HINT = "check the URL, or download the file elsewhere and pass its path"
