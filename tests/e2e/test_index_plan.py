@@ -388,6 +388,16 @@ def test_the_last_version_of_openshift_as_olm_reads_it(opm: Opm, values: list[ob
     assert len(done.stdout.splitlines()) == (2 if blocked else 3)
 
 
+def test_the_release_of_olm_that_takes_4_23_for_5_0_is_named(opm: Opm) -> None:
+    limit = [{"type": "olm.maxOpenShiftVersion", "value": "5.0"}]
+    write(opm.directory / "next", package("acme", {"stable": chain("acme.v1.0.0")}, {"acme.v1.0.0": limit}))
+    printed = opm("index", "plan", "v4.23=next", "v5.0=next", "--installed", "acme.v1.0.0")
+    assert printed.splitlines()[1].endswith(
+        "blocked: works up to OpenShift 5.0, but OLM 0.42 and later takes 4.23 for 5.0 and requires 5.1, so that the "
+        "cluster is not updated to 5.0; publish a version for OpenShift 5.1 in the catalog of 4.23"
+    )
+
+
 def test_labels_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
     name = f"{registry.host}/plan/labelled:1"
     manifests = shutil.copytree(FIXTURES / "lagoon-operator" / "0.1.0", opm_http.directory / "bundle")

@@ -269,5 +269,9 @@ def _obstacle(entry: CatalogEntry, following: OpenShiftVersion, version: OpenShi
             f"its property {MAX_VERSION} is invalid ({error}), so that the cluster is not updated to {following}",
             "write a version such as '4.18' in quotes",
         )
-    reason = f"works up to OpenShift {last}, so that the cluster is not updated to {following}"
-    return reason, f"publish a version for OpenShift {following} in the catalog of {version}"
+    needed, same = following, ""
+    if version.release == following.release:
+        needed = OpenShiftVersion(following.major, following.minor + 1)
+        same = f", but OLM 0.42 and later takes {version} for {following} and requires {needed}"
+    reason = f"works up to OpenShift {last}{same}, so that the cluster is not updated to {following}"
+    return reason, f"publish a version for OpenShift {needed} in the catalog of {version}"
