@@ -115,6 +115,23 @@ def test_examples_in_sequence_fit_a_terminal(name: str, progress: str, tmp_path:
     assert SEQUENCES[name] in output
 
 
+def test_commands_run_with_the_tools_of_linux_and_macos() -> None:
+    """The option -i of sed has a value on macOS."""
+    assert [str(page) for page in pages() if re.search(r"\bsed -i", page.read_text())] == []
+
+
+def test_pages_that_use_the_action_say_that_it_is_not_released() -> None:
+    users = [page for page in pages() if "uses: opmkit/opmkit@" in page.read_text()]
+    assert len(users) > 3
+    assert [str(page) for page in users if "is not released yet" not in page.read_text()] == []
+
+
+def test_examples_with_a_shell_do_not_run_in_the_runtime_image() -> None:
+    text = (ROOT / "docs/scaling.md").read_text()
+    containers = re.findall(r"image: (\S+)\n +(?:command: \[sh|script: \|)", text)
+    assert set(containers) == {"registry.example.com/opmkit-shell:1"}
+
+
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Iterate over the commands of a group and its groups, with their paths."""
     for name, child in getattr(command, "commands", {}).items():

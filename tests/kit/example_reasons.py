@@ -182,6 +182,7 @@ NOT_RUN: dict[str, Reason] = {
         "is typed by the tutorial",
         "e2e/first_contact/test_pipelines.py::test_github_workflows_validate_release_and_publish",
     ),
+    "pip install --no-cache-dir /src": Reason(PACKAGES),
     "pip install pre-commit": Reason(PACKAGES),
     "pipx install .": WHEEL,
     "podman build": Reason(
