@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.imagetools.reference import Reference
 from opmkit.supply.mirror.model import digest_tag
+from tests.kit.images import small_image
 from tests.kit.mirror_site import MirrorSite, SampleBundle, digest_at, incomplete_tags
 from tests.kit.registry import Registry
 
@@ -63,6 +65,17 @@ def mirror(opm_http: Opm, registry: Registry, target: Registry, tmp_path: Path) 
     site = MirrorSite(registry.host, f"set-{tmp_path.name.replace('_', '-').lower()}", tmp_path)
     bundles = site.sample()
     return Mirror(site, opm_http, site.push_catalog(bundles), bundles, f"{target.host}/{site.prefix}")
+
+
+def test_edited_configuration_follows_the_tags_of_its_images(mirror: Mirror) -> None:
+    """The record of the earlier one shows who has set them."""
+    site = mirror.site
+    shell = Reference.parse(site.push_operand("tools/shell", 13)).with_tag("v1")
+    for seed, others in ((13, []), (14, [{"name": site.push_operand("tools/other", 15)}])):
+        site.push("tools/shell", "v1", small_image(site.scratch, {"file": bytes([seed])}))
+        done = mirror.run({"additionalImages": [{"name": str(shell)}, *others]})
+        assert done.returncode == 0, done.stderr
+        assert digest_at(mirror.at(str(shell))) == digest_at(str(shell))
 
 
 def test_several_catalogs_and_images_are_mirrored_in_one_run(mirror: Mirror) -> None:

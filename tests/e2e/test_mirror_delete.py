@@ -212,6 +212,19 @@ def test_further_catalogs_are_named(mirror: Mirror) -> None:
     assert planned["kelp"]["kept_for"] == f"{directory}, bundle other.v1.0.0"
 
 
+def test_catalog_next_to_the_prefix_is_found(mirror: Mirror) -> None:
+    """It names an image below the prefix by its name in the registry."""
+    first, inner = mirror.catalogs[0], f"{mirror.to}/inner"
+    mirror.opm("mirror", first, "--to", inner)
+    fish, kelp = (f"{inner}/{image.partition('/')[2]}" for image in mirror.bundles[0].images)
+    team = MirrorSite(mirror.host, "m/team", mirror.site.scratch)
+    team.push_catalog([SampleBundle("solo", "1.0.0", fish)], "5")
+    done = mirror.delete(first, "--yes", to=inner)
+    assert done.returncode == 0, done.stderr
+    assert [digest_at(fish) == fish.partition("@")[2], digest_at(kelp)] == [True, ""]
+    assert "m/team/catalog:5, bundle solo.v1.0.0" in done.stdout
+
+
 def test_images_that_are_known_by_tag(mirror: Mirror) -> None:
     site = mirror.site
     plain = site.push_operand("plain", 31).partition("@")[0] + ":1"

@@ -134,6 +134,18 @@ def test_signature_that_another_catalog_brings(site: Site) -> None:
         assert site.registry.repositories[site.path(site.first)].tags[tag] == signed
 
 
+def test_what_was_kept_can_be_deleted_later(site: Site) -> None:
+    """By the name of the catalog, which is gone: its record lists what is left."""
+    site.mirror("one:1")
+    stored = site.registry.repositories[site.path(site.first)]
+    stored.tags["theirs"] = str(site.first.digest)
+    assert states(site.delete("one:1"))[site.first.repository] == KEPT
+    del stored.tags["theirs"]
+    assert states(site.delete("one:1")) == {site.first.repository: DELETED, "one": ABSENT}
+    with pytest.raises(NotFound, match="the target has no"):
+        site.delete("one:1")
+
+
 def test_what_was_there_before_is_not_deleted(site: Site) -> None:
     """An image without a tag, which the mirror then names by a tag of its own."""
     site.copy_to_target(site.first)

@@ -138,14 +138,14 @@ class CatalogDeletion:
 
         Raises:
             InvalidReference: The name is invalid, or means two catalogs.
-            NotFound: The target has no such catalog, and no record of one.
+            NotFound: The target has no such catalog, and no record of one or of what is left of it.
         """
         mirrored = Reference.parse(name).with_default_tag()
         candidates = [mirrored]
         if name.startswith(self._location.start):
             candidates.append(parse_name_in_target(name, self._location).with_default_tag())
         named = list(dict.fromkeys(self._in_target(each) for each in candidates))
-        found = [each for each in named if self._lookup(each).digest or self._record(each).versions]
+        found = [each for each in named if self._lookup(each).digest or self._record(each) != MirrorRecord()]
         if not found:
             looked_for = " or ".join(map(str, named))
             raise NotFound(f"{name}: the target has no {looked_for}", hint="check the name, and the target")
