@@ -16,8 +16,9 @@ from opmkit.imagetools.layer.reader import MAX_LINKS
 from opmkit.imagetools.registry import messages, repository, transport
 from opmkit.imagetools.signatures import documents, lookaside, verify
 from opmkit.imagetools.spec import config, fields, manifest
-from opmkit.index.plan import edges, result
+from opmkit.index.plan import edges, paths, result
 from opmkit.index.sqlite import connect
+from opmkit.supply.mirror.linear_pattern import MAX_INSTRUCTIONS
 from tests.e2e.test_docs_guides import BLOCK, matches
 from tests.kit.command_lines import ROOT, console_commands
 from tests.kit.opm import FIXTURES, PROGRAM
@@ -52,6 +53,7 @@ LIMITS = {
     "response of a registry, other than manifests and blobs": messages.MAX_BODY_SIZE,
     "header of a response": streams.MAX_HEADER_SIZE,
     "redirects": transport._MAX_REDIRECTS,
+    "characters of a regular expression in `blockedImages`, also when repetitions are written out": MAX_INSTRUCTIONS,
     "tags of a repository": repository.MAX_TAGS,
     "signatures and attestations of an image": verify.MAX_ATTACHMENTS,
     "signatures of an image outside its registry": lookaside.MAX_SIGNATURES,
@@ -59,6 +61,7 @@ LIMITS = {
     "attestation": documents.MAX_ATTESTATION_SIZE,
     "updates on all paths of `opm index plan` in JSON": result.MAX_HOPS,
     "updates of a package that `opm index plan` checks for CRDs and permissions": edges.MAX_UPDATES,
+    "bundles that `opm index plan --from` considers for the dependencies of all updates": paths.MAX_CONSIDERED,
 }
 
 

@@ -257,7 +257,7 @@ def test_fallback_if_the_api_returns_something_else(scripted: ScriptedRegistry, 
 def test_malformed_referrers(scripted: ScriptedRegistry, remote: Repository) -> None:
     path = f"/v2/a/b/referrers/{IMAGE.digest}"
     scripted.pages = {path: (b'{"schemaVersion":2,"manifests":[{"digest":"x"}]}', "")}
-    with pytest.raises(InvalidImage, match=rf"{IMAGE.digest}: manifest\.manifests\[0\]\.digest"):
+    with pytest.raises(InvalidImage, match=rf"{IMAGE.digest}: list of referrers: manifest\.manifests\[0\]\.digest"):
         remote.referrers(IMAGE.digest)
 
 

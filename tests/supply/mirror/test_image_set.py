@@ -151,6 +151,8 @@ def test_old_version_has_its_own_keys() -> None:
         ("mirror:\n  blockedImages: [{name: '(a'}]\n", "is not a valid regular expression", "escape"),
         ("mirror:\n  blockedImages: [{name: '(?=a)'}]\n", "is an unsupported regular expression", "groups"),
         ("mirror:\n  blockedImages: [{name: '((a{9}){99}){99}'}]\n", "regular expression: too large", "fewer"),
+        (f"mirror:\n  blockedImages: [{{name: '{'a' * 2001}'}}]\n", "regular expression: too large", "several"),
+        (f"mirror:\n  blockedImages: [{{name: '{'a' * 2000}'}}, {{}}]\n", "blockedImages[1] has no name", ""),
         ("mirror:\n  blockedImages: [{name: '(?x)a'}]\n", "unsupported regular expression: flags", "no flag but i"),
         ("mirror: {}\nmirror: {}\n", "set.yaml:4:1: duplicate key 'mirror'", "each setting once"),
         ("mirror: {}\n---\nmirror: {}\n", "several documents", "into one YAML document"),

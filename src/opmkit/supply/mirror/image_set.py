@@ -22,7 +22,7 @@ from opmkit.imagetools.reference import DEFAULT_TAG, Reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.suggestions import did_you_mean, join_names
 from opmkit.supply.mirror.charts import ImageSetChart
-from opmkit.supply.mirror.linear_pattern import LinearPattern, UnsupportedPattern
+from opmkit.supply.mirror.linear_pattern import MAX_INSTRUCTIONS, LinearPattern, UnsupportedPattern
 from opmkit.supply.mirror.model import MirrorRequest, image_requests
 from opmkit.supply.mirror.selection import (
     ChannelSelection,
@@ -46,7 +46,6 @@ _GROUP = "mirror.openshift.io"
 _V1, _V2 = "v1alpha2", "v2alpha1"
 MAX_SIZE = 4 << 20
 """Bytes of a configuration."""
-_MAX_PATTERN = 1000
 _MAX_ERRORS = 100
 _OCI = "oci:"
 _LOCAL_REGISTRY = "localhost"
@@ -392,7 +391,9 @@ class _Parser:
     def _pattern(self, value: Any, path: FieldPath) -> str:
         text = self._name(value, path)
         where = (*path, "name")
-        if len(text) > _MAX_PATTERN or _UNSUPPORTED_PATTERN.search(text):
+        if len(text) > MAX_INSTRUCTIONS:
+            raise self._invalid(where, "is an unsupported regular expression: too large", "use several patterns")
+        if _UNSUPPORTED_PATTERN.search(text):
             raise self._invalid(
                 where, "is an unsupported regular expression", "use groups, classes and repetitions only"
             )
