@@ -125,6 +125,25 @@ def test_valid_cache_is_not_rebuilt(catalog: Path, tmp_path: Path, opm: Opm) -> 
     }
 
 
+@pytest.mark.parametrize("link", ["cache", "digest", "cache/packages.json", "cache/lagoon"])
+def test_links_in_a_cache_are_refused(link: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    cache, outside = tmp_path / "cache", tmp_path / "outside"
+    flags = ("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
+    opm(*flags)
+    shutil.copytree(cache / "cache", outside)
+    (outside / "notes").write_text("not a part of the cache")
+    path = cache / link
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(outside)
+    before = {each: each.read_bytes() for each in outside.iterdir()}
+    done = opm.attempt(*flags, "--cache-enforce-integrity=false")
+    assert done.returncode == 1
+    assert f'msg="cache directory has unexpected contents: {path} is a link" hint="remove it"\n' in done.stderr
+    assert {each: each.read_bytes() for each in outside.iterdir()} == before
+
+
 @pytest.mark.parametrize("damage", ["catalog changed", "bundle truncated", "index changed", "file added", "none"])
 def test_invalid_cache_is_refused_or_rebuilt(damage: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
     cache, log = tmp_path / "cache", ("-t", str(tmp_path / "log"))

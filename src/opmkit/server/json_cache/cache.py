@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -35,7 +36,6 @@ from opmkit.server.json_cache.digest import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from opmkit.server.json_cache.build import LoadedCatalog
 
@@ -251,10 +251,19 @@ def _names(directory: Path) -> set[str]:
 
 
 def _check_content(directory: Path) -> None:
-    """Raise InvalidCache unless the directory is empty or has a cache in the format, complete or not."""
+    """Raise InvalidCache unless the directory is empty or has a cache in the format, complete or not.
+
+    A link in it could lead to files of others, which would be served, or removed when the cache is built again.
+    """
     names = {name for name in _names(directory) if not name.startswith((_NEW_CONTENT, _NEW_DIGEST))} - {POGREB}
     if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):
         raise InvalidCache(
             f"cache directory has unexpected contents: {directory} contains {', '.join(sorted(names)[:5])}",
             hint=Hint("pass an empty directory with {}", IndexSetting.CACHE_DIR),
         )
+    with disk_errors(directory):
+        for parent, directories, files in os.walk(directory):
+            for name in (*directories, *files):
+                path = Path(parent, name)
+                if path.is_symlink():
+                    raise InvalidCache(f"cache directory has unexpected contents: {path} is a link", hint="remove it")
