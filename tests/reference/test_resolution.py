@@ -154,8 +154,7 @@ def is_possible(namespace: Namespace, case: Mapping[str, Any], result: Mapping[s
         taken = next((option for option in options if comparable(as_dicts(option)) == comparable(wanted)), None)
         if taken is None:
             return not found.is_determined
-        for step in taken:
-            namespace = install(namespace, step.candidate)
+        namespace = install(namespace, [step.candidate for step in taken])
     return False
 
 
