@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from typing import TYPE_CHECKING, Self
 
+import pytest
 import requests
 import yaml
 
 from tests.kit.cluster.client import PATIENCE
+from tests.kit.cluster.containers import GRPC_PORT
 from tests.kit.cluster.control_plane import ControlPlane
 from tests.kit.cluster.kubelet import Kubelet
 from tests.kit.cluster.programs import binary, custom_resource_definitions
@@ -25,6 +28,14 @@ _API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+def _require_addresses_of_pods() -> None:
+    """Skip the test if a program listens at the port of catalogs on all addresses: each pod has one of its own."""
+    try:
+        socket.create_server(("127.254.0.1", GRPC_PORT)).close()
+    except OSError:
+        pytest.skip(f"another program listens at port {GRPC_PORT} of all addresses")
+
+
 class Cluster(ControlPlane):
     """A cluster whose pods are started by a simulated kubelet, with OLM unless ``olm`` is false."""
 
@@ -32,6 +43,7 @@ class Cluster(ControlPlane):
         self._with_olm = olm
 
     def __enter__(self) -> Self:
+        _require_addresses_of_pods()
         super().__enter__()
         try:
             self.kubelet = self._stack.enter_context(Kubelet(self))
