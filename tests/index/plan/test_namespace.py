@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -139,6 +140,44 @@ def test_undetermined_steps_are_listed() -> None:
     (resolution,) = walked.resolutions
     assert (resolution.steps, resolution.is_determined) == ((), False)
     assert [[step.candidate.name for step in other] for other in resolution.others] == [["lagoon.v1.1.0"]]
+
+
+def test_orders_are_only_left_out_if_they_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare the steps in small random catalogs with those of a search in all orders."""
+    numbers = random.Random(1)
+    for _ in range(150):
+        names = ["a", "b", "c", "d"]
+        packages = []
+        for name in names:
+            versions = [f"{name}.v{number}.0.0" for number in range(1, numbers.randint(2, 4))]
+            requires = {
+                version: [
+                    *([requires_package(other, f"<={numbers.randint(1, 3)}.0.0")] if other != name else []),
+                    *([provides(numbers.choice("XYZ"))] if numbers.random() < 0.4 else []),
+                ]
+                for version in versions
+                if (other := numbers.choice(names)) and numbers.random() < 0.6
+            }
+            packages.append(package(name, {"stable": chain(*versions)}, requires))
+        catalogs = {"c": catalog(*packages)}
+        installed = tuple(f"{name}.v1.0.0" for name in names if numbers.random() < 0.5)
+        subscribed = [name for name in names if numbers.random() < 0.7]
+        found = outcome(plan(catalogs, *subscribed, installed=installed))
+        with monkeypatch.context() as patched:
+            patched.setattr("opmkit.index.plan.namespace._is_order_irrelevant", lambda *_: False)
+            assert found == outcome(plan(catalogs, *subscribed, installed=installed))
+
+
+def outcome(walked: Walk) -> tuple[object, ...]:
+    """Return the names of the bundles of each resolution, also of the others that are possible."""
+    possible = [
+        [
+            {frozenset(step.candidate.name for step in each) for each in (found.steps, *found.others)},
+            [step.candidate.name for step in found.steps],
+        ]
+        for found in walked.resolutions
+    ]
+    return possible, walked.blocked is None, [item.name for item in walked.final.installed]
 
 
 def test_circles_are_reported() -> None:

@@ -3,20 +3,26 @@ from __future__ import annotations
 import json
 import random
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from opmkit.bundle.validation.compat import OlmVersion
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.diff.fbc import diff_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import load_files, parse_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.extension_paths import plan_extension_updates
-from opmkit.index.plan.paths import UpdatePath, plan_updates
+from opmkit.index.plan.paths import Outcome, UpdatePath, plan_updates
+from opmkit.index.plan.search import search
 from tests.kit.plans import catalog, chain, encode, package, requires_package
 from tests.kit.resolution_cases import random_catalog
+
+if TYPE_CHECKING:
+    from opmkit.index.plan.candidate import CatalogEntry
+    from opmkit.index.plan.search import ChoiceProblem, Contradiction, Solution
 
 OLD = package("acme", {"stable": chain("acme.v1.0.0", "acme.v1.1.0", "acme.v1.2.0")})
 
@@ -168,3 +174,39 @@ def applied(change: re.Match[str], path: UpdatePath, documents: list[dict[str, A
     edges = {"skips": [*entry.get("skips", ()), *names.split(" and ")]} if verb == "skip" else {"replaces": names}
     entry |= edges
     return changed
+
+
+def dependencies(count: int, last: str = "") -> list[dict[str, object]]:
+    """Return packages each of which requires the next, and the last one another."""
+    names = [f"p{number}" for number in range(count)]
+    return [
+        document
+        for name, following in zip(names, [*names[1:], last], strict=True)
+        for document in package(
+            name,
+            {"stable": chain(f"{name}.v1.0.0")},
+            {f"{name}.v1.0.0": [requires_package(following)]} if following else {},
+        )
+    ]
+
+
+def test_a_long_chain_of_dependencies_is_resolved_once_in_each_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    def count(problem: ChoiceProblem[CatalogEntry]) -> Solution[CatalogEntry] | Contradiction[CatalogEntry]:
+        searched.append(problem)
+        return search(problem)
+
+    monkeypatch.setattr("opmkit.index.plan.namespace.search", count)
+    found = paths(dependencies(40), dependencies(40))
+    assert {path.outcome for path in found.values()} == {Outcome.HEAD}
+    assert len(searched) == 78  # one that installs the dependencies, if there are any, and one that finds nothing to do
+
+
+def test_dependencies_of_all_updates_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opmkit.index.plan.paths.MAX_CONSIDERED", 100)
+    with pytest.raises(LimitExceeded, match="package p1: more than 100 bundles to consider"):
+        paths(dependencies(30), dependencies(30))
+    broken = dependencies(30, "missing")
+    with pytest.raises(LimitExceeded, match="package p12: more than 100 bundles to consider"):
+        paths(broken, broken)

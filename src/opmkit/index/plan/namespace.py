@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import BundleProperties, CatalogEntry
-from opmkit.index.plan.requirement import PackageRequirement
+from opmkit.index.plan.requirement import ApiRequirement, PackageRequirement
 from opmkit.index.plan.search import (
     Alternatives,
     AtMostOne,
@@ -51,6 +51,31 @@ class AmbiguousChannel(CatalogError):
     """The entries of a channel have no order, because it has no head, several heads or a cycle."""
 
 
+class _Providers:
+    """Bundles, found by what they provide."""
+
+    def __init__(self, entries: Iterable[CatalogEntry]) -> None:
+        self._entries = tuple(entries)
+        self._by_package: defaultdict[str, list[CatalogEntry]] = defaultdict(list)
+        self._by_api: defaultdict[Api, list[CatalogEntry]] = defaultdict(list)
+        for entry in self._entries:
+            for package in dict.fromkeys((entry.package, *entry.bundle.declared_packages)):
+                self._by_package[package].append(entry)
+            for api in entry.bundle.apis:
+                self._by_api[api].append(entry)
+
+    def of_package(self, package: str) -> Sequence[CatalogEntry]:
+        """Return the entries of a package, and of others whose properties name it."""
+        return self._by_package.get(package, ())
+
+    def meeting(self, requirement: BundleRequirement) -> list[CatalogEntry]:
+        """Return the entries that meet a requirement, in their order."""
+        if isinstance(requirement, ApiRequirement):
+            return list(self._by_api.get(requirement.api, ()))
+        entries = self.of_package(requirement.package) if isinstance(requirement, PackageRequirement) else self._entries
+        return [entry for entry in entries if requirement.matches(entry.bundle)]
+
+
 class ResolvableCatalog(Struct, frozen=True, dict=True):
     """A catalog in a cluster.
 
@@ -66,7 +91,7 @@ class ResolvableCatalog(Struct, frozen=True, dict=True):
 
     def of_package(self, package: str) -> Sequence[CatalogEntry]:
         """Return the entries of a package, and of others whose properties name it."""
-        return self._by_package.get(package, ())
+        return self._index.of_package(package)
 
     def providers(self, requirement: BundleRequirement) -> Sequence[CatalogEntry]:
         """Return the entries that meet a requirement, the preferred one first: by channel, and from its head down.
@@ -74,13 +99,13 @@ class ResolvableCatalog(Struct, frozen=True, dict=True):
         Raises:
             AmbiguousChannel: The channel of such an entry has no order.
         """
-        if requirement not in self._providers:
-            self._providers[requirement] = tuple(self._find_providers(requirement))
-        return self._providers[requirement]
+        found = self._providers.get(requirement)
+        if found is None:
+            found = self._providers[requirement] = tuple(self._find_providers(requirement))
+        return found
 
     def _find_providers(self, requirement: BundleRequirement) -> Iterator[CatalogEntry]:
-        entries = self.of_package(requirement.package) if isinstance(requirement, PackageRequirement) else self.entries
-        met = {entry for entry in entries if requirement.matches(entry.bundle)}
+        met = set(self._index.meeting(requirement))
         channels = {
             (not other.in_default_channel, other.package, other.channel)
             for package, channel in {(entry.package, entry.channel) for entry in met}
@@ -97,12 +122,8 @@ class ResolvableCatalog(Struct, frozen=True, dict=True):
         return self._channels[package, channel]
 
     @cached_property
-    def _by_package(self) -> dict[str, list[CatalogEntry]]:
-        found = defaultdict(list)
-        for entry in self.entries:
-            for package in {entry.package, *entry.bundle.declared_packages}:
-                found[package].append(entry)
-        return found
+    def _index(self) -> _Providers:
+        return _Providers(self.entries)
 
     @cached_property
     def _providers(self) -> dict[BundleRequirement, tuple[CatalogEntry, ...]]:
@@ -141,7 +162,7 @@ class Subscription(Struct, frozen=True):
         return self.package == entry.package and self.channel in ("", entry.channel) and self.catalog == entry.catalog
 
 
-class Namespace(Struct, frozen=True):
+class Namespace(Struct, frozen=True, dict=True):
     """The state of a namespace.
 
     Attributes:
@@ -175,7 +196,22 @@ class Namespace(Struct, frozen=True):
 
     def find_installed(self, name: str) -> CatalogEntry | None:
         """Return an installed operator by its name."""
-        return next((item for item in self.installed if item.name == name), None)
+        return self._installed.get(name)
+
+    def following(self, entry: CatalogEntry) -> list[Subscription]:
+        """Return the Subscriptions that follow a bundle of a catalog."""
+        return [each for each in self._subscriptions.get((entry.package, entry.catalog), ()) if each.accepts(entry)]
+
+    @cached_property
+    def _installed(self) -> dict[str, CatalogEntry]:
+        return {item.name: item for item in reversed(self.installed)}
+
+    @cached_property
+    def _subscriptions(self) -> dict[tuple[str, CatalogKey], list[Subscription]]:
+        found = defaultdict(list)
+        for each in self.subscriptions:
+            found[each.package, each.catalog].append(each)
+        return found
 
 
 Variable: TypeAlias = CatalogEntry | Subscription
@@ -280,11 +316,13 @@ class Resolution(Struct, frozen=True):
         steps: The bundles to install, by name.
         others: Steps that OLM may take instead: its choice depends on the order in which it meets Subscriptions.
         is_determined: Whether OLM always takes these steps. Otherwise there may be more than the ``others``.
+        considered: Number of bundles among which it chooses.
     """
 
     steps: tuple[ResolvedStep, ...]
     others: tuple[tuple[ResolvedStep, ...], ...] = ()
     is_determined: bool = True
+    considered: int = 0
 
 
 class Conflict(Struct, frozen=True):
@@ -302,9 +340,15 @@ class Conflict(Struct, frozen=True):
 
 
 class Blocked(Struct, frozen=True):
-    """The reasons why nothing in a namespace changes: conflicts that have nothing in common."""
+    """The reasons why nothing in a namespace changes: conflicts that have nothing in common.
+
+    Attributes:
+        conflicts: The conflicts.
+        considered: Number of bundles among which OLM chooses.
+    """
 
     conflicts: tuple[Conflict, ...]
+    considered: int = 0
 
 
 def resolve(namespace: Namespace) -> Resolution | Blocked:
@@ -346,7 +390,7 @@ class _Resolver:
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
-        self._catalogs = {catalog.key: catalog for catalog in namespace.catalogs}
+        self._installed = _Providers(namespace.installed)
         self._requirements: dict[CatalogEntry, list[Alternatives[Variable]]] = {}
         self._replaced: dict[CatalogEntry, CatalogEntry] = {}
 
@@ -364,7 +408,7 @@ class _Resolver:
         problem = ChoiceProblem(tuple(anchors), requirements, tuple(self._exclusions()), self._prohibitions())
         found = search(problem)
         if isinstance(found, Contradiction):
-            return Blocked(tuple(_conflicts(problem, found)))
+            return Blocked(tuple(_conflicts(problem, found)), len(self._requirements))
         steps = tuple(self._steps(found.selected))
         searched = list(islice(self._variants(problem, found), MAX_VARIANTS + 1))
         variants = [each for each in searched[:MAX_VARIANTS] if isinstance(each, Solution)]
@@ -372,7 +416,8 @@ class _Resolver:
         others = dict.fromkeys(each for selected in selections for each in self._in_other_channels(selected))
         others.pop(steps)
         is_partial = len(searched) > MAX_VARIANTS and any(variant.abandoned for variant in (found, *variants))
-        return Resolution(steps, tuple(others)[:MAX_VARIANTS], is_determined=not (others or is_partial))
+        is_determined = not (others or is_partial)
+        return Resolution(steps, tuple(others)[:MAX_VARIANTS], is_determined, considered=len(self._requirements))
 
     def _in_other_channels(self, steps: tuple[ResolvedStep, ...]) -> Iterator[tuple[ResolvedStep, ...]]:
         """Yield steps with each channel that has their bundle, of which OLM takes any without one in a Subscription."""
@@ -381,7 +426,7 @@ class _Resolver:
 
     def _same_bundle(self, step: ResolvedStep) -> Iterator[ResolvedStep]:
         candidate = step.candidate
-        following = [each for each in self._namespace.subscriptions if each.accepts(candidate)]
+        following = self._namespace.following(candidate)
         if not following or any(each.channel for each in following):
             return
         for entry in self._namespace.followed_entries(following[0]):
@@ -391,8 +436,7 @@ class _Resolver:
 
     def _variants(self, problem: ChoiceProblem[Variable], found: Solution[Variable]) -> Iterator[Found]:
         """Yield the results with other orders of the Subscriptions, and of the options of abandoned choices."""
-        has_choices = found.was_obstructed or any(self._requirements[item] for item in _bundles(found.selected))
-        if not found.abandoned and (len(problem.anchors) < 2 or not has_choices):
+        if not found.abandoned and (len(problem.anchors) < 2 or _is_order_irrelevant(problem, found)):
             return
         for ordered in permutations(problem.anchors):
             variant = search(replace(problem, anchors=ordered))
@@ -441,7 +485,7 @@ class _Resolver:
 
     def _providers(self, bundle: CatalogEntry, requirement: BundleRequirement) -> tuple[CatalogEntry, ...]:
         """Return the bundles that meet a requirement: installed ones, those of the same catalog, then by priority."""
-        installed = [item for item in self._namespace.installed if requirement.matches(item.bundle)]
+        installed = self._installed.meeting(requirement)
         catalogs = sorted(
             self._namespace.catalogs,
             key=lambda catalog: (
@@ -473,10 +517,11 @@ class _Resolver:
 
     def _steps(self, selected: Sequence[Variable]) -> Iterator[ResolvedStep]:
         bundles = _bundles(selected)
+        chosen = frozenset(bundles)
         required_by: defaultdict[Variable, list[str]] = defaultdict(list)
         for bundle in bundles:
             for required in self._requirements[bundle]:
-                provider = next(option for option in required.options if option in bundles)
+                provider = next(option for option in required.options if option in chosen)
                 required_by[provider].append(bundle.name)
         for bundle in sorted(bundles, key=lambda item: item.name):
             if not bundle.is_installed and not self._is_followed_already(bundle):
@@ -486,12 +531,26 @@ class _Resolver:
 
     def _is_followed_already(self, bundle: CatalogEntry) -> bool:
         """Return whether all Subscriptions to a bundle have it, which a skip range can contain itself."""
-        following = [each for each in self._namespace.subscriptions if each.accepts(bundle)]
+        following = self._namespace.following(bundle)
         return bool(following) and all(each.installed_csv == bundle.name for each in following)
 
 
 def _anchor(variable: Variable, reason: Reason) -> Alternatives[Variable]:
     return Alternatives((variable,), reason)
+
+
+def _is_order_irrelevant(problem: ChoiceProblem[Variable], found: Solution[Variable]) -> bool:
+    """Return whether each choice of a solution has selected its first option, and no other one.
+
+    Then any order selects the same: a choice is only skipped for its first option, and whatever is selected in between
+    is of this solution, in which nothing excludes anything.
+    """
+    selected = frozenset(found.selected)
+    return all(
+        [option for option in choice.options if option in selected] == [choice.options[0]]
+        for variable in found.selected
+        for choice in problem.requirements.get(variable, ())
+    )
 
 
 def _bundles(selected: Sequence[Variable]) -> list[CatalogEntry]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from opmkit.bundle.validation.compat import OlmVersion
+from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import CatalogEntry, CatalogKey, list_candidates
 from opmkit.index.plan.ending import ChannelEndings, Ending, Outcome, RemedyBudget, find_remedy
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _KEY = CatalogKey("catalog", "operators")
 _NAMESPACE = "operators"
+MAX_CONSIDERED = 10_000_000
+"""Bundles that the resolutions of all paths consider; each takes some microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class UpdatePlanner:
         """Create a planner of updates to a catalog; remedies are tried as long as there is a budget."""
         self._catalog = catalog
         self._remedies = remedies or RemedyBudget()
-        self._known: dict[State, Resolution | Blocked] = {}
+        self._considered = 0
         self._endings: dict[tuple[str, str, str], Ending] = {}
 
     def paths(self, package: str, channel: str, installed: Sequence[CatalogEntry]) -> Iterator[UpdatePath]:
@@ -137,7 +140,8 @@ class UpdatePlanner:
             yield from (_path(package, channel, each.name, (), ending) for each in installed)
             return
         if any(entry.needs_resolution for entry in (*chain, *installed)):
-            yield from (self._resolve(each, channel) for each in installed)
+            known: dict[State, Resolution | Blocked] = {}
+            yield from (self._resolve(each, channel, known) for each in installed)
             return
         following = _next_entries(chain, [*installed, *entries])
         routes = Routes({name: entry.name for name, entry in following.items() if name != entry.name})
@@ -149,17 +153,28 @@ class UpdatePlanner:
             ending = _circle(route.last, route.repeated) if route.repeated else self.ending(endings, current)
             yield _path(package, channel, each.name, hops, ending)
 
-    def _resolve(self, installed: CatalogEntry, channel: str) -> UpdatePath:
+    def _resolve(self, installed: CatalogEntry, channel: str, known: dict[State, Resolution | Blocked]) -> UpdatePath:
         subscription = Subscription("subscription", installed.package, channel, _KEY, installed_csv=installed.name)
         subscription = replace(subscription, catalog=self._catalog.key)
         present = installed.installed(_NAMESPACE, mandatory=False)
         namespace = Namespace(_NAMESPACE, (self._catalog,), (subscription,), (present,))
+        before = len(known)
         try:
-            walked = walk(namespace, self._known)
+            walked = walk(namespace, known)
         except InvalidRequirement as error:
             ending = Ending(Outcome.UNRESOLVABLE, error.message, str(error.hint))
             return _path(installed.package, channel, installed.name, (), ending)
+        self._count(installed.package, islice(known.values(), before, None))
         return self.follow(walked, subscription)
+
+    def _count(self, package: str, resolutions: Iterable[Resolution | Blocked]) -> None:
+        """Count the bundles that had to be considered: with long chains of dependencies, there would be no end."""
+        self._considered += sum(resolution.considered for resolution in resolutions)
+        if self._considered > MAX_CONSIDERED:
+            raise LimitExceeded(
+                f"package {package}: more than {MAX_CONSIDERED:,} bundles to consider for dependencies",
+                hint="plan fewer packages at once (--package)",
+            )
 
     def follow(self, walked: Walk, subscription: Subscription) -> UpdatePath:
         """Return the path of a Subscription of a namespace to this catalog; raises AmbiguousChannel."""

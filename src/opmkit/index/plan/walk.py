@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -11,7 +12,9 @@ from opmkit.index.plan.candidate import Hold
 from opmkit.index.plan.namespace import Blocked, Subscription, resolve
 
 if TYPE_CHECKING:
-    from opmkit.index.plan.candidate import CatalogEntry
+    from collections.abc import Iterable
+
+    from opmkit.index.plan.candidate import CatalogEntry, CatalogKey
     from opmkit.index.plan.namespace import Namespace, Resolution
 
 
@@ -63,8 +66,7 @@ def walk(namespace: Namespace, known: dict[State, Resolution | Blocked] | None =
             resolutions.append(found)
         if not found.steps:
             return Walk(tuple(resolutions), None, start, namespace)
-        for step in found.steps:
-            namespace = install(namespace, step.candidate)
+        namespace = install(namespace, (step.candidate for step in found.steps))
     return Walk(tuple(resolutions), None, start, namespace, is_circular=True)
 
 
@@ -73,33 +75,42 @@ def _state(namespace: Namespace) -> State:
     return frozenset(namespace.subscriptions), frozenset(item.name for item in namespace.installed)
 
 
-def install(namespace: Namespace, candidate: CatalogEntry) -> Namespace:
-    """Return a namespace after the installation of a bundle; OLM subscribes to dependencies as well.
+def install(namespace: Namespace, candidates: Iterable[CatalogEntry]) -> Namespace:
+    """Return a namespace after the installation of bundles in turn; OLM subscribes to dependencies as well.
 
     An operator that OLM cannot replace remains, without a Subscription, and what replaces it waits for it.
     """
-    subscriptions, replaced, followed = [], {candidate.name}, False
-    for subscription in namespace.subscriptions:
-        if (subscription.package, subscription.catalog) == (candidate.package, candidate.catalog):
-            replaced.add(subscription.installed_csv)
-            subscription, followed = (
-                replace(subscription, installed_csv=candidate.name, pending_csv="", install_plan=""),
-                True,
+    subscriptions = list(namespace.subscriptions)
+    following: defaultdict[tuple[str, CatalogKey], list[int]] = defaultdict(list)
+    for position, each in enumerate(subscriptions):
+        following[each.package, each.catalog].append(position)
+    installed = {item.name: item for item in namespace.installed}
+    for candidate in candidates:
+        positions, replaced = following[candidate.package, candidate.catalog], {candidate.name}
+        for position in positions:
+            replaced.add(subscriptions[position].installed_csv)
+            subscriptions[position] = replace(
+                subscriptions[position], installed_csv=candidate.name, pending_csv="", install_plan=""
             )
-        subscriptions.append(subscription)
-    if not followed:
-        name = f"{candidate.package}-{candidate.channel}-{candidate.catalog.name}"
-        subscriptions.append(
-            Subscription(name, candidate.package, candidate.channel, candidate.catalog, installed_csv=candidate.name)
-        )
-    installed, hold = [], None
-    for item in namespace.installed:
-        if item.name not in replaced:
-            installed.append(item)
-        elif item.hold and item.name != candidate.name:
-            installed.append(item.installed(namespace.name, mandatory=True, hold=item.hold))
-            hold = Hold(f"stays Pending until {item.name} succeeds or is deleted")
-    installed.append(candidate.installed(namespace.name, mandatory=False, hold=hold))
+        if not positions:
+            positions.append(len(subscriptions))
+            subscriptions.append(_subscribe(candidate))
+        hold = None
+        for item in filter(None, map(installed.get, replaced)):
+            if item.hold and item.name != candidate.name:
+                installed[item.name] = item.installed(namespace.name, mandatory=True, hold=item.hold)
+                hold = Hold(f"stays Pending until {item.name} succeeds or is deleted")
+            else:
+                del installed[item.name]
+        installed[candidate.name] = candidate.installed(namespace.name, mandatory=False, hold=hold)
     return replace(
-        namespace, subscriptions=tuple(subscriptions), installed=tuple(sorted(installed, key=lambda i: i.name))
+        namespace,
+        subscriptions=tuple(subscriptions),
+        installed=tuple(sorted(installed.values(), key=lambda item: item.name)),
     )
+
+
+def _subscribe(candidate: CatalogEntry) -> Subscription:
+    """Return the Subscription that OLM creates for a dependency."""
+    name = f"{candidate.package}-{candidate.channel}-{candidate.catalog.name}"
+    return Subscription(name, candidate.package, candidate.channel, candidate.catalog, installed_csv=candidate.name)
