@@ -65,7 +65,7 @@ def plan(
     extension: str = flag("", "ClusterExtension of OLM v1 to plan", metavar="PACKAGE[/CHANNEL,...][@RANGE]"),
     self_certified: bool = flag(False, "With --extension: update without an edge", panel=ADVANCED_PANEL),
     installed: list[str] | None = flag(
-        None, "Installed bundles; with a version those that no index has", metavar="BUNDLE[=VERSION],..."
+        None, "Installed bundles; VERSION if no index has it", metavar="BUNDLE[=VERSION],..."
     ),
     priority: list[str] | None = flag(
         None, "Priorities of catalogs; default: 0", panel=ADVANCED_PANEL, metavar="NAME=NUMBER,..."
@@ -79,7 +79,7 @@ def plan(
         "refused for a CRD), permissions (new dangerous ones), blocked or unsupported",
         metavar="KIND,...",
     ),
-    all_paths: bool = flag(False, "With --from: list the versions without problems, too", "--all"),
+    all_paths: bool = flag(False, "With --from: list all versions", "--all"),
     permissions: bool = flag(
         False, "With --from: list the dangerous permissions that operators gain by each update", panel=ADVANCED_PANEL
     ),
@@ -93,16 +93,15 @@ def plan(
 ) -> None:
     """Say what clusters will do with an index, without a cluster
 
-    With --from, the versions that the published index can have left installed and that OLM does not update to the head
-    of their channel, why, and the smallest change that helps; with --all, the versions that OLM installs in turn after
-    each.
+    With --from, which versions of the published index OLM does not update to the head of their channel, why, and the
+    smallest change that helps; with --all, what it installs after each version.
 
     With --subscribe, what OLM v0 installs in a namespace, or what blocks it; with --cluster or --context, in each
     namespace of a cluster; with --extension, what OLM v1 installs. With indexes of several OpenShift versions
     (v4.18=INDEX v4.19=INDEX), what operators need on the way.
 
-    The plans are those of OLM v0 0.38 to 0.46, and of OLM v1 1.11. The exit code is 0 unless --fail-on selects
-    something, or an index cannot be read.
+    The plans are those of OLM v0 0.38 to 0.46 and v1 1.11. The exit code is 0 unless --fail-on selects something, or an
+    index cannot be read.
 
     [bold]Examples:[/]
       opm index plan ./catalog --from quay.io/me/catalog:1
