@@ -28,6 +28,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 EXTERNAL_FLAGS = {
     "imagetools/credentials.py": {"--authfile"},  # podman
     "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag", "--type"},
+    "imagetools/engines/docker_program.py": {"--force", "--label", "--tag", "--volumes"},
     "imagetools/image_format.py": {"--format"},  # skopeo
     "imagetools/signatures/pgp.py": {"--output", "--yes"},  # gpg
     "imagetools/transports/storage.py": {"--quiet"},  # podman

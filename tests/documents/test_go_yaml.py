@@ -225,7 +225,7 @@ def test_empty_document_is_null(text: str) -> None:
         (b"a: b\nc: d: e\n", "f:2:5: "),
         (b"a: b\n\tc: d\n", "f:2:1: "),
         (b"a: [b\nc: d\n", "f:2:2: "),
-        (b'a: "b\n', "f:2:1: "),
+        (b'a: "b\n', "f:1:4: "),
         (b"a: b\nc: \xff\n", "f:2: "),
         (b"a: \x00", "f:1: "),
         (b"a: |\n  text\n@\n", "f:3:1: "),

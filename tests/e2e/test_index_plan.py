@@ -402,7 +402,8 @@ def test_labels_of_bundle_images(opm_http: Opm, registry: Registry) -> None:
     name = f"{registry.host}/plan/labelled:1"
     manifests = shutil.copytree(FIXTURES / "lagoon-operator" / "0.1.0", opm_http.directory / "bundle")
     (manifests / "bundle.Dockerfile").write_text(
-        "FROM scratch\nLABEL com.redhat.openshift.versions=v4.12-v4.18\nCOPY manifests /manifests/\nCOPY metadata /metadata/\n"
+        "FROM scratch\nLABEL com.redhat.openshift.versions=v4.12-v4.18\n"
+        "COPY manifests /manifests/\nCOPY metadata /metadata/\n"
     )
     opm_http("bundle", "build", "-f", "bundle/bundle.Dockerfile", "bundle", "-t", name, "--push")
     documents = package("acme", {"stable": chain("acme.v1.0.0")})

@@ -15,7 +15,7 @@ from opmkit.index.fbc.load import load_files, parse_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.plan.ending import Outcome
 from opmkit.index.plan.extension_paths import plan_extension_updates
-from opmkit.index.plan.paths import Outcome, UpdatePath, plan_updates
+from opmkit.index.plan.paths import UpdatePath, plan_updates
 from opmkit.index.plan.search import search
 from tests.kit.plans import catalog, chain, encode, package, requires_package
 from tests.kit.resolution_cases import random_catalog

@@ -173,7 +173,7 @@ class UpdatePlanner:
         if self._considered > MAX_CONSIDERED:
             raise LimitExceeded(
                 f"package {package}: more than {MAX_CONSIDERED:,} bundles to consider for dependencies",
-                hint="plan fewer packages at once (--package)",
+                hint="plan fewer packages at once",
             )
 
     def follow(self, walked: Walk, subscription: Subscription) -> UpdatePath:
