@@ -193,6 +193,11 @@ class CatalogEntry:
         return self.bundle.package
 
     @property
+    def packages(self) -> frozenset[str]:
+        """Names of the packages by which Subscriptions find the entry: in the catalog, and those of properties."""
+        return self.bundle.declared_packages | {self.package}
+
+    @property
     def is_installed(self) -> bool:
         """Whether the bundle is installed, and not from a catalog."""
         return not self.catalog.name

@@ -52,25 +52,34 @@ def review_updates(
         read: Reads the bundles that the catalogs contain without their objects; without it, these are ignored.
     """
     complete = read_missing_objects(_bundles_of(paths, catalog, published), read)
-    before, after = _Definitions(published, complete), _Definitions(catalog, complete)
-    found: dict[RefusedUpdate, None] = {}
-    visited = _Visited()
-    ends: dict[int, _End] = {}
-    reviewed = []
-    for path in paths:
-        current = before.of_bundle(path.package, path.installed) if path.hops else {}
+    review = _Review(_Definitions(published, complete), _Definitions(catalog, complete))
+    return ReviewedUpdates(tuple(map(review.end, paths)), tuple(review.refused))
+
+
+class _Review:
+    """Paths whose updates are checked for refusals, each update of the same state once."""
+
+    def __init__(self, before: _Definitions, after: _Definitions) -> None:
+        self.refused: dict[RefusedUpdate, None] = {}
+        self._before, self._after = before, after
+        self._visited = _Visited()
+        self._ends: dict[int, _End] = {}
+
+    def end(self, path: UpdatePath) -> UpdatePath:
+        """Return a path up to its first refused update."""
+        current = self._before.of_bundle(path.package, path.installed) if path.hops else {}
         stored: dict[str, dict[str, None]] = {}
         trail: list[tuple[int, RefusedUpdate | None]] = []
         end: _End | None = None
-        for installed, following, token in visited.updates(path):
+        for installed, following, token in self._visited.updates(path):
             state = tuple(
                 (name, id(old), *stored.get(name, ())) for name, old in sorted(current.items(), key=itemgetter(0))
             )
             key = hash((token, state))
-            if visited.add(path.package, token, *state):
-                end = ends.get(key)
+            if self._visited.add(path.package, token, *state):
+                end = self._ends.get(key)
                 break
-            definitions = after.of_bundle(path.package, following)
+            definitions = self._after.of_bundle(path.package, following)
             refused: list[RefusedUpdate] = []
             for name, old in current.items():
                 names = stored.setdefault(name, {})
@@ -79,15 +88,14 @@ def review_updates(
                     RefusedUpdate(path.package, installed, following, name, reason, path.olm)
                     for reason in _refusals(old, definitions.get(name), tuple(names), path.olm)
                 ]
-            found |= dict.fromkeys(refused)
+            self.refused |= dict.fromkeys(refused)
             trail.append((key, refused[0] if refused else None))
             current = {**current, **definitions}
         for key, first in reversed(trail):
             end = _End(first, 0) if first else end and _End(end.refused, end.hops + 1)
             if end:
-                ends[key] = end
-        reviewed.append(_ended(path, end) if end else path)
-    return ReviewedUpdates(tuple(reviewed), tuple(found))
+                self._ends[key] = end
+        return _ended(path, end) if end else path
 
 
 class _End(NamedTuple):

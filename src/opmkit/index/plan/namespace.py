@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from opmkit.core.errors import LimitExceeded
 from opmkit.index.errors import CatalogError
 from opmkit.index.plan.candidate import BundleProperties, CatalogEntry
+from opmkit.index.plan.missing import WantedEntry, explain_missing
 from opmkit.index.plan.requirement import ApiRequirement, PackageRequirement
 from opmkit.index.plan.search import (
     Alternatives,
@@ -32,7 +33,6 @@ from opmkit.index.plan.search import (
     Solution,
     search,
 )
-from opmkit.index.suggestions import did_you_mean, join_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ class _Providers:
         self._by_package: defaultdict[str, list[CatalogEntry]] = defaultdict(list)
         self._by_api: defaultdict[Api, list[CatalogEntry]] = defaultdict(list)
         for entry in self._entries:
-            for package in dict.fromkeys((entry.package, *entry.bundle.declared_packages)):
+            for package in entry.packages:
                 self._by_package[package].append(entry)
             for api in entry.bundle.apis:
                 self._by_api[api].append(entry)
@@ -602,38 +602,16 @@ def unmatched_subscriptions(namespace: Namespace) -> Iterator[SubscriptionReason
 
 
 def _explain_missing(subscription: Subscription, namespace: Namespace) -> SubscriptionReason:
-    return SubscriptionReason(subscription, *_missing(subscription, namespace))
-
-
-def _missing(subscription: Subscription, namespace: Namespace) -> tuple[str, str]:
-    """Return why no entry of a catalog matches a Subscription, and what to change."""
-    name, package, channel = f"Subscription {subscription.name}", subscription.package, subscription.channel
     catalog = namespace.catalog(subscription.catalog)
-    if catalog is None or not catalog.entries:
-        missing = namespace.missing.get(subscription.catalog)
-        return missing or f"catalog {subscription.catalog} has no bundles", f"correct or delete {name}"
-    entries = catalog.of_package(package)
-    if not entries:
-        if any(entry.channel == package for entry in catalog.of_package(channel)):
-            return (
-                f"catalog {subscription.catalog} has no package {package}, but a package {channel} with a channel "
-                f"{package}: its name and channel are swapped",
-                f"let {name} have name {channel} and channel {package}",
-            )
-        known = sorted({entry.package for entry in catalog.entries})
-        return f"catalog {subscription.catalog} has no package {package}", _correction(name, package, known)
-    channels = sorted({entry.channel for entry in entries})
-    if channel and channel not in channels:
-        text = f"package {package} has no channel {channel}, only {join_names(channels)}"
-        return text, _correction(name, channel, channels)
-    names = [entry.name for entry in entries if channel in ("", entry.channel)]
-    text = f"channel {channel} of package {package} has no entry {subscription.starting_csv}"
-    return text, _correction(name, subscription.starting_csv, names)
-
-
-def _correction(subscription: str, name: str, known: Sequence[str]) -> str:
-    similar = did_you_mean(name, known)
-    return f"correct {subscription}: {similar}" if similar else f"correct or delete {subscription}"
+    missing = namespace.missing.get(subscription.catalog, "")
+    wanted = WantedEntry(
+        subscription.name,
+        subscription.catalog.name,
+        subscription.package,
+        subscription.channel,
+        subscription.starting_csv,
+    )
+    return SubscriptionReason(subscription, *explain_missing(wanted, catalog.entries if catalog else (), missing))
 
 
 def _conflicts(problem: ChoiceProblem[Variable], found: Contradiction[Variable]) -> Iterator[Conflict]:
