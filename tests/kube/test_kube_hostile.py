@@ -156,7 +156,7 @@ def watched(events: Callable[[QuietHandler], object]) -> type[QuietHandler]:
 
 
 def test_watch_that_the_server_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_WATCH_GRACE", 0.1)
+    monkeypatch.setattr(transport, "_WATCH_GRACE", 1.0)
     is_closed = threading.Event()
 
     def send_bookmarks(request: QuietHandler) -> None:
