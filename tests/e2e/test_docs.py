@@ -18,9 +18,9 @@ from opmkit.cli.entrypoints import PROGRAMS, build_program
 from opmkit.cli.help.command_tree import aliases
 from opmkit.cli.help.content import canonical_path, split_help
 from opmkit.cli.parser.go_commands import GLOBAL_FLAGS
-from tests.kit.command_lines import ROOT, console_commands, console_script, pages
+from tests.kit.command_lines import ROOT, console_commands, console_script, pages, quoted_outputs
 from tests.kit.opm import FIXTURES, PROGRAM, all_commands
-from tests.kit.typed_commands import assert_fits, type_commands
+from tests.kit.typed_commands import assert_fits, run_commands, type_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,6 +113,21 @@ def test_examples_in_sequence_fit_a_terminal(name: str, progress: str, tmp_path:
     env = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
     output = assert_fits(type_commands(console_commands(ROOT / name), tmp_path, env, progress=progress))
     assert SEQUENCES[name] in output
+
+
+@pytest.mark.parametrize("name", [name for name in SEQUENCES if quoted_outputs(ROOT / name)])
+def test_outputs_on_the_page_are_those_that_commands_print(name: str, tmp_path: Path) -> None:
+    (tmp_path / "fixtures").symlink_to(FIXTURES)
+    (tmp_path / "work").mkdir()
+    env = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    quoted = quoted_outputs(ROOT / name)
+    printed = {each.text: each.output for each in run_commands(console_commands(ROOT / name), tmp_path, env)}
+    differing = {
+        command: printed[command]
+        for command, output in quoted.items()
+        if not re.fullmatch(re.escape(output.strip()).replace("…", "[^\n]*"), printed[command].strip())
+    }
+    assert not differing
 
 
 def test_commands_run_with_the_tools_of_linux_and_macos() -> None:

@@ -29,6 +29,7 @@ _CONSOLE = re.compile(r"^( *)```(console|shell)\n(.*?)^ *```", re.DOTALL | re.MU
 _COMMAND = r"(.*<< 'END'\n(?:.*\n)*?END|(?:.*\\\n)*.+)$"
 _TYPED = {"console": re.compile(rf"^\$ {_COMMAND}", re.MULTILINE), "shell": re.compile(rf"^{_COMMAND}", re.MULTILINE)}
 """Commands of tutorials: behind prompts next to their output, or alone, to be copied."""
+_QUOTED = re.compile(rf"^\$ {_COMMAND.removesuffix('$')}\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+(?=\n|\Z)")
 _INLINE = re.compile(r"`([^`\n]+)`")
@@ -84,6 +85,13 @@ def console_commands(page: Path, *headings: str) -> list[str]:
     text = page.read_text()
     sections = [text.split(f"\n## {heading}\n")[1].split("\n## ")[0] for heading in headings] or [text]
     return [command for section in sections for _, command in _console_commands(section)]
+
+
+def quoted_outputs(page: Path) -> dict[str, str]:
+    """Return the output below the prompts of a page by command; ``…`` in it stands for any words of a line."""
+    blocks = (dedent(block[3]) for block in _CONSOLE.finditer(page.read_text()) if block[2] == "console")
+    found = [example for block in blocks for example in _QUOTED.findall(block)]
+    return {command: output for command, output in found if output.strip()}
 
 
 def _console_commands(text: str) -> Iterator[tuple[int, str]]:

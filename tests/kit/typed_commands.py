@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,20 +78,34 @@ def type_commands(
     commands: Sequence[str], directory: Path, env: Mapping[str, str], *, progress: str = "auto"
 ) -> tuple[int, list[TypedCommand]]:
     """Run commands with bash on a terminal until one fails; return the status, and each with its output."""
-    lines = ["set -euo pipefail"]
+    prologue = []
     if progress != "auto":
-        lines.append(
+        prologue.append(
             f'opm() {{ case $1 in -*) command opm "$@" ;; *) command opm --progress {progress} "$@" ;; esac; }}'
         )
+    script = ["bash", "-c", _marked(prologue, commands)]
+    screen = run_program_on_terminal(script, columns=COLUMNS, directory=directory, env=env, timeout=280)
+    return screen.status, _split(commands, screen.output)
+
+
+def run_commands(commands: Sequence[str], directory: Path, env: Mapping[str, str]) -> list[TypedCommand]:
+    """Run commands with bash, whose output goes to a file, and return each with its output."""
+    script = ["bash", "-c", _marked(["exec 2>&1"], commands)]
+    done = subprocess.run(script, cwd=directory, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    return _split(commands, done.stdout)
+
+
+def _marked(prologue: Sequence[str], commands: Sequence[str]) -> str:
+    """Return a script that prints the number of each command before its output."""
+    lines = ["set -euo pipefail", *prologue]
     for number, command in enumerate(commands):
         lines += [f"printf '%s\\n' {shlex.quote(f'{_MARK}{number}')}", command]
-    screen = run_program_on_terminal(
-        ["bash", "-c", "\n".join(lines)], columns=COLUMNS, directory=directory, env=env, timeout=280
-    )
-    parts = re.split(rf"{_MARK}(\d+)\r\n", screen.output)[1:]  # those of a loop are repeated
-    return screen.status, [
-        TypedCommand(commands[int(number)], output) for number, output in zip(parts[::2], parts[1::2], strict=True)
-    ]
+    return "\n".join(lines)
+
+
+def _split(commands: Sequence[str], output: str) -> list[TypedCommand]:
+    parts = re.split(rf"{_MARK}(\d+)\r?\n", output)[1:]  # those of a loop are repeated
+    return [TypedCommand(commands[int(number)], text) for number, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def assert_fits(typed: tuple[int, list[TypedCommand]]) -> str:
