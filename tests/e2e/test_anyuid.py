@@ -104,6 +104,18 @@ def test_writing_to_a_read_only_working_directory_fails_with_a_hint(argv: tuple[
         assert list(unprivileged.working.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_read_gets_a_hint_for_reading() -> None:
+    with UnprivilegedUser() as user:
+        private = user.path / "private.yaml"
+        private.write_text("schema: olm.package\n")
+        private.chmod(0o600)
+        done = user.attempt("alpha", "render-template", "basic", str(private))
+        if "Permission denied" not in done.stderr:
+            pytest.skip("the user can read all files, or it could not run the program")
+        assert done.returncode == 1
+        assert done.stderr.endswith("  hint: make the file readable for this user, as with 'chmod u+r'\n")
+
+
 def test_store_directory_of_another_user_is_rejected() -> None:
     with UnprivilegedUser() as unprivileged:
         trap = unprivileged.temporary / f"opmkit-{UID}"

@@ -29,7 +29,8 @@ def test_the_version_is_that_of_the_go_release(newcomer: InstalledOpm) -> None:
     assert tuple(map(int, found[1].split("."))) >= (1, 46)
     assert found[1] == "1.73.0"
     assert LINE.match(line)
-    assert newcomer("--version").split() == ["opmkit", *re.findall(r'OpmkitVersion:"v([^"]*)"', line)]
+    (version,), (commit,) = (re.findall(rf'{name}:"v?([^"]*)"', line) for name in ("OpmkitVersion", "GitCommit"))
+    assert newcomer("--version") == f"opmkit {version}{f' (commit {commit})' if commit else ''}\n"
 
 
 def test_go_opm_prints_the_same_fields(newcomer: InstalledOpm) -> None:
