@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,18 @@ def test_nothing_is_written_if_a_file_cannot_be(opm: Opm, arguments: Sequence[st
     (directory / output).rmdir()
     opm(*arguments)
     assert (directory / output).is_file()
+
+
+@pytest.mark.parametrize("arguments", [GENERATE, FROM_INPUT, ["generate", "dockerfile", "deploy"]], ids=" ".join)
+def test_nothing_remains_if_nothing_can_be_written(tmp_path: Path, arguments: Sequence[str]) -> None:
+    """A limit on the size of files has the effect of a full disk."""
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "all.yaml").write_text(DEPLOYMENT)
+    before = tree(tmp_path)
+    command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", str(PROGRAM), *arguments]
+    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (failed.returncode, tree(tmp_path)) == (1, before)
+    assert "File too large" in failed.stderr
 
 
 def test_file_in_the_place_of_a_directory(opm: Opm) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -172,8 +173,11 @@ def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
     with disk_errors(path):
         check_output(path.parent)
         try:
-            with path.open("x", encoding="utf-8") as file:
+            with path.open("x", encoding="utf-8") as file, ExitStack() as undo:
+                undo.callback(path.unlink)
                 file.write(dockerfile.text())
+                file.flush()
+                undo.pop_all()
         except FileExistsError as error:
             raise _already_exists(path) from error
 
