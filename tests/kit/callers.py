@@ -56,6 +56,18 @@ opm render database/index.db > out.json
 """
 """IIB ``opm_index_add``."""
 
+IIB_EMPTY = """
+set -e
+: > index.db
+opm registry add --database index.db --enable-alpha --bundle-images "$BUNDLES"
+opm registry rm --database index.db --packages lagoon-operator
+opm migrate index.db catalog
+opm validate catalog
+opm serve "$PWD/catalog" --cache-dir="$PWD/cache" --cache-only --termination-log /dev/null --pprof-addr 127.0.0.1:$PORT
+opm render catalog > out.json
+"""
+"""IIB ``opm_create_empty_fbc`` and the removal of the last operator; operator-pipelines validate one, too."""
+
 IIB_NOTHING = """
 set -e
 : > index.db
