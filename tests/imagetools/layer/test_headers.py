@@ -99,6 +99,7 @@ SAME = {
     "a long name before pax": long_name("manifests/x.yaml") + pax(mtime="1") + entry("y"),
     "a long target and a long name": entry("././@LongLink", b"z\0", b"K") + long_name("manifests/x.yaml") + entry("y"),
     "a global comment": pax(b"g", comment="0" * 40) + HIDDEN,
+    "a binary attribute": entry("PaxHeaders/x", b"34 SCHILY.xattr.security.x=\0\1=\n\xff\0\n", b"x") + HIDDEN,
     "a prefix": entry("x.yaml", prefix=b"manifests"),
     "a binary size": entry("manifests/x.yaml", size=b"\x80" + len(CONTENT).to_bytes(11)),
     "a size with spaces": entry("manifests/x.yaml", size=b"%11o " % len(CONTENT)),
