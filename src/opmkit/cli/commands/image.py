@@ -158,7 +158,7 @@ def _print_field(title: str, value: str) -> None:
 
 def _print_platform(part: dict[str, Any]) -> None:
     print_line()
-    _print_field("Platform:", f"{part['platform']}  {part['digest']}")
+    _print_field("Platform", f"{part['platform']}  {part['digest']}")
     _print_field("Created:", part["created"])
     for title, key in (("Labels", "labels"), ("Annotations", "annotations")):
         for number, (name, value) in enumerate(sorted(part[key].items())):
@@ -166,6 +166,6 @@ def _print_platform(part: dict[str, Any]) -> None:
     if part["entrypoint"] or part["cmd"]:
         program, *_ = command = (*part["entrypoint"], *part["cmd"])
         note = f" (fails: the image does not contain {program})" if part["hasProgram"] is False else ""
-        _print_field("Runs:", f"{' '.join(command)}{note}")
+        _print_field("Runs", f"{' '.join(command)}{note}")
     for number, layer in enumerate(part["layers"]):
-        _print_field("Layers:" if number == 0 else "", f"{layer['digest']}  {format_size(layer['size'])}")
+        _print_field("Layers" if number == 0 else "", f"{layer['digest']}  {format_size(layer['size'])}")
