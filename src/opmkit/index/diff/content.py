@@ -22,22 +22,23 @@ MAX_SHOWN = 120
 """Characters of the longest value that a difference shows; of larger ones only a digest is stored."""
 
 _Value = str | bytes
-_Part = tuple[str, _Value]
+Part = tuple[str, _Value]
 
 
 class BundleContent(Struct, frozen=True):
     """The properties and related images of a bundle: the name of each part, and its value or the digest of that."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[Part, ...]
 
     @classmethod
-    def from_blob(cls, blob: BundleBlob) -> BundleContent:
-        """Return the content of a blob, which need not be valid."""
+    def from_blob(cls, blob: BundleBlob, shared: dict[Part, Part]) -> BundleContent:
+        """Return the content of a blob, which need not be valid; most bundles have parts that others have, too."""
         images = ((f"related image {each.name}".rstrip(), each.image) for each in blob.related_images)
-        return cls((*(part for each in blob.properties for part in _property_parts(each)), *images))
+        parts = (*(part for each in blob.properties for part in _property_parts(each)), *images)
+        return cls(tuple(shared.setdefault(part, part) for part in parts))
 
 
-def _property_parts(each: BlobProperty) -> Iterator[_Part]:
+def _property_parts(each: BlobProperty) -> Iterator[Part]:
     """Yield a property; of the metadata of a ClusterServiceVersion, each field."""
     if each.type == CSV_METADATA and isinstance(each.value, dict):
         yield from ((f"metadata {name}", _value(value)) for name, value in each.value.items())
@@ -71,7 +72,7 @@ def content_details(before: BundleContent, after: BundleContent) -> Iterator[Bun
         yield BundleDetail(ChangeKind.CHANGED, "order of properties or related images")
 
 
-def _by_name(parts: Iterable[_Part]) -> dict[str, list[_Value]]:
+def _by_name(parts: Iterable[Part]) -> dict[str, list[_Value]]:
     values: dict[str, list[_Value]] = {}
     for name, value in parts:
         values.setdefault(name, []).append(value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from opmkit.documents.json_value import JsonValue
+    from opmkit.index.diff.content import Part
     from opmkit.index.fbc.blobs import Blob
 
 
@@ -41,9 +42,9 @@ class _Bundle(Struct, frozen=True):
     content: BundleContent
 
     @classmethod
-    def from_blob(cls, blob: BundleBlob) -> _Bundle:
+    def from_blob(cls, blob: BundleBlob, shared: dict[Part, Part]) -> _Bundle:
         deprecated = any(True for _ in blob.property_values(DEPRECATED))
-        return cls(bundle_version(blob), blob.image, deprecated, BundleContent.from_blob(blob))
+        return cls(bundle_version(blob), blob.image, deprecated, BundleContent.from_blob(blob, shared))
 
     def details(self, new: _Bundle) -> tuple[BundleDetail, ...]:
         """Return the differences to a later state of the bundle."""
@@ -60,13 +61,13 @@ class PackageSummary(Struct):
     deprecations: dict[str, str] = {}
     default_channel: str = ""
 
-    def add(self, blob: Blob) -> None:
-        """Add a blob of the package."""
+    def add(self, blob: Blob, shared: dict[Part, Part]) -> None:
+        """Add a blob of the package; ``shared`` are the known parts of bundles."""
         match blob:
             case ChannelBlob():
                 self.channels[blob.name] = _channel(blob)
             case BundleBlob():
-                self.bundles[blob.name] = _Bundle.from_blob(blob)
+                self.bundles[blob.name] = _Bundle.from_blob(blob, shared)
             case DeprecationsBlob():
                 self.deprecations |= {f"{entry.schema} {entry.name}".strip(): entry.message for entry in blob.entries}
             case PackageBlob():
@@ -93,12 +94,12 @@ def _properties(blob: PackageBlob) -> list[list[JsonValue]]:
     return [[item.type, item.value] for item in blob.properties]
 
 
-def summarize(blobs: Iterable[Blob]) -> Mapping[str, PackageSummary]:
+def summarize(blobs: Iterable[Blob], shared: dict[Part, Part]) -> Mapping[str, PackageSummary]:
     """Return the packages by name; the blobs need not be valid, and are not stored."""
     packages: defaultdict[str, PackageSummary] = defaultdict(PackageSummary)
     for blob in blobs:
         if blob.package:
-            packages[blob.package].add(blob)
+            packages[blob.package].add(blob, shared)
     return packages
 
 
@@ -107,7 +108,8 @@ def diff_blobs(before: Iterable[Blob], after: Iterable[Blob]) -> IndexDiff:
 
     The blobs can be iterators: large values of bundles are not stored.
     """
-    old, new = summarize(before), summarize(after)
+    shared: dict[Part, Part] = {}
+    old, new = summarize(before, shared), summarize(after, shared)
     empty = PackageSummary()
     return IndexDiff(
         tuple(
