@@ -29,7 +29,7 @@ def build(newcomer: InstalledOpm, dependencies: str = "") -> str:
 
 def with_compiler(newcomer: InstalledOpm, code: str = "") -> InstalledOpm:
     """Add the CEL compiler of this environment, as the extra ``cel`` would, or a module with other code."""
-    library = newcomer.directory / "lib"
+    library = newcomer.home / "lib"  # not in the working directory, which is not searched
     library.mkdir()
     distribution = metadata.distribution("cel-expr-python")
     for name in {path.parts[0] for path in distribution.files or () if path.parts[0].startswith("cel")}:
