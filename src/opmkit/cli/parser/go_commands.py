@@ -40,9 +40,14 @@ NEVER_EMPTY = frozenset(
     {"--require-signature", "--signature-policy", "--signed-repository", "--annotations", "--key", "--trusted-root"}
     | {"--certificate-identity", "--certificate-oidc-issuer", "--ca-file", "--cert-dir", "--authfile"}
     | {"--against", "--allowed-registries", "--alpha-select-external", "--fail-on", "--from", "--openshift-version"}
-    | {"--profile"}
+    | {"--profile", "--index"}
 )
-"""Flags that restrict what is accepted: an empty value, perhaps of an unset variable, must not lift the restriction."""
+"""Flags that restrict what is accepted: an empty value, perhaps of an unset variable, must not lift the restriction.
+
+Those that name an index likewise: it would be the working directory.
+"""
+MAY_BE_EMPTY = frozenset({"PACKAGE", "[PACKAGE]"})
+"""Arguments that Go accepts without text; any other one would name the working directory or standard input."""
 _MAX_SUGGESTIONS = 3
 _GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the long names of the flags on the command line."""
@@ -275,6 +280,15 @@ class CommandLine(Struct):
                 self._parse_cluster(arg, rest)
             else:
                 self.positionals.append(arg)
+        self._check_positionals()
+
+    def _check_positionals(self) -> None:
+        """Raise UsageError for an argument without text, perhaps of an unset variable."""
+        for number, text in enumerate(self.positionals):
+            metavar = self.arguments[min(number, len(self.arguments) - 1)] if self.arguments else ""
+            if not text and metavar not in MAY_BE_EMPTY:
+                hint = "check whether a variable is unset"
+                raise UsageError(f"empty argument {_plain(metavar)}".rstrip(), self.command, hint=hint)
 
     def _parse_cluster(self, arg: str, rest: Iterator[str]) -> None:
         """Parse ``-abc``, ``-xvalue``, ``-x=value`` or ``-x value``."""
@@ -337,6 +351,11 @@ def _metavars(params: Iterable[object]) -> list[str]:
     return [param.metavar for param in params if isinstance(param, TyperArgument) and param.metavar]
 
 
+def _plain(argument: str) -> str:
+    """Return how the help writes an argument without the signs of one that may be omitted or repeated."""
+    return re.sub(r"^\[(.*)\](\.\.\.)?$", r"\1", argument)
+
+
 def unknown_flag(
     name: str, arg: str, options: Mapping[str, TyperOption], command: str, arguments: Sequence[str] = ()
 ) -> UsageError:
@@ -347,8 +366,7 @@ def unknown_flag(
     for argument in arguments:
         word = re.split("[^a-z]", argument.lower().lstrip("["))[0]
         if word in (name[2:], name[2:].removesuffix("s")):
-            text = argument.removeprefix("[").removesuffix("]...") if argument.startswith("[") else argument
-            hint = f"pass {text} without a flag; run '{command} --help' for examples"
+            hint = f"pass {_plain(argument)} without a flag; run '{command} --help' for examples"
             return UsageError(f"unknown flag: {name}", command, hint=hint)
     similar = [f"--{flag}" for flag in similar_names(name[2:], known)]
     return UsageError(f"unknown flag: {name}", command, similar=similar)
