@@ -144,6 +144,8 @@ def resolve_below(path: Path, root: Path) -> Path:
     """Return a path without symbolic links; raise DiskError if it is not below ``root``, to which links may lead."""
     resolved = path.resolve()
     if not resolved.is_relative_to(root.resolve()):
+        if not is_below(path, root.absolute()):
+            raise DiskError(f"{path}: outside of {root}", hint=f"choose a path below {root}")
         raise DiskError(f"{path}: refusing to follow a symbolic link that leads out of {root}", hint=_REPLACE_LINK)
     return resolved
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     from tests.kit.installed import InstalledOpm
@@ -53,3 +55,46 @@ def test_an_empty_variable_is_not_the_working_directory(user: InstalledOpm, line
 
 def test_an_empty_name_of_a_package_means_all_of_them(user: InstalledOpm) -> None:
     assert "tide.v1" in user("alpha", "list", "bundles", ".", "")
+
+
+@pytest.fixture
+def indexed(user: InstalledOpm) -> InstalledOpm:
+    """Return a user with an index database, ``old.db``."""
+    user("registry", "add", "-d", "old.db", "-b", f"{LAGOON / '0.1.0'}=quay.io/me/lagoon:0.1.0")
+    return user
+
+
+GENERATE = ("index", "rm", "-f", "old.db", "-o", "lagoon-operator", "--generate", "-d")
+
+
+@pytest.mark.parametrize("path", ["OUTSIDE/my.Dockerfile", "../my.Dockerfile", "../link.Dockerfile", "CWD/x"])
+def test_a_dockerfile_is_written_to_any_path_that_is_named(indexed: InstalledOpm, path: str, tmp_path: Path) -> None:
+    (tmp_path / "link.Dockerfile").symlink_to(tmp_path / "linked")
+    path = path.replace("OUTSIDE", str(tmp_path / "outside")).replace("CWD", str(indexed.directory))
+    (tmp_path / "outside").mkdir()
+    indexed(*GENERATE, path)
+    assert (indexed.directory / path).read_text().startswith("FROM ")
+    assert (indexed.directory / "database" / "index.db").is_file()
+    assert (tmp_path / "link.Dockerfile").is_symlink()
+
+
+def test_a_dockerfile_is_written_to_a_pipe_or_a_device(indexed: InstalledOpm) -> None:
+    assert indexed(*GENERATE, "/dev/stdout").startswith("FROM ")
+    redirected = indexed.shell_out(["sh", "-c", f"opm {' '.join(GENERATE)} /dev/stdout >out"])
+    assert (redirected.returncode, (indexed.directory / "out").read_text()[:5]) == (0, "FROM ")
+    indexed(*GENERATE, "/dev/null")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_empty_name_of_the_dockerfile_is_the_default(indexed: InstalledOpm) -> None:
+    indexed(*GENERATE, "")
+    assert (indexed.directory / "index.Dockerfile").is_file()
+
+
+def test_a_link_in_the_working_directory_does_not_lead_a_dockerfile_out_of_it(
+    indexed: InstalledOpm, tmp_path: Path
+) -> None:
+    (indexed.directory / "out").symlink_to(tmp_path)
+    done = indexed.attempt(*GENERATE, "out/Dockerfile")
+    assert (done.returncode, "symbolic link that leads out" in done.stderr) == (1, True)
+    assert not (tmp_path / "Dockerfile").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from msgspec import Struct, structs
 from opmkit.bundle.source import path_or_image
 from opmkit.core.environment import source_date_epoch
 from opmkit.core.errors import DiskError, LimitExceeded
-from opmkit.core.files import write_files
+from opmkit.core.files import disk_errors, is_below, write_files, write_trees
 from opmkit.core.hints import Hint
 from opmkit.core.progress import NO_PROGRESS, Progress
 from opmkit.core.scratch import ScratchDirectory
@@ -35,7 +36,7 @@ from opmkit.index.image.content import (
     new_content,
 )
 from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE
-from opmkit.index.image.plan import BuiltIndex
+from opmkit.index.image.plan import CONTEXT_DOCKERFILE, BuiltIndex
 from opmkit.index.image.publish import Publisher
 from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
@@ -202,12 +203,26 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
         old, _ = _extract(source, plan, directory)
         content, result = apply_change(plan, change, old, directory)
         if plan.context is not None and not plan.dry_run:
-            if isinstance(content, CatalogContent):
-                from opmkit.index.fbc.write import require_empty
-
-                require_empty(plan.context / CONTEXT_CATALOG)
-            write_files(plan.context, content.build_context(plan.binary_image, plan.dockerfile))
+            _write_context(plan, plan.context, content)
         return result
+
+
+def _write_context(plan: IndexPlan, context: Path, content: IndexContent) -> None:
+    """Write the index to the build context, and the Dockerfile to where the plan names it, which can be anywhere."""
+    if isinstance(content, CatalogContent):
+        from opmkit.index.fbc.write import require_empty
+
+        require_empty(context / CONTEXT_CATALOG)
+    path = context / (plan.dockerfile or CONTEXT_DOCKERFILE)
+    files, dockerfile = content.build_context(plan.binary_image)
+    if is_below(path, context.absolute()):
+        write_files(context, {**files, str(path.absolute()): dockerfile})
+    elif (path.is_file() and not path.is_symlink()) or not os.path.lexists(path):
+        write_trees({context: files, path.parent: {path.name: dockerfile}})
+    else:  # /dev/stdout, a pipe or a link
+        write_files(context, files)
+        with disk_errors(path):
+            path.write_bytes(dockerfile)
 
 
 def prepare_index(

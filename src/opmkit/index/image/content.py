@@ -79,8 +79,8 @@ class IndexContent(Protocol):
         """
         ...
 
-    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
-        """Return the files of a build context, by path: the index, and a Dockerfile with the given name."""
+    def build_context(self, binary_image: str | None) -> tuple[Mapping[str, bytes | Path], bytes]:
+        """Return the files of a build context, by path, and the Dockerfile for it."""
         ...
 
 
@@ -135,12 +135,12 @@ class DatabaseContent(Struct, frozen=True):
             created=created,
         )
 
-    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
+    def build_context(self, binary_image: str | None) -> tuple[Mapping[str, bytes | Path], bytes]:
         """Return the database and a Dockerfile."""
         from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE, database_dockerfile
 
         text = database_dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
-        return {CONTEXT_DATABASE: self.path, dockerfile: text.encode()}
+        return {CONTEXT_DATABASE: self.path}, text.encode()
 
     def to_catalog(self, directory: Path, level: MigrationLevel | None = None) -> CatalogContent:
         """Convert the database to a file-based catalog in the new directory ``directory``.
@@ -218,14 +218,13 @@ class CatalogContent(Struct, frozen=True):
             created=created,
         )
 
-    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
+    def build_context(self, binary_image: str | None) -> tuple[Mapping[str, bytes | Path], bytes]:
         """Return the files of the catalog and a Dockerfile."""
         from opmkit.index.image.dockerfile import DEFAULT_BINARY_IMAGE, CatalogDockerfile
 
         base = binary_image or DEFAULT_BINARY_IMAGE
         text = CatalogDockerfile(CONTEXT_CATALOG, base=base, builder=base).text()
-        files = {f"{CONTEXT_CATALOG}/{name}": path for name, path in self._files()}
-        return {**files, dockerfile: text.encode()}
+        return {f"{CONTEXT_CATALOG}/{name}": path for name, path in self._files()}, text.encode()
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         """Yield all files inside the directory, except an empty ignore file, which only marks an empty catalog."""

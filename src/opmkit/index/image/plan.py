@@ -31,9 +31,9 @@ class IndexPlan:
 
     ``platforms`` select those of the base; by default the new image has all of them. ``on_conflict`` applies if a tag
     has moved during the run, and ``settle`` is the number of seconds for which a tag that was moved in place must
-    remain unchanged. ``context`` is the directory that receives the index and a Dockerfile named ``dockerfile``; then
-    no image is built. A ``dry_run`` builds and writes nothing. With ``plan_updates`` the result of the change says what
-    clusters do with the new index.
+    remain unchanged. ``context`` is the directory that receives the index and a Dockerfile, unless ``dockerfile`` is a
+    path elsewhere; then no image is built. A ``dry_run`` builds and writes nothing. With ``plan_updates`` the result of
+    the change says what clusters do with the new index.
 
     ``verify`` is called with the index image that is read, again after a rebase, and returns the verified one by
     digest.
