@@ -19,6 +19,8 @@ _MISSPELLING = 0.75
 
 def suggest_names(kinds: str, name: str, known: Sequence[str]) -> str:
     """Return the hint for an unknown name: similar names, or else the known ones; ``kinds`` is their noun in plural."""
+    if not known:
+        return f"there are no {kinds}; check that this is the right index"
     return did_you_mean(name, known) or f"use one of the {kinds}: {join_names(known)}"
 
 

@@ -11,7 +11,7 @@ from opmkit.index.change import Change, ChangeResult, EditResult
 from opmkit.index.errors import PackageNotRemoved, combine_errors
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
-from opmkit.index.suggestions import join_names, unknown_packages
+from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -89,5 +89,5 @@ def _not_removed(names: Sequence[str], known: Sequence[str]) -> PackageNotRemove
     causes = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
     return PackageNotRemoved(
         f"error deleting packages from database: {'; '.join(causes)}",
-        hint=f"use one of the packages: {join_names(known)}",
+        hint=suggest_names("packages", "", known),
     )

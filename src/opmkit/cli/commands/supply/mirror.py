@@ -354,12 +354,16 @@ def _print_plan(result: MirrorResult) -> None:
     ]
     for catalog in result.catalogs:
         if catalog.is_local:
-            size = "present" if catalog.is_present else format_size(catalog.size)
-            rows.append((f"{catalog.source_name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
+            size = format_size(catalog.size)
+            sizes = ("present", "") if catalog.is_present else (size, size)
+            rows.append((f"new catalog from {catalog.source_name}", *sizes, f"{catalog.name}:{catalog.tag}"))
     print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows)
+    written = [catalog for catalog in result.catalogs if catalog.is_local and not catalog.is_present]
+    catalogs = f"{format_count(len(written), 'catalog')} to write, " if written else ""
+    total = result.size + sum(catalog.size for catalog in written)
     print_line(
-        f"{format_count(_count(result, 'absent'), 'image')} to copy, {_count(result, 'present')} present, "
-        f"{len(result.failures)} failed; {format_size(result.size)} in total"
+        f"{format_count(_count(result, 'absent'), 'image')} to copy, {catalogs}{_count(result, 'present')} present, "
+        f"{len(result.failures)} failed; {format_size(total)} in total"
     )
 
 
