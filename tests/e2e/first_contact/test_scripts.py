@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,3 +99,14 @@ def test_a_link_in_the_working_directory_does_not_lead_a_dockerfile_out_of_it(
     done = indexed.attempt(*GENERATE, "out/Dockerfile")
     assert (done.returncode, "symbolic link that leads out" in done.stderr) == (1, True)
     assert not (tmp_path / "Dockerfile").exists()
+
+
+def test_operator_sdk_validates_only_directories_of_bundles(newcomer: InstalledOpm) -> None:
+    shutil.copytree(LAGOON / "0.1.0", newcomer.directory / "bundle")
+    arguments = ("operator-sdk", "bundle", "validate")
+    newcomer(*arguments, "bundle")
+    assert "directory metadata not found" in newcomer.attempt(*arguments, "bundle/manifests").stdout
+    newcomer("bundle", "validate", "bundle/manifests")
+    (newcomer.directory / "bundle" / "metadata").rename(newcomer.directory / "kept")
+    for line in ([*arguments, "bundle"], ["bundle", "validate", "bundle/manifests", "--profile", "operator-sdk"]):
+        assert newcomer.attempt(*line, "--compat", "newest").returncode == 1

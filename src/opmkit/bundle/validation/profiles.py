@@ -54,6 +54,7 @@ class Profile(Struct, frozen=True):
         advisory: Validators whose requirements are reported as warnings unless they are selected.
         compat: Program whose results it gives by default, None for opmkit.
         prepare: Returns the part of a bundle that its rules see.
+        accepts_bare: Whether the format of a manifests directory without metadata is not validated.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Profile(Struct, frozen=True):
     advisory: frozenset[str] = frozenset()
     compat: Compat | None = None
     prepare: Callable[[BundleView], BundleView] | None = None
+    accepts_bare: bool = True
 
     def grade(self, finding: Finding, selected: Collection[str]) -> Finding:
         """Return a finding with the severity of this profile; ``selected`` are the names of optional validators."""
@@ -176,7 +178,13 @@ PROFILES: Mapping[str, Profile] = {
             min_severity=Severity.ERROR,
             optional={"operatorhub": Step(("opm-content-optional",)), **_BUNDLE_OBJECTS},
         ),
-        Profile("operator-sdk", "the rules of operator-sdk bundle validate", _SDK, optional=_OPTIONAL_STEPS),
+        Profile(
+            "operator-sdk",
+            "the rules of operator-sdk bundle validate",
+            _SDK,
+            optional=_OPTIONAL_STEPS,
+            accepts_bare=False,
+        ),
         Profile(
             "operatorhub",
             "operator-sdk, and the requirements of OperatorHub.io",

@@ -83,9 +83,9 @@ def validate_labels(bundle: BundleView) -> list[Finding]:
 def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = ()) -> list[Finding]:
     """Return the findings of a profile's validators and of the ``optional`` ones, until a step ends the run.
 
-    The validator ``format`` is skipped for a bare manifests directory. For a directory in the package manifest format,
-    only the validator ``packagemanifest`` runs, and for that of an operator, only ``operator``. Outside compatibility
-    modes, a problem that several validators find is reported once.
+    The validator ``format`` is skipped for a bare manifests directory if the profile accepts one. For a directory in
+    the package manifest format, only the validator ``packagemanifest`` runs, and for that of an operator, only
+    ``operator``. Outside compatibility modes, a problem that several validators find is reported once.
 
     Raises:
         UnknownName: The profile has no optional validator of such a name.
@@ -102,7 +102,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     if bundle.options.replaced_crds and not profile.all_validators:
         steps.append(Step((CRD_UPGRADE,)))
     for step in steps:
-        names = [name for name in step.validators if name != FORMAT or not bundle.bare]
+        skipped = {FORMAT} if bundle.bare and profile.accepts_bare else set()
+        names = [name for name in step.validators if name not in skipped]
         step_findings = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
         findings += step_findings
         if step.final and any(finding.severity is Severity.ERROR for finding in step_findings):
