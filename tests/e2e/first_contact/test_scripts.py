@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,3 +111,40 @@ def test_operator_sdk_validates_only_directories_of_bundles(newcomer: InstalledO
     (newcomer.directory / "bundle" / "metadata").rename(newcomer.directory / "kept")
     for line in ([*arguments, "bundle"], ["bundle", "validate", "bundle/manifests", "--profile", "operator-sdk"]):
         assert newcomer.attempt(*line, "--compat", "newest").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "cause"),
+    [
+        ("-o json-alpha", 'invalid value of --output: "json-alpha"'),
+        ("-o operatorhub", 'invalid value of --output: "operatorhub"'),
+        ("-b bogus", 'unrecognized image-builder option: "bogus"'),
+        ("bundle", "several bundles"),
+    ],
+)
+def test_operator_sdk_refuses_flags_that_it_does_not_have(newcomer: InstalledOpm, flags: str, cause: str) -> None:
+    shutil.copytree(LAGOON / "0.1.0", newcomer.directory / "bundle")
+    done = newcomer.attempt("operator-sdk", "bundle", "validate", "bundle", *flags.split())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert cause in done.stderr
+    assert "'opm " not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["echo text | opm init tide -d /dev/stdin", "opm init tide -d <(echo text)"])
+def test_a_description_can_come_from_a_pipe(newcomer: InstalledOpm, form: str) -> None:
+    done = newcomer.shell_out(["bash", "-c", form])
+    assert (done.returncode, '"description": "text\\n"' in done.stdout) == (0, True), done.stderr
+
+
+def test_a_pipe_in_a_checkout_is_not_waited_for(newcomer: InstalledOpm) -> None:
+    os.mkfifo(newcomer.directory / "README.md")
+    assert "not a regular file" in newcomer.attempt("init", "tide", "-d", "README.md").stderr
+
+
+def test_help_in_a_pipe_lists_all_flags(newcomer: InstalledOpm) -> None:
+    flags = newcomer("index", "add", "--help")
+    assert {"--generate", "--out-dockerfile", "--container-tool", "--permissive", "--use-http"} <= set(flags.split())
+
+
+def test_completion_without_a_shell_prints_its_help(newcomer: InstalledOpm) -> None:
+    assert newcomer("completion") == newcomer("completion", "--help")

@@ -77,8 +77,10 @@ def validate(
         _print_optional_validators(rule_flags)
         return
     names = [*(targets or ()), *([tag] if tag else [])]
-    report_format = report_flags.report_format()
-    _check_count(names, report_format)
+    if runs_as_operator_sdk(ctx):
+        _check_like_operator_sdk(ctx, names, report_flags, image_builder)
+    report_format = report_flags.report_format(ctx.command_path)
+    _check_count(names, report_format, ctx.command_path)
     _check_shard(shard, report_format, tag=tag, writes_baseline=report_flags.write_baseline is not None)
     profile = OPERATOR_SDK if runs_as_operator_sdk(ctx) else ""
     options = validation_options(rule_flags, tag_flags, report_flags, "opm" if tag else profile, shard)
@@ -91,7 +93,7 @@ def validate(
     opm = registry_flags.opm(image_builder)
     with progress() as bars:
         report = opm.validate_bundles(names, options, executor=executor, progress=bars).with_hints(format_hint)
-    _check_count(report or names, report_format)
+    _check_count(report or names, report_format, ctx.command_path)
     for directory in report.without_annotations:
         print_warning(f"{directory}: annotations were not checked: pass the directory with manifests/ and metadata/")
     if path := report_flags.write_baseline:
@@ -132,9 +134,23 @@ def _print_optional_validators(rule_flags: RuleFlags) -> None:
     print_table(("NAME", "SUITE", "SUMMARY"), rows)
 
 
-def _check_count(bundles: Sequence[object], report_format: ReportFormat) -> None:
+def _check_like_operator_sdk(
+    ctx: typer.Context, names: Sequence[str], report_flags: ReportFlags, image_builder: str
+) -> None:
+    """Raise UsageError for several bundles, a value of ``-o`` that is no format, and an unknown tool."""
+    from opmkit.imagetools.tools import ENGINES, NO_ENGINE
+
+    if len(names) > 1:
+        raise UsageError("several bundles: unsupported by operator-sdk", ctx.command_path)
+    if report_flags.optional_validators and not report_flags.output:
+        ReportFlags(output=report_flags.optional_validators).report_format(ctx.command_path)
+    if image_builder not in (*NO_ENGINE, *ENGINES):
+        raise UsageError(f'unrecognized image-builder option: "{image_builder}"', ctx.command_path)
+
+
+def _check_count(bundles: Sequence[object], report_format: ReportFormat, command: str) -> None:
     """Raise UsageError if there is no bundle, or the format is for a single one."""
     if not bundles:
-        raise UsageError("no bundle to validate", COMMAND)
+        raise UsageError("no bundle to validate", command)
     if report_format in OF_ONE_BUNDLE and len(bundles) > 1:
-        raise UsageError(f"{report_format}: unsupported for several bundles", COMMAND)
+        raise UsageError(f"{report_format}: unsupported for several bundles", command)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -67,7 +66,8 @@ def show_help(
 
 
 def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell")],
+    ctx: typer.Context,
+    shell: str = argument("", "bash, zsh, fish or powershell", metavar="[SHELL]"),
     no_descriptions: bool = flag(False, "Omit the descriptions of commands and flags"),
 ) -> None:
     """Print the completion script of a shell
@@ -75,7 +75,11 @@ def completion(
     [bold]Example:[/] source <(opm completion bash)
     """
     from opmkit.cli.help.completion import SCRIPTS, completion_script
+    from opmkit.cli.help.page import print_help
 
+    if not shell:
+        print_help(ctx)
+        return
     if shell not in SCRIPTS:
         raise UsageError(f'unknown shell "{shell}": one of bash, zsh, fish, powershell', "opm completion")
     print_bytes([completion_script(shell, descriptions=not no_descriptions).encode()])

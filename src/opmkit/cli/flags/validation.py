@@ -134,13 +134,13 @@ class ReportFlags:
     write_baseline: Path | None = flag(None, "Write all findings to a baseline and exit with code 0", metavar="FILE")
     no_cache: bool = flag(False, "Do not use the cache of earlier results")
 
-    def report_format(self) -> ReportFormat:
-        """Return the format of the report; raises UsageError if it is unknown."""
+    def report_format(self, command: str = COMMAND) -> ReportFormat:
+        """Return the format of the report; raises UsageError with a hint to ``command`` if it is unknown."""
         formats = tuple(ReportFormat)
         name = self.output or (self.optional_validators if self.optional_validators in formats else "text")
         if name not in formats:
             hint, similar = f"use {', '.join(formats)}", similar_names(name, formats)
-            raise UsageError(f'invalid value of --output: "{name}"', COMMAND, hint=hint, similar=similar)
+            raise UsageError(f'invalid value of --output: "{name}"', command, hint=hint, similar=similar)
         return ReportFormat(name)
 
     def validators(self) -> list[str]:

@@ -27,7 +27,7 @@ CHOICES = {
     "FORM": ("text", "json", "sarif", "junit", "github", "markdown", "json-alpha1", "preflight"),
     "SEVERITY": ("error", "warning"),
     "[TYPE]": ("basic", "semver", "substitutes", "composite"),
-    "SHELL": ("bash", "zsh", "fish", "powershell"),
+    "[SHELL]": ("bash", "zsh", "fish", "powershell"),
 }
 """Choices of text parameters by metavar."""
 

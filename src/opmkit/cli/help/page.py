@@ -42,7 +42,11 @@ def print_help(ctx: Any, *, full: bool = False) -> None:
 
 
 def current_help(ctx: Any, *, full: bool = False) -> str:
-    """Return the help of the command of ``ctx`` for the terminal of this process, if stdout is one."""
+    """Return the help of the command of ``ctx`` for the terminal of this process, if stdout is one.
+
+    Other programs, which search the help of a command for flags, get all of them.
+    """
+    full = full or not (sys.stdout.isatty() or isinstance(ctx.command, TyperGroup))
     is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return format_help(ctx, get_terminal_size().columns, COLORED if is_colored else PLAIN, full=full)
 

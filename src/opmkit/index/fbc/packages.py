@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.icons import media_type_of
 from opmkit.bundle.kinds import CSV_KIND
-from opmkit.core.files import disk_errors, read_limited
+from opmkit.core.files import disk_errors, is_below, read_limited
 from opmkit.documents.fields import member
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import CSV_METADATA, PACKAGE, Blobs, Icon, PackageBlob
@@ -20,7 +21,6 @@ from opmkit.index.fbc.findings import raise_findings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
     from typing import TypeVar
 
     from opmkit.documents.json_value import JsonValue
@@ -125,7 +125,7 @@ def _read_icon(path: Path) -> Icon:
 
 def _read(path: Path) -> bytes:
     with disk_errors(path):
-        return read_limited(path, MAX_FILE, regular=True)
+        return read_limited(path, MAX_FILE, regular=is_below(path, Path.cwd()))  # /dev/stdin may be a pipe
 
 
 def display_name(bundle: BundleBlob) -> str:
