@@ -148,3 +148,16 @@ def test_help_in_a_pipe_lists_all_flags(newcomer: InstalledOpm) -> None:
 
 def test_completion_without_a_shell_prints_its_help(newcomer: InstalledOpm) -> None:
     assert newcomer("completion") == newcomer("completion", "--help")
+
+
+def test_a_database_that_is_mounted_into_a_container_is_changed(indexed: InstalledOpm) -> None:
+    (indexed.directory / "mounted.db").touch()
+    script = "mount --bind old.db mounted.db && opm registry rm -d mounted.db -o lagoon-operator"
+    if indexed.shell_out(["unshare", "-rm", "mount", "--bind", "old.db", "mounted.db"]).returncode:
+        pytest.skip("no permission to mount")
+    before = (indexed.directory / "old.db").stat().st_ino
+    done = indexed.shell_out(["unshare", "-rm", "sh", "-c", script])
+    assert done.returncode == 0, done.stderr
+    assert (indexed.directory / "old.db").stat().st_ino == before
+    assert indexed("render", "old.db") == ""
+    assert {path.name for path in indexed.directory.iterdir()} == {"catalog.yaml", "old.db", "mounted.db"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,7 +25,6 @@ from opmkit.index.sqlite.database import (
 from opmkit.index.sqlite.schema import create_schema, create_work_indexes, has_tables
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -129,6 +130,18 @@ def _replace_file(new: Path, target: Path, *, durable: bool) -> None:
         shutil.copymode(target, new)
     if durable:
         sync_to_disk(new)
-    new.replace(target)
+    try:
+        new.replace(target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        _overwrite(target, new)  # a file that is mounted into a container cannot be replaced
+        return
     if durable:
         sync_to_disk(target.parent)
+
+
+def _overwrite(target: Path, new: Path) -> None:
+    """Copy the new database to the old one in a transaction, which its journal undoes if the process is killed."""
+    with closing(sqlite3.connect(new)) as source, closing(sqlite3.connect(target)) as destination:
+        source.backup(destination)
