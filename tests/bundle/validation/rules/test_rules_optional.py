@@ -13,9 +13,10 @@ from opmkit.bundle.validation.platforms import ImagePlatforms
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import MAX_FINDINGS
 from opmkit.imagetools.spec import Platform
+from tests.kit.broken import BASE
 from tests.kit.demo import CSV, demo, line_of
 from tests.kit.fake_platforms import platforms_of
-from tests.kit.validation import findings
+from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -437,3 +438,13 @@ def test_a_crd_with_many_versions_takes_linear_time() -> None:
     assert "CRD-VERSION-DUPLICATE" in {
         finding.rule for finding in findings(demo(more={"manifests/x.yaml": text}), "crd")
     }
+
+
+def test_dependencies_that_olm_v1_refuses() -> None:
+    file = "dependencies:\n- type: olm.package\n  value: {packageName: reef, version: '>=1.0.0'}\n"
+    bundle = view({**BASE, "metadata/dependencies.yaml": file.encode()})
+    assert [(found.rule, found.file, found.subject) for found in findings(bundle, "olm-v1")] == [
+        ("OLM-V1-DEPENDENCY", "metadata/dependencies.yaml", "olm.package.required")
+    ]
+    required = {path: raw for path, raw in BASE.items() if path != "metadata/dependencies.yaml"}
+    assert findings(view(required), "olm-v1") == []
