@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -161,3 +162,10 @@ def test_a_database_that_is_mounted_into_a_container_is_changed(indexed: Install
     assert (indexed.directory / "old.db").stat().st_ino == before
     assert indexed("render", "old.db") == ""
     assert {path.name for path in indexed.directory.iterdir()} == {"catalog.yaml", "old.db", "mounted.db"}
+
+
+def test_an_empty_catalog_is_a_template_without_entries(newcomer: InstalledOpm) -> None:
+    template = newcomer("alpha", "convert-template", "basic", "/dev/null")
+    assert json.loads(template) == {"schema": "olm.template.basic", "entries": None}
+    (newcomer.directory / "template.json").write_text(template)
+    assert newcomer("alpha", "render-template", "basic", "template.json") == ""

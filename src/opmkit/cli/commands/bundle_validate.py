@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from opmkit.cli.flags.container_tools import PULL_TOOL_HELP
+from opmkit.cli.flags.container_tools import PULL_TOOL_HELP, is_tool
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.flags.scale import ExecutorFlags, ShardOption
 from opmkit.cli.flags.validation import (
@@ -138,13 +138,11 @@ def _check_like_operator_sdk(
     ctx: typer.Context, names: Sequence[str], report_flags: ReportFlags, image_builder: str
 ) -> None:
     """Raise UsageError for several bundles, a value of ``-o`` that is no format, and an unknown tool."""
-    from opmkit.imagetools.tools import ENGINES, NO_ENGINE
-
     if len(names) > 1:
         raise UsageError("several bundles: unsupported by operator-sdk", ctx.command_path)
     if report_flags.optional_validators and not report_flags.output:
         ReportFlags(output=report_flags.optional_validators).report_format(ctx.command_path)
-    if image_builder not in (*NO_ENGINE, *ENGINES):
+    if not is_tool(image_builder):
         raise UsageError(f'unrecognized image-builder option: "{image_builder}"', ctx.command_path)
 
 

@@ -37,6 +37,13 @@ FormatOption = Annotated[
 ]
 
 
+def is_tool(name: str) -> bool:
+    """Return whether there is a container tool of this name."""
+    from opmkit.imagetools.tools import ENGINES, NO_ENGINE  # slow to import
+
+    return name in (*NO_ENGINE, *ENGINES)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolFlags:
     """Flags of commands that pull and build with the same tool."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.cli.hint_terms import CliOperation, CliSetting
-from opmkit.cli.output.console import format_count, print_bytes, print_line
+from opmkit.cli.output.console import print_bytes, print_line
 from opmkit.cli.output.errors import print_hint, print_warning, print_warnings
 from opmkit.core.hints import Hint
 
@@ -32,7 +32,7 @@ def print_generated(generated: GeneratedBundle, *, quiet: bool = False) -> None:
             continue
         for path in files.written:
             print_line(f"{path}: written")
-        if files.unchanged:
-            print_line(f"{format_count(len(files.unchanged), 'file')} unchanged")
+        for path in files.unchanged:
+            print_line(f"{path}: unchanged")
         for path in files.leftover:
             print_line(f"{path}: not generated from the input, but part of the bundle")

@@ -87,7 +87,7 @@ def to_basic(template: TemplateFile) -> OtherBlob:
         else sort_keys(document.value)
         for document in template.documents
     ]
-    return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries})
+    return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries or None})
 
 
 def _is_bundle(value: object) -> bool:
