@@ -21,6 +21,7 @@ from opmkit.imagetools.reference import (
     Reference,
     StorageReference,
     StoreReference,
+    archive_hint,
     is_registry_host,
     names_image,
     parse_image_reference,
@@ -93,9 +94,14 @@ def parse_location(text: str) -> ImageReference | Path:
     """Parse an image reference, or a path that starts with ``/``, ``./`` or ``../``.
 
     Raises:
-        InvalidReference: For an invalid image reference.
+        InvalidReference: For an invalid image reference, or an existing path that is written as the short name of an
+            image, with what to write instead.
     """
-    return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
+    if text in (".", "..") or text.startswith(_PATH_PREFIXES):
+        return Path(text)
+    if _could_be_path(text) and Path(text).exists():
+        raise _existing_path(text)
+    return parse_image_reference(text)
 
 
 def parse_image(text: str) -> ImageReference:
@@ -176,17 +182,26 @@ def path_or_image(text: str) -> Iterator[None]:
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
         if not _could_be_path(text):
             raise
-        if Path(text).is_dir():
-            is_image = is_layout(Path(text))
-            hint = f"write oci:{text}:TAG for the image layout" if is_image else f"write ./{text} for the directory"
-            raise NotFound(f"{text}: not found as an image: {error.message}", hint=hint) from error
         raise NotFound(
             f"{text}: no such file or directory, and not found as an image: {error.message}",
             hint=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",
         ) from error
 
 
+def _existing_path(text: str) -> InvalidReference:
+    """Return the error about the name of an existing path, which is not guessed to be an image or not."""
+    kind, hint = (
+        "a directory",
+        f"write ./{text} for the directory, or {_REGISTRY_TRANSPORT}{text.rstrip('/')} for an image",
+    )
+    if is_layout(Path(text)):
+        kind, hint = "an OCI image layout", f"write oci:{text}:TAG"
+    elif not Path(text).is_dir():
+        kind, hint = "a file", archive_hint(Path(text)) or "pass a directory, or the name of an image"
+    return InvalidReference(f"{text}: {kind}, not an image", hint=hint)
+
+
 def _could_be_path(text: str) -> bool:
     """Return whether a reference names neither a registry nor a tag or digest."""
     first, slash, _ = text.partition("/")
-    return not (slash and is_registry_host(first)) and not {":", "@"} & set(text)
+    return bool(text) and not (slash and is_registry_host(first)) and not {":", "@"} & set(text)

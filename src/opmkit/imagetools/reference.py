@@ -259,6 +259,13 @@ def named_path(text: str) -> Path | None:
     return path
 
 
+def archive_hint(path: Path) -> str:
+    """Return what to write for the image in a tar archive, "" for other files."""
+    from tarfile import is_tarfile  # slow to import: needed for mistakes only
+
+    return f"write oci-archive:{path} or docker-archive:{path} for the image in the archive" if is_tarfile(path) else ""
+
+
 def _has_transport(text: str) -> bool:
     transport, colon, _ = text.partition(":")
     return bool(colon) and (transport in _TRANSPORTS or text.startswith(_REGISTRY_TRANSPORT))

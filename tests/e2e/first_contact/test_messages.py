@@ -44,6 +44,8 @@ MISTAKES = [
     Mistake("bundle validate nonexist", "nonexist:", NO_PATH, "check the path"),
     Mistake("bundle validate ./nonexist", "./nonexist", "no such directory", "manifests/"),
     Mistake("bundle validate index.db", "index.db", "is a file, not a bundle", "@index.db"),
+    Mistake("bundle validate lagoon.tar", "lagoon.tar", "is a file, not a bundle", "oci-archive:lagoon.tar"),
+    Mistake("bundle permissions lagoon.tar", "lagoon.tar:", "a file, not an image", "docker-archive:lagoon.tar"),
     Mistake("bundle validate", "", "no bundle", "--help"),
     Mistake("bundle validate bundle --profile opn", "opn", "", "opm"),
     Mistake("bundle validate bundle --output jsno", "jsno", "--output", "did you mean json?"),
@@ -59,10 +61,12 @@ MISTAKES = [
     Mistake("bundle unpack", "IMAGE", "Missing argument", "--help"),
     Mistake("bundle unpack oci:images/catalog:1", "oci:images/catalog:1", "index image", LIST),
     Mistake("bundle unpack oci:images/lagoon:9", "image 9", "not found", "0.1.0, 0.2.0"),
-    Mistake("bundle unpack bundle", "bundle:", "not found as an image", "./bundle"),
-    Mistake("bundle permissions bundle", "bundle:", "not found as an image", "./bundle"),
-    Mistake("bundle render bundle -n lagoon", "bundle:", "not found as an image", "./bundle"),
-    Mistake("bundle extract bundle -c lagoon -n olm", "bundle:", "not found as an image", "./bundle"),
+    Mistake("bundle unpack bundle", "bundle:", "a directory, not an image", "./bundle"),
+    Mistake("bundle permissions bundle", "bundle:", "a directory, not an image", "./bundle"),
+    Mistake("bundle permissions empty/", "empty/:", "a directory, not an image", "./empty/"),
+    Mistake("bundle permissions images/lagoon", "images/lagoon:", "an OCI image layout", "oci:images/lagoon:TAG"),
+    Mistake("bundle render bundle -n lagoon", "bundle:", "a directory, not an image", "./bundle"),
+    Mistake("bundle extract bundle -c lagoon -n olm", "bundle:", "a directory, not an image", "./bundle"),
     Mistake("image pull ./bundle", "./bundle", "not an image in a registry", "opm bundle build --directory"),
     Mistake("image pull ./images/lagoon", "./images/lagoon", "not an image", "opm image copy oci:./images/lagoon:TAG"),
     Mistake("image inspect images/lagoon", "images/lagoon", "an OCI image layout", "oci:images/lagoon:TAG"),
@@ -89,7 +93,7 @@ MISTAKES = [
     Mistake("index add -f catalog", "bundles", "not set", "opm index build"),
     Mistake("index add -b nonexist -f catalog", "nonexist:", NO_PATH, "check the path"),
     Mistake("index add -b ./nonexist -f catalog", "./nonexist", "manifests", "director"),
-    Mistake("index add -b bundle -f catalog", "bundle:", "not found as an image", "./bundle"),
+    Mistake("index add -b bundle -f catalog", "bundle:", "a directory, not an image", "./bundle"),
     Mistake(f"index add -b {NEW} -f nonexist -t example.com/c:1", "nonexist:", NO_PATH, "check the path"),
     Mistake(f"index add -b {NEW} -f ./nonexist", "./nonexist", "no such file or directory", "check the path"),
     Mistake(f"index add -b {NEW} -f oci:images/nope:1", "images/nope", "", "OCI image layout"),
@@ -128,6 +132,7 @@ MISTAKES = [
     Mistake("migrate index.db /proc/nope", "/proc/nope", "No such file or directory", "path"),
     Mistake("migrate index.db catalog", "catalog", "not an empty directory", "another"),
     Mistake("validate nonexist", "nonexist:", NO_PATH, "check the path"),
+    Mistake("validate lagoon.tar", "lagoon.tar", "not a database", "oci-archive:lagoon.tar"),
     Mistake("validate broken", "catalog.yaml:1", "at least one channel", "olm.channel"),
     Mistake("validate with-readme", "README.md:1", "document", ".indexignore"),
     Mistake("validate oci:images/lagoon:0.1.0", "oci:images/lagoon:0.1.0", "a bundle image", "opm bundle validate"),
@@ -153,6 +158,7 @@ def prepared(installed_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         package = ("-p", NAME, "-c", "alpha,stable", "-e", "stable")
         manifests = str(LAGOON / version / "manifests")
         opm("bundle", "build", "-d", manifests, "-u", version, *package, "-t", f"oci:images/lagoon:{version}")
+    opm("image", "copy", "oci:images/lagoon:0.1.0", "oci-archive:lagoon.tar")
     (root / "0.2.0").rename(root / "bundle")
     opm("registry", "add", "-d", "index.db", "-b", OLD)
     (root / "catalog").mkdir()

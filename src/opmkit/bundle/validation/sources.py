@@ -129,10 +129,18 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
         elif (path := _existing_path(target)) and path.is_dir():
             yield from _directories(path, _printable(target))
         elif path and path.is_file():
-            hint = f"pass the directory that contains manifests/; for a list of references write {LIST_PREFIX}{target}"
-            raise NotABundle(f"{target} is a file, not a bundle", hint=hint)
+            raise NotABundle(f"{target} is a file, not a bundle", hint=_file_hint(path, target))
         else:
             yield from _images(target, tags)
+
+
+def _file_hint(path: Path, target: str) -> str:
+    from opmkit.imagetools.reference import archive_hint  # slow to import: not needed for directories
+
+    directory = "pass the directory that contains manifests/"
+    if path.suffix in (".yaml", ".yml", ".json"):
+        return directory
+    return archive_hint(path) or f"{directory}; for a list of references write {LIST_PREFIX}{target}"
 
 
 def _existing_path(target: str) -> Path | None:

@@ -157,7 +157,9 @@ def check_file(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE)
     if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
-        raise InvalidDatabase(f"{path}: not a database", hint=_INDEX_HINT)
+        from opmkit.imagetools.reference import archive_hint  # slow to import: databases do not need it
+
+        raise InvalidDatabase(f"{path}: not a database", hint=archive_hint(path) or _INDEX_HINT)
     page_size = int.from_bytes(header[16:18], "big")
     expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
     size = path.stat().st_size

@@ -281,7 +281,7 @@ def _metadata_as_go_reads_it(file: ManifestView) -> list[Finding]:
     OPM,
     Severity.ERROR,
     "missing ClusterServiceVersion",
-    hint="Add one, for example with `operator-sdk generate bundle`.",
+    hint="Add one, for example with `opm generate bundle`.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )

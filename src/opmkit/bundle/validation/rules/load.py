@@ -37,7 +37,7 @@ def no_files(bundle: BundleView) -> Iterable[Finding]:
     VALIDATOR,
     Severity.ERROR,
     "missing ClusterServiceVersion",
-    hint="Add one, for example with `operator-sdk generate bundle`.",
+    hint="Add one, for example with `opm generate bundle`.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )
