@@ -288,7 +288,9 @@ class CommandLine(Struct):
             metavar = self.arguments[min(number, len(self.arguments) - 1)] if self.arguments else ""
             if not text and metavar not in MAY_BE_EMPTY:
                 hint = "check whether a variable is unset"
-                raise UsageError(f"empty argument {_plain(metavar)}".rstrip(), self.command, hint=hint)
+                raise UsageError(
+                    f"empty argument {_plain(metavar).removesuffix('...')}".rstrip(), self.command, hint=hint
+                )
 
     def _parse_cluster(self, arg: str, rest: Iterator[str]) -> None:
         """Parse ``-abc``, ``-xvalue``, ``-x=value`` or ``-x value``."""

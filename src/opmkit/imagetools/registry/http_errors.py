@@ -133,7 +133,10 @@ def _tls_error(request: Request, host: str, error: ssl.SSLError) -> ImageToolsEr
     if reason in _PLAIN_HTTP_REASONS:
         return InsecureTransport(
             f"{request.subject}: {host} does not support HTTPS",
-            hint=Hint("use {} for a registry without TLS", ImageSetting.PLAIN_HTTP),
+            hint=Hint.any_of(
+                Hint("use {} for a registry without TLS", ImageSetting.PLAIN_HTTP),
+                "mark it as insecure in registries.conf",
+            ),
         )
     if _CLIENT_CERTIFICATE_REASON.search(reason):
         return AuthenticationFailed(
