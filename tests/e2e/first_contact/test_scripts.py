@@ -43,6 +43,8 @@ def user(newcomer: InstalledOpm) -> InstalledOpm:
         ("serve % --cache-only --cache-dir cache", "argument SOURCE"),
         ("index diff . %", "argument B"),
         ("index images %", "argument INDEX"),
+        ("index merge . %", "argument INDEX"),
+        ("index plan old=. new= --installed tide.v1", "argument [NAME=]INDEX"),
         ("bundle validate %", "argument TARGET"),
         ("bundle validate -- %", "argument TARGET"),
         ("operator-sdk bundle validate %", "argument TARGET"),

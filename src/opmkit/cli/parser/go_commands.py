@@ -48,6 +48,8 @@ Those that name an index likewise: it would be the working directory.
 """
 MAY_BE_EMPTY = frozenset({"PACKAGE", "[PACKAGE]"})
 """Arguments that Go accepts without text; any other one would name the working directory or standard input."""
+_NAMED = "[NAME=]"
+"""Start of how the help writes an argument that may have a name."""
 _MAX_SUGGESTIONS = 3
 _GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the long names of the flags on the command line."""
@@ -283,14 +285,13 @@ class CommandLine(Struct):
         self._check_positionals()
 
     def _check_positionals(self) -> None:
-        """Raise UsageError for an argument without text, perhaps of an unset variable."""
+        """Raise UsageError for an argument without text, or nothing after ``NAME=``, perhaps of an unset variable."""
         for number, text in enumerate(self.positionals):
             metavar = self.arguments[min(number, len(self.arguments) - 1)] if self.arguments else ""
-            if not text and metavar not in MAY_BE_EMPTY:
-                hint = "check whether a variable is unset"
-                raise UsageError(
-                    f"empty argument {_plain(metavar).removesuffix('...')}".rstrip(), self.command, hint=hint
-                )
+            is_empty = not text or (metavar.startswith(_NAMED) and text.endswith("="))
+            if is_empty and metavar not in MAY_BE_EMPTY:
+                message = f"empty argument {_plain(metavar).removesuffix('...')}".rstrip()
+                raise UsageError(message, self.command, hint="check whether a variable is unset")
 
     def _parse_cluster(self, arg: str, rest: Iterator[str]) -> None:
         """Parse ``-abc``, ``-xvalue``, ``-x=value`` or ``-x value``."""
