@@ -222,9 +222,9 @@ def test_a_namespace(site: Opm) -> None:
     write(site.directory / "reef", needs)
     done = site("index", "plan", "reef=reef", "other=new", "--subscribe", "reef")
     assert done.splitlines() == [
-        "STEP  INSTALLS     CHANNEL      CATALOG  REPLACES     REASON",
-        "1     acme.v1.3.0  acme/stable  other    acme.v1.1.0  required by reef.v1.0.0",
-        "1     reef.v1.0.0  reef/stable  reef     -            subscription",
+        "STEP  INSTALLS     CHANNEL      CATALOG  REPLACES  REASON",
+        "1     acme.v1.3.0  acme/stable  other    -         required by reef.v1.0.0",
+        "1     reef.v1.0.0  reef/stable  reef     -         subscription",
     ]
     blocked = site.attempt("index", "plan", "reef", "--subscribe", "reef", "--fail-on", "blocked")
     assert blocked.returncode == 1
@@ -240,6 +240,11 @@ def test_a_namespace(site: Opm) -> None:
     )
     assert [[step["name"] for step in each["steps"]] for each in updated["resolutions"]] == [["acme.v1.2.0"]]
     assert updated["installed"] == ["acme.v1.2.0"]
+    without = site.attempt("index", "plan", "old", "--installed", "acme.v1.1.0")
+    assert (without.returncode, without.stdout) == (0, "OLM has nothing to do in the namespace\n")
+    assert "pass --subscribe acme/CHANNEL" in without.stderr
+    misspelled = site.attempt("index", "plan", "a=old", "b=old", "--installed", "acme.v1.1")
+    assert "did you mean acme.v1.1.0 or acme.v1.2.0?" in misspelled.stderr
 
 
 def test_olm_v1(site: Opm) -> None:

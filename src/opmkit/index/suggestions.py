@@ -28,7 +28,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return the question for similar names, or "" if no name is similar."""
     from difflib import get_close_matches
 
-    similar = get_close_matches(name, known)
+    similar = get_close_matches(name, dict.fromkeys(known))
     return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 

@@ -44,6 +44,7 @@ MISTAKES = [
     Mistake("bundle validate nonexist", "nonexist:", NO_PATH, "check the path"),
     Mistake("bundle validate ./nonexist", "./nonexist", "no such directory", "manifests/"),
     Mistake("bundle validate index.db", "index.db", "is a file, not a bundle", "@index.db"),
+    Mistake("bundle validate versions", "versions:", "bundles in subdirectories", "versions/0.1.0"),
     Mistake("bundle validate lagoon.tar", "lagoon.tar", "is a file, not a bundle", "oci-archive:lagoon.tar"),
     Mistake("bundle permissions lagoon.tar", "lagoon.tar:", "a file, not an image", "docker-archive:lagoon.tar"),
     Mistake("bundle validate", "", "no bundle", "--help"),
@@ -57,6 +58,7 @@ MISTAKES = [
     Mistake("bundle build -d empty -p x -c alpha -t example.com/x:1", "empty", "no files", "manifests"),
     Mistake("bundle build -d plain -p x -c alpha", "tag", "not set", "--tag"),
     Mistake("bundle build -d plain -p x -c alpha -t example.com/X:1", "example.com/X:1", "", "lower"),
+    Mistake("bundle build bundle", "CONTEXT", "requires --file", "--directory bundle/manifests"),
     Mistake("bundle generate -d nonexist", "nonexist", "", "director"),
     Mistake("bundle unpack", "IMAGE", "Missing argument", "--help"),
     Mistake("bundle unpack oci:images/catalog:1", "oci:images/catalog:1", "index image", LIST),
@@ -83,6 +85,7 @@ MISTAKES = [
     Mistake("image prune --older-than x", "--older-than", "must be a valid number", "--help"),
     Mistake("index build empty -t oci:out:1 -i scratch", "empty", "no documents found", "directory of a catalog"),
     Mistake("index graph catalog -o htlm", "htlm", "--output", "did you mean html?"),
+    Mistake("index rm catalog lagoon", "catalog lagoon", "unexpected arguments", "--operators"),
     Mistake("index rm lagoon -f catalog", "lagoon", "unexpected argument", "--operators"),
     Mistake("serve catalog --port x", "x", "--port", "--port 50051"),
     Mistake(f"index add -b {NEW} -t example.com/c:1", "operator-framework/opm", "default base", "--binary-image"),
@@ -137,6 +140,8 @@ MISTAKES = [
     Mistake("validate with-readme", "README.md:1", "document", ".indexignore"),
     Mistake("validate oci:images/lagoon:0.1.0", "oci:images/lagoon:0.1.0", "a bundle image", "opm bundle validate"),
     Mistake("alpha list bundles catalog lagon", "lagon", "not found", NAME),
+    Mistake("alpha render-template basic empty", "empty", "Is a directory", "file"),
+    Mistake("index plan c=catalog --cluster empty", "empty", "Is a directory", "file"),
     Mistake("alpha render-template basci x.yaml", "basci", "invalid template type", "--help"),
     Mistake("alpha render-template basic nonexist.yaml", "nonexist.yaml", "No such file or directory", "path"),
     Mistake("generate dockerfile nonexist", "nonexist", "no such directory", "catalog"),
@@ -168,6 +173,8 @@ def prepared(installed_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     shutil.copytree(root / "catalog", root / "with-readme")
     (root / "with-readme" / "README.md").write_text("# The catalog\n")
     (root / "empty").mkdir()
+    shutil.copytree(LAGOON / "0.1.0", root / "versions" / "0.1.0")
+    (root / "versions" / "README.md").write_text("Each directory has a ClusterServiceVersion.\n")
     (root / "broken").mkdir()
     (root / "broken" / "catalog.yaml").write_text("schema: olm.package\nname: x\ndefaultChannel: nope\n")
     (root / "notes.txt").write_text("not a database\n")

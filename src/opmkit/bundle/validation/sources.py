@@ -57,6 +57,7 @@ _LIMITS = Limits(
 )
 _CATALOG_SCHEMA = re.compile(rb"""^[\s{]*["']?schema["']?\s*:\s*["']?olm\.(?:package|channel|bundle)\b""", re.MULTILINE)
 _KIND = re.compile(rb"""^["']?kind["']?\s*:""", re.MULTILINE)
+_CSV = re.compile(rb"""["']?kind["']?\s*:\s*["']?ClusterServiceVersion\b""")
 _DIRECTORIES = ("manifests", "metadata", "tests")
 
 
@@ -353,7 +354,7 @@ def _nested_bundles(files: Mapping[str, bytes]) -> list[str]:
     """Return the subdirectories that contain bundles, none if the directory itself contains manifests."""
     if any(path.startswith(("manifests/", "metadata/")) for path in files):
         return []
-    if any("/" not in path and b"ClusterServiceVersion" in content for path, content in files.items()):
+    if any("/" not in path and _CSV.search(content) for path, content in files.items()):
         return []
     return sorted({path.partition("/manifests/")[0] for path in files if "/manifests/" in path})
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.cli.output.console import format_count, print_json, print_line, print_table, print_text
-from opmkit.cli.output.errors import print_to_stderr
+from opmkit.cli.output.errors import print_hint, print_to_stderr
 from opmkit.core.escape import code, table
 
 if TYPE_CHECKING:
@@ -216,6 +216,10 @@ def print_namespace(plan: NamespacePlan) -> None:
         print_line("OLM has nothing to do in the namespace")
     for line in lines:
         print_line(line)
+    if not plan.walk.start.subscriptions:
+        packages = sorted({item.package for item in plan.walk.start.installed})
+        channels = ",".join(f"{package}/CHANNEL" for package in packages)
+        print_hint(f"OLM v0 updates operators with a Subscription only: pass --subscribe {channels}")
 
 
 _PLATFORM_HEADER = ("OPENSHIFT", "PACKAGE", "CHANNEL", "INSTALLED", "UPDATED TO", "NEEDED", "SUPPORTED UNTIL", "RESULT")
@@ -270,6 +274,7 @@ _STEPS = ("STEP", "INSTALLS", "CHANNEL", "CATALOG", "REPLACES", "REASON")
 
 
 def _namespace_rows(plan: NamespacePlan) -> Iterator[tuple[str, ...]]:
+    installed = {item.name for item in plan.walk.start.installed}
     for number, resolution in enumerate(plan.walk.resolutions, 1):
         for step in resolution.steps:
             yield (
@@ -277,9 +282,10 @@ def _namespace_rows(plan: NamespacePlan) -> Iterator[tuple[str, ...]]:
                 step.candidate.name,
                 f"{step.candidate.package}/{step.candidate.channel}",
                 step.candidate.catalog.name,
-                step.replaces or "-",
+                step.replaces if step.replaces in installed else "-",
                 step.reason,
             )
+        installed |= {step.candidate.name for step in resolution.steps}
 
 
 def _namespace_lines(plan: NamespacePlan) -> Iterator[str]:
