@@ -119,7 +119,8 @@ class TargetResult:
     @property
     def located_error(self) -> str:
         """The error after the name of the target, with which many errors begin anyway."""
-        return f"{self.target}: {self.error.removeprefix(f'{self.target}: ')}"
+        is_named = self.error.startswith((f"{self.target}: ", f"{self.target} "))
+        return self.error if is_named else f"{self.target}: {self.error}"
 
     def count(self, severity: Severity) -> int:
         """Return the number of findings with this severity."""

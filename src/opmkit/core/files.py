@@ -219,6 +219,7 @@ _HINTS = {
     errno.EDQUOT: "free some space within your quota or use another disk",
     errno.EROFS: f"use a directory on a disk that is not read-only; {_STORE}",
     errno.ENOENT: "check the path",
+    errno.EISDIR: "name a file instead of the directory",
     errno.ENOTDIR: "check the path: a parent of it is a file",
 }
 

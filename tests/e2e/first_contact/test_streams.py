@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import shlex
 from typing import TYPE_CHECKING
 
@@ -77,3 +79,18 @@ def test_published_image_without_a_report(newcomer: InstalledOpm, registry: Regi
         assert f"{name}@{digest}: " in done.stderr
         assert f"{verb}, but the result cannot be printed: standard output: No space left on device" in done.stderr
         assert "nothing was changed" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["alpha render-template basic", "alpha convert-template basic -", "index plan c=catalog --cluster -"],
+)
+def test_waiting_for_standard_input_is_said_on_a_terminal(newcomer: InstalledOpm, line: str) -> None:
+    write_catalog(newcomer)
+    leader, follower = pty.openpty()
+    os.write(leader, b"\x04")
+    with newcomer.start(*line.split(), stdin=follower) as process:
+        stderr = process.communicate()[1]
+    os.close(follower)
+    os.close(leader)
+    assert stderr.startswith("Reading standard input; Ctrl-D ends it\n"), stderr

@@ -53,7 +53,7 @@ class DockerfileFlags:
         if self.file is None:
             unused = [f"--{name}" for name in _DOCKERFILE_FLAGS if name in given] + ["CONTEXT"] * bool(self.context)
             if unused:
-                raise UsageError(f"{unused[0]} requires --file", ctx.command_path)
+                raise UsageError(f"{unused[0]} requires --file", ctx.command_path, hint=self._directory_hint())
             hint = "pass --directory for a directory of manifests, or --file for a Dockerfile, and --tag"
             require_flags(ctx, "directory", "tag", hint=hint)
             return
@@ -61,6 +61,14 @@ class DockerfileFlags:
             if name in given:
                 raise conflicting_flags("--file", f"--{name}", ctx.command_path)
         require_flags(ctx, "tag")
+
+    def _directory_hint(self) -> str:
+        """Return the flag for a bundle or its manifests that were given as the context, "" for others."""
+        directory = Path(self.context)
+        if not self.context or not directory.is_dir():
+            return ""
+        manifests = directory / "manifests"
+        return f"pass --directory {manifests if manifests.is_dir() else directory} for a directory of manifests"
 
     def build(self, opm: Opm, tags: Sequence[str], *, push: bool, progress: Progress) -> BuiltBundle:
         """Build the image of the Dockerfile, and print warnings about it."""

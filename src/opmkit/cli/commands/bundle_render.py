@@ -11,7 +11,7 @@ from opmkit import CertificateProvider, ChartRequest, CrdLocation
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_bytes, print_json
-from opmkit.cli.output.errors import UsageError, print_to_stderr, print_warnings
+from opmkit.cli.output.errors import UsageError, announce_standard_input, print_to_stderr, print_warnings
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import require_flags
 from opmkit.cli.progress.command import waiting
@@ -111,6 +111,8 @@ def _read_config(config: str) -> InstallConfig:
 
     if not config:
         return InstallConfig()
+    if config == "-":
+        announce_standard_input()
     path = Path("/dev/stdin" if config == "-" else config)
     with disk_errors(path):
         return InstallConfig.parse(read_limited(path, _MAX_CONFIG), config)

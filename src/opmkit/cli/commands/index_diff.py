@@ -34,8 +34,8 @@ class DiffFormat(StrEnum):
 def diff(
     ctx: typer.Context,
     registry_flags: RegistryFlags,
-    before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
-    after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
+    before: Annotated[str, typer.Argument(metavar="OLD", help=INDEX_HELP)],
+    after: Annotated[str, typer.Argument(metavar="NEW", help=INDEX_HELP)],
     output: DiffFormat = flag(DiffFormat.TEXT, "Output format; html draws the graphs", "-o"),
     fail_on: list[str] | None = flag(
         None,

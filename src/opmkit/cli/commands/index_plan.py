@@ -15,7 +15,7 @@ from opmkit.cli.flags.cluster import ConnectionFlags
 from opmkit.cli.flags.container_tools import PullTool
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.help.panels import ADVANCED_PANEL
-from opmkit.cli.output.errors import UsageError, conflicting_flags
+from opmkit.cli.output.errors import UsageError, announce_standard_input, conflicting_flags
 from opmkit.cli.output.plan import PlanFormat, print_plan
 from opmkit.cli.parser.declaration import flag
 from opmkit.cli.parser.go_commands import given_flags
@@ -119,6 +119,8 @@ def plan(
             f"unknown kind {unknown!r} of --fail-on", ctx.command_path, hint=f"use some of {', '.join(_KINDS)}"
         )
     _check_flags(ctx)
+    if cluster == "-":
+        announce_standard_input()
     opm, command = registry_flags.opm(container_tool), ctx.command_path
     with progress("Planning") as bars:
         found: AnyPlan

@@ -13,7 +13,7 @@ import typer
 from opmkit import CatalogCompat
 from opmkit.cli.flags.registry import RegistryFlags
 from opmkit.cli.output.console import print_bytes
-from opmkit.cli.output.errors import UsageError, print_warning
+from opmkit.cli.output.errors import UsageError, announce_standard_input, print_warning
 from opmkit.cli.output.fbc import (
     CatalogFormat,
     CatalogOutput,
@@ -94,8 +94,9 @@ def render_template(
         raise UsageError(f"--{unused[0]} requires the type composite", ctx.command_path)
     named, file = _split_arguments(kind, file)
     opm, options = registry_flags.opm(), RenderOptions(level=level, compat=compat, warn=print_warning)
+    source = _source(file)
     with progress("Rendering the template") as bars:
-        blobs = opm.render_template(_source(file), named, options, progress=bars)
+        blobs = opm.render_template(source, named, options, progress=bars)
     if output is TemplateFormat.MERMAID:
         print_drawing(opm.draw_mermaid(blobs, compat=compat, v0_semantics=True))
     else:
@@ -117,7 +118,10 @@ def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]
 
 def _source(name: str) -> Path | BinaryIO:
     """Return the file of an argument, or standard input."""
-    return sys.stdin.buffer if name in ("", STDIN) else Path(name)
+    if name not in ("", STDIN):
+        return Path(name)
+    announce_standard_input()
+    return sys.stdin.buffer
 
 
 def _build_composite(
@@ -131,8 +135,9 @@ def _build_composite(
     is_url = flags.catalog_config.startswith(("http://", "https://"))
     catalogs = flags.catalog_config if is_url else _source(flags.catalog_config)
     options = CompositeOptions(output, level, compat, flags.validate, flags.allow_programs, print_warning)
+    contributions = _source(flags.composite_config)
     with progress("Building the catalogs") as bars:
-        opm.build_composite(catalogs, _source(flags.composite_config), options, progress=bars)
+        opm.build_composite(catalogs, contributions, options, progress=bars)
 
 
 CatalogFile = Annotated[str, typer.Argument(metavar="[FILE]", help="File of a catalog; default or -: standard input")]

@@ -106,7 +106,9 @@ def _usage_error(error: Any) -> UsageError:
     if name and (found := re.fullmatch(_WRONG_TYPE, message, re.DOTALL)):
         return UsageError(f"invalid value of {name}: it must be {found['kind']}", command)
     if found := re.fullmatch(_EXTRA, message, re.DOTALL):
-        return UsageError(f"unexpected argument: {found['arguments']}", command, hint=_flag_hint(context))
+        count = len(found["arguments"].split())
+        noun = "argument" if count == 1 else "arguments"
+        return UsageError(f"unexpected {noun}: {found['arguments']}", command, hint=_flag_hint(context, count))
     return UsageError(error.format_message().rstrip("."), command)
 
 
@@ -118,14 +120,15 @@ def _parameter_name(parameter: Any) -> str:
     return str((long or [(parameter.metavar or "").strip("[].") or parameter.opts[0]])[0])
 
 
-def _flag_hint(context: Any) -> str:
-    """Return a hint to use the first flag that the command requires, "" if it requires none."""
+def _flag_hint(context: Any, count: int) -> str:
+    """Return a hint to use as many flags that the command requires as there are arguments, "" if it requires none."""
     flags = (
         [each for each in context.command.params if _REQUIRED in (getattr(each, "help", "") or "")] if context else []
     )
     if not flags:
         return ""
-    return f"pass it with {_parameter_name(flags[0])}, see '{context.command_path} --help'"
+    names = " and ".join(map(_parameter_name, flags[:count]))
+    return f"pass {'it' if count == 1 else 'them'} with {names}, see '{context.command_path} --help'"
 
 
 def exit_code(error: OpmkitError) -> int:
@@ -173,6 +176,12 @@ def print_to_stderr(*lines: str) -> None:
 
     for line in lines:
         print(fit_line(escape_line(line), sys.stderr), file=sys.stderr)
+
+
+def announce_standard_input() -> None:
+    """Say on a terminal that the command waits for input there; call this before reading it."""
+    if sys.stdin.isatty():
+        print_to_stderr("Reading standard input; Ctrl-D ends it")
 
 
 def print_traceback(error: BaseException) -> None:
