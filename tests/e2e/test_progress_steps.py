@@ -32,7 +32,7 @@ STEPS = {
     "migrate pipe migrated": "Rendering",
     "alpha list bundles pipe": "Loading pipe",
     "alpha render-graph pipe": "Loading pipe",
-    "index graph pipe": "Loading pipe",
+    "index graph pipe --output graph.html": "Loading pipe",
     "index diff pipe catalog": "Comparing indexes",
     "index images pipe": "Loading pipe",
     "index export -i pipe": "Exporting pipe",

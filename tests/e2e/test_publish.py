@@ -33,6 +33,8 @@ MOVE = ("PUT", "/v2/.*/catalog/manifests/latest$")
 """The request that moves the tag of the catalog."""
 LOOK = ("HEAD", "/v2/.*/catalog/manifests/latest$")
 """The request that resolves the tag."""
+LOOK_AGAIN = ("GET", "/v2/.*/catalog/manifests/latest$")
+"""The request that resolves it where HEAD is refused."""
 
 
 @pytest.fixture
@@ -201,7 +203,8 @@ def test_lost_response_of_a_move_is_not_a_conflict(
 
 def test_failed_check_after_the_move_is_a_warning(opm_http: Opm, prefix: str, catalog: str) -> None:
     host = prefix.partition("/")[0]
-    with ScriptedProxy(host, (MOVE, lambda: None), (LOOK, lambda: Answer(403))) as proxy:
+    refused = lambda: Answer(403)  # noqa: E731
+    with ScriptedProxy(host, (MOVE, lambda: None), (LOOK, refused), (LOOK_AGAIN, refused)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--settle", "0.1")
     assert done.returncode == 0
     assert "Warning: " in done.stderr

@@ -74,7 +74,7 @@ def test_an_empty_related_image_is_a_warning(opm: Opm) -> None:
         "- type: olm.package\n  value: {packageName: reef, version: 1.0.0}\n"
         "relatedImages:\n- name: tool\n  image: quay.io/x/reef:1\n- name: other\n  image: ''\n"
     )
-    done = opm.attempt("validate", "catalog")
+    done = opm.attempt("validate", "catalog", "--output", "text")
     assert done.returncode == 0
     assert "catalog/c.yaml:21: warning: " in done.stderr
     assert "relatedImages[1] has no image [FBC-RELATED-IMAGE]" in done.stderr

@@ -13,6 +13,7 @@ from tests.kit.opm import FIXTURES
 if TYPE_CHECKING:
     from tests.kit.installed import InstalledOpm
 
+VALIDATE_TAG = ("alpha", "bundle", "validate", "--output", "text", "--tag")
 CONSTRAINT = "dependencies:\n- type: olm.constraint\n  value: {{failureMessage: why, cel: {{rule: '{rule}'}}}}\n"
 
 
@@ -44,7 +45,10 @@ def with_compiler(newcomer: InstalledOpm, code: str = "") -> InstalledOpm:
 def test_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> None:
     image = build(newcomer, CONSTRAINT.format(rule=rule))
     newcomer = with_compiler(newcomer)
-    for arguments in (("bundle", "validate", "bundle"), ("alpha", "bundle", "validate", "--tag", image)):
+    for arguments in (
+        ("bundle", "validate", "bundle"),
+        ("alpha", "bundle", "validate", "--tag", image, "--output", "text"),
+    ):
         done = newcomer.attempt(*arguments)
         assert done.returncode == 1
         assert "error DEP-CEL-INVALID: invalid CEL rule: " in done.stdout
@@ -53,7 +57,10 @@ def test_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> Non
 def test_rule_fails_without_the_cel_compiler(newcomer: InstalledOpm) -> None:
     image = build(newcomer, CONSTRAINT.format(rule="size(properties) > 0"))
     assert with_compiler(newcomer).attempt("bundle", "validate", "bundle", "--no-cache").returncode == 0
-    for arguments in (("bundle", "validate", "bundle", "--no-cache"), ("alpha", "bundle", "validate", "--tag", image)):
+    for arguments in (
+        ("bundle", "validate", "bundle", "--no-cache"),
+        ("alpha", "bundle", "validate", "--tag", image, "--output", "text"),
+    ):
         done = newcomer.attempt(*arguments)
         assert done.returncode == 1
         assert "error DEP-CEL-INVALID: cannot check the CEL rule: cel-expr-python is not installed" in done.stdout

@@ -143,12 +143,21 @@ class ReportFlags:
             raise UsageError(f'invalid value of --output: "{name}"', command, hint=hint, similar=similar)
         return ReportFormat(name)
 
-    def validators(self) -> list[str]:
-        """Return the names of the validators that ``-o`` adds; as in Go opm, an unknown one is ignored."""
+    def validators(self, *, as_go: bool) -> list[str]:
+        """Return the names of the validators that ``-o`` adds.
+
+        With ``as_go``, an unknown one is ignored, as in Go opm; otherwise it is an error, since it can be a format.
+
+        Raises:
+            UsageError: A validator is unknown.
+        """
         is_format = self.optional_validators in tuple(ReportFormat)
         names = [] if is_format else [name.strip() for name in self.optional_validators.split(",")]
-        unknown = (name for name in names if name and name not in _GO_VALIDATORS)
+        unknown = [name for name in names if name and name not in _GO_VALIDATORS]
         known = f"{' and '.join(_GO_VALIDATORS)} are known, and the formats {', '.join(ReportFormat)}"
+        if unknown and not as_go:
+            hint = f"-o selects validators, or one of the formats of --output: {', '.join(ReportFormat)}"
+            raise UsageError(f"unknown optional validator {unknown[0]!r}", COMMAND, hint=hint)
         print_warnings(f"unknown optional validator {name!r}: ignored; {known}" for name in unknown)
         return [name for name in names if name in _GO_VALIDATORS]
 
@@ -177,7 +186,7 @@ def validation_options(
         program=program,
         compat=rule_flags.compat_mode(),
         selectors=rule_flags.select_optional or (),
-        optional=report_flags.validators(),
+        optional=report_flags.validators(as_go=program == "opm"),
         optional_values=rule_flags.optional_values or (),
         external=tuple(filter(None, rule_flags.alpha_select_external.strip().split(os.pathsep))),
         replaces=rule_flags.from_bundle,

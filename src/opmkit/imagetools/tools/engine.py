@@ -22,6 +22,7 @@ from opmkit.imagetools.credentials import Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     ImageToolsError,
+    InsecureTransport,
     InvalidImage,
     NotFound,
     RegistryUnavailable,
@@ -123,7 +124,7 @@ class EngineTool:
         with prefix_errors(str(reference), reference.name):
             try:
                 manifest = repository.get_manifest(reference.identifier)
-            except RegistryUnreachable as error:
+            except (RegistryUnreachable, InsecureTransport) as error:  # docker needs no flag for loopback
                 _log.warning("%s: other platforms are not compared: %s", reference, error.message)
                 return reference
             platforms = load_platforms(repository, manifest)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.permissions.kinds import DangerKind, find_unknown_kind
 from opmkit.bundle.policy import CATALOG_PROFILES
 from opmkit.bundle.validation.openshift import OpenShiftVersion
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from opmkit.bundle.finding import Finding
     from opmkit.bundle.policy import CatalogSettings
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.source import GetRegistryTool
@@ -184,9 +184,10 @@ class RequireValid(Change):
             InvalidCatalog: The catalog is invalid or empty; the error lists all findings with their files and lines.
         """
         result = validate(loaded, CatalogCompat.NEWEST)
-        if result.errors:
-            first, *others = map(_describe, result.errors)
-            hint = next((finding.hint for finding in result.errors if finding.hint), "")
+        errors = [each for each in result.findings if each.severity is Severity.ERROR or each.rule == "FBC-EMPTY"]
+        if errors:
+            first, *others = map(_describe, errors)
+            hint = next((finding.hint for finding in errors if finding.hint), "")
             default = Hint("list all findings with {}", IndexOperation.VALIDATE_CATALOG)
             raise InvalidCatalog(
                 f"{self.source}: invalid catalog: {first}",
