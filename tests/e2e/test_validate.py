@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from tests.kit.bundles import bundle_image, push_image
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import small_image
 from tests.kit.opm import FIXTURES
+from tests.kit.screen import misfits, run_on_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +68,19 @@ def test_platforms_of_images_are_read_from_registries(
     done = opm_http.attempt("bundle", "validate", "bundle-0.1.0", "--select-optional", "name=multiarch")
     assert f"these images do not support linux/amd64: {name}" in done.stdout
     assert done.returncode == 1
+
+
+def test_excerpts_and_examples_fit_a_terminal(opm: Opm, bundle: Path) -> None:
+    (bundle / "manifests" / "layer").write_bytes(gzip.compress(b"a layer\n" * 100, mtime=0))
+    (bundle / "manifests" / "words.yaml").write_text(f"key: {'some words ' * 14}: more\n")
+    report = run_on_terminal("bundle", "validate", "bundle-0.1.0", columns=80, directory=opm.directory, env=opm.env)
+    assert "| key: some words some words" in report.text
+    layer = report.text.partition("manifests/layer")[2].partition("manifests/words.yaml")[0]
+    assert "LOAD-DECODE" in layer
+    assert "| " not in layer
+    assert not misfits(report.text, 80)
+    rule = run_on_terminal("bundle", "rules", "CRD-STRUCTURAL-TYPE", columns=80, env=opm.env)
+    assert not misfits(rule.text, 80)
 
 
 def test_error_has_file_line_and_hint(opm: Opm, bundle: Path) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _MAX_EXCERPT = 160
 """Maximum length of an excerpt."""
+_TEXT_START = 8000
+"""Bytes at the start of a file that contain no NUL if it is text."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Content:
         return {}
 
     def excerpt(self, line: int) -> str:
-        """Return a line, from 1, without surrounding whitespace and truncated, or "" if it does not exist."""
+        """Return a line of a text, from 1, without surrounding whitespace and truncated, "" if it does not exist."""
         text = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
         return escape_controls(" ".join(text.removeprefix("\ufeff")[:_MAX_EXCERPT].split()))
 
@@ -100,6 +102,8 @@ class Content:
     def _lines(self) -> list[bytes]:
         if self.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return self.raw.decode("utf-16", "replace").encode().split(b"\n")
+        if b"\0" in self.raw[:_TEXT_START]:
+            return []
         return self.raw.split(b"\n")
 
 

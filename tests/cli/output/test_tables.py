@@ -52,6 +52,11 @@ def test_texts_are_wrapped_between_words_and_elements_of_lists() -> None:
     assert omitted == []
 
 
+def test_columns_of_dashes_are_omitted_first() -> None:
+    table = [("OPENSHIFT", "NEEDED", "SUPPORTED UNTIL", "RESULT"), ("4.18", "-", "-", "ok"), ("4.19", "1.0", "-", "ok")]
+    assert fit_table(table, 30) == (["OPENSHIFT  NEEDED  RESULT", "4.18       -       ok", "4.19       1.0     ok"], [])
+
+
 def test_less_important_columns_are_omitted_before_texts_become_narrow() -> None:
     text = "one two three four five six seven eight nine ten"
     lines, omitted = fit_table([("NAME", "TEXT", "MORE"), ("a" * 20, text, "b" * 20)], 60, ("MORE",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.cli.flags.output import TableOutput
-from opmkit.cli.output.console import TableFormat, print_json, print_prose, print_table, print_text
+from opmkit.cli.output.console import TableFormat, print_json, print_line, print_prose, print_table, print_text
 from opmkit.cli.output.errors import UsageError
 from opmkit.cli.parser.declaration import argument
 
@@ -45,4 +45,6 @@ def _print_rule(rule: RuleDescription) -> None:
     print_prose("\n\n".join(filter(None, parts)))
     for title, example in (("Bad", rule.bad), ("Good", rule.good)):
         if example:
-            print_text(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))
+            print_text(f"\n{title}:\n")
+            for line in example.rstrip().splitlines():
+                print_line(f"    {line}")

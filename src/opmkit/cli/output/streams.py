@@ -88,18 +88,22 @@ def printing_result(done: str, hint: str = "") -> Iterator[None]:
 
 
 def print_styled(lines: Iterable[tuple[str, str]]) -> None:
-    """Print lines for people, with their styles and wrapped between words if stdout is a terminal."""
-    from opmkit.cli.output.terminal import fit_line
+    """Print lines for people, on a terminal with their styles and wrapped between words, or cut after ``|``."""
+    from opmkit.cli.output.terminal import cut_line, fit_line
 
+    fitted = (
+        ((cut_line if line.lstrip().startswith("| ") else fit_line)(escape_line(line), sys.stdout), style)
+        for line, style in lines
+    )
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        sys.stdout.writelines(fit_line(escape_line(line), sys.stdout) + "\n" for line, _ in lines)
+        sys.stdout.writelines(f"{line}\n" for line, _ in fitted)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False)
-    for line, style in lines:
-        console.print(Text(fit_line(escape_line(line), sys.stdout), style=style))
+    for line, style in fitted:
+        console.print(Text(line, style=style))
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:

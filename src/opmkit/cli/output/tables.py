@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from opmkit.cli.output.terminal import text_width, wrap
 
 _SEPARATOR = "  "
+_EMPTY = frozenset({"", "-"})
+"""Cells without a value."""
 _READABLE = 28
 """Width that texts get, if they are as wide, before optional columns are omitted."""
 
@@ -30,7 +32,7 @@ def fit_table(table: Sequence[Row], width: int, optional: Collection[str] = ()) 
     from opmkit.cli.output.shortening import shorten_digest
 
     rows: list[Row] = [list(map(shorten_digest, row)) for row in table]
-    for name in [name for name, *cells in zip(*rows, strict=True) if not any(cells)]:
+    for name in [name for name, *cells in zip(*rows, strict=True) if _EMPTY.issuperset(cells)]:
         rows = _without(rows, name)
     complete, omitted = rows, []
     for name in optional:

@@ -39,6 +39,20 @@ def fit_line(line: str, stream: TextIO, hanging: int | None = None) -> str:
     return "\n".join(wrap(_words(line), width, hanging))
 
 
+def cut_line(line: str, stream: TextIO) -> str:
+    """Return a line, without its last words if it is wider than the terminal that ``stream`` is."""
+    width = terminal_width(stream)
+    if not width or text_width(line) <= width:
+        return line
+    mark = " …"
+    first = next(wrap(_words(line), width - len(mark)))
+    if text_width(first) > width - len(mark):
+        from rich.cells import set_cell_size
+
+        first = set_cell_size(first, width - len(mark))
+    return first + mark
+
+
 def wrap(parts: Iterable[str], width: int, hanging: int = 0) -> Iterator[str]:
     """Yield lines of at most ``width`` columns of parts that begin with the space before them; wider parts are whole.
 
