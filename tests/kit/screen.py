@@ -73,7 +73,7 @@ def run_on_terminal(
     contains ``interrupt_at``.
     """
     command = [str(PROGRAM), *arguments]
-    environment = {**os.environ, **(env or {})}
+    environment = {**os.environ, "TERM": "xterm", **(env or {})}
     return run_program_on_terminal(
         command, columns=columns, directory=directory, env=environment, on_output=on_output, interrupt_at=interrupt_at
     )
@@ -92,7 +92,7 @@ def run_program_on_terminal(
     """Run a program with this environment, see `run_on_terminal`."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {**env, "TERM": "xterm"}
+    environment = dict(env)
     environment.pop("COLUMNS", None)
     process = subprocess.Popen(
         command,

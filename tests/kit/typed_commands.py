@@ -84,7 +84,9 @@ def type_commands(
             f'opm() {{ case $1 in -*) command opm "$@" ;; *) command opm --progress {progress} "$@" ;; esac; }}'
         )
     script = ["bash", "-c", _marked(prologue, commands)]
-    screen = run_program_on_terminal(script, columns=COLUMNS, directory=directory, env=env, timeout=280)
+    screen = run_program_on_terminal(
+        script, columns=COLUMNS, directory=directory, env={**env, "TERM": "xterm"}, timeout=280
+    )
     return screen.status, _split(commands, screen.output)
 
 
