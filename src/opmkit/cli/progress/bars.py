@@ -92,7 +92,11 @@ class ProgressBars(ProgressSink):
         )
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        try:
+            self._bars.start()
+        except BaseException:  # an interrupt after the cursor was hidden
+            self._bars.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

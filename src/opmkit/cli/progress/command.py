@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.cli.progress.sinks import ProgressEvents, ProgressItem, ProgressKind, ProgressLines, ProgressSink
+from opmkit.core import interrupts
 from opmkit.core.progress import NO_PROGRESS, NO_TRANSFERS
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ class CommandProgress:
 
     def _show_read(self) -> None:
         with self._lock:
-            if self._readers and (self._item is None or self._item.kind is ProgressKind.STEP):
+            is_free = self._item is None or self._item.kind is ProgressKind.STEP
+            if self._readers and is_free and not interrupts.received_signal():
                 self._opened_sink()
                 self._show(self._read)
 
@@ -174,7 +176,7 @@ class CommandProgress:
         while not is_done.wait(delay):
             delay = _TICK
             with self._lock:
-                if not is_done.is_set():
+                if not is_done.is_set() and not interrupts.received_signal():  # nothing would show the cursor again
                     self._show_step(self._steps[-1])
 
     def _show_step(self, label: str) -> None:
