@@ -97,7 +97,7 @@ def parse_location(text: str) -> ImageReference | Path:
         InvalidReference: For an invalid image reference, or an existing path that is written as the short name of an
             image, with what to write instead.
     """
-    if text in (".", "..") or text.startswith(_PATH_PREFIXES):
+    if _is_path(text):
         return Path(text)
     if _could_be_path(text) and Path(text).exists():
         raise _existing_path(text)
@@ -139,8 +139,11 @@ def require_equal_platforms(tool: ContainerTool, image: ImageReference) -> Image
 
 
 def parse_registry_image(text: str) -> Reference:
-    """Parse the name of an image in a registry; raise InvalidReference with a hint for other places and for paths."""
-    location = parse_location(text)
+    """Parse the name of an image in a registry; raise InvalidReference with a hint for other places and for paths.
+
+    A short name is one even if there is a file or directory of this name.
+    """
+    location = Path(text) if _is_path(text) else parse_image_reference(text)
     if isinstance(location, Reference):
         return location
     hint = Hint("copy it with {}", ImageOperation.COPY_IMAGE.with_arguments(f"{text} store:NAME:TAG"))
@@ -186,6 +189,10 @@ def path_or_image(text: str) -> Iterator[None]:
             f"{text}: no such file or directory, and not found as an image: {error.message}",
             hint=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",
         ) from error
+
+
+def _is_path(text: str) -> bool:
+    return text in (".", "..") or text.startswith(_PATH_PREFIXES)
 
 
 def _existing_path(text: str) -> InvalidReference:

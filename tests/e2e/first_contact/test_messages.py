@@ -216,6 +216,11 @@ def test_serving_a_bundle_directory_names_what_to_serve(user: InstalledOpm) -> N
     assert (done.returncode, "Kubernetes manifests belong to a bundle" in done.stderr) == (1, True), done.stderr
 
 
+def test_serving_an_archive_names_its_transport(user: InstalledOpm) -> None:
+    done = user.attempt("serve", "lagoon.tar")
+    assert (done.returncode, "write oci-archive:lagoon.tar" in done.stderr) == (1, True), done.stderr
+
+
 def test_authentication_error_names_registry_user_and_login_command(newcomer: InstalledOpm) -> None:
     with Registry(users={"me": "secret"}) as registry:
         authfile = newcomer.directory / "auth.json"

@@ -191,9 +191,10 @@ def read_list(path: Path) -> list[str]:
 
 def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
     from opmkit.bundle.source import parse_location, path_or_image  # slow to import: not needed for directories
-    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.reference import Reference, parse_image_reference
 
-    location = parse_location(target.removesuffix(_ALL_TAGS_SUFFIX))
+    parse = parse_image_reference if target.endswith(_ALL_TAGS_SUFFIX) else parse_location
+    location = parse(target.removesuffix(_ALL_TAGS_SUFFIX))
     if isinstance(location, Path):
         raise NotABundle(f"{target}: no such directory", hint="pass the directory that contains manifests/")
     if isinstance(location, Reference) and not location.tag and not location.digest:

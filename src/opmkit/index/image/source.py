@@ -16,7 +16,7 @@ from opmkit.bundle import labels
 from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.core.hints import Hint
 from opmkit.core.scratch import ScratchDirectory
-from opmkit.imagetools.reference import Reference, named_path
+from opmkit.imagetools.reference import Reference, archive_hint, named_path
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.compat import CatalogCompat
 from opmkit.index.hint_terms import IndexOperation
@@ -143,7 +143,10 @@ class IndexSource:
 
     def require(self, kinds: Collection[SourceKind]) -> None:
         """Raise CatalogError unless the source is of one of these kinds, and what `kind` raises."""
-        require_kind(self.kind, kinds, self.text)
+        kind = self.kind
+        if kind is SourceKind.DATABASE_FILE and kind not in kinds and (hint := archive_hint(Path(self.text))):
+            raise CatalogError(f"{self.text}: a file, not an image", hint=hint)
+        require_kind(kind, kinds, self.text)
 
     def check_readable(self) -> None:
         """Raise CatalogError, with the name that the user gave, if a path is neither a catalog nor a valid database."""
