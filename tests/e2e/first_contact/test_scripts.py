@@ -41,7 +41,7 @@ def user(newcomer: InstalledOpm) -> InstalledOpm:
         ("migrate % out", "argument INDEX"),
         ("migrate . %", "argument DIR"),
         ("serve % --cache-only --cache-dir cache", "argument SOURCE"),
-        ("index diff . %", "argument B"),
+        ("index diff . %", "argument NEW"),
         ("index images %", "argument INDEX"),
         ("index merge . %", "argument INDEX"),
         ("index plan old=. new= --installed tide.v1", "argument [NAME=]INDEX"),
