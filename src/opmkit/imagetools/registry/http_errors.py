@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _PLAIN_HTTP_REASONS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
 """OpenSSL's reasons if the server does not use TLS."""
+_TLS_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+"""Errors if the server closes the connection, by the version of OpenSSL."""
 _CLIENT_CERTIFICATE_REASON = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$")
 """OpenSSL's reasons if the server rejects the client's certificate, or requires one."""
 _HTTPS_REQUIRED = b"HTTP request to an HTTPS server"
@@ -185,7 +187,8 @@ def _reason(cause: Exception) -> str:
     if isinstance(cause, socket.gaierror):
         return "unknown host"
     if isinstance(cause, ssl.SSLError):
-        return "connection lost" if isinstance(cause, ssl.SSLEOFError) else "invalid TLS data"
+        is_closed = isinstance(cause, _TLS_CLOSED) or "EOF" in (cause.reason or "")
+        return "connection lost" if is_closed else "invalid TLS data"
     if isinstance(cause, TimeoutError):
         return (cause.strerror or "timed out").lower()
     if isinstance(cause, OSError) and cause.strerror:

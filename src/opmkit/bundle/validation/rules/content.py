@@ -281,7 +281,7 @@ def _metadata_as_go_reads_it(file: ManifestView) -> list[Finding]:
     OPM,
     Severity.ERROR,
     "missing ClusterServiceVersion",
-    hint="Add one, for example with `opm generate bundle`.",
+    hint="Add a manifest of kind ClusterServiceVersion, which tools for operator projects generate.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )
