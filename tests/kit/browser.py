@@ -115,6 +115,7 @@ class Browser:
     def open(self, page: Path, fragment: str = "") -> None:
         """Load a file and wait until its scripts have run."""
         self.call("Page.navigate", url="about:blank")
+        self.until("location.href === 'about:blank'")  # before, the page that was open looks like the new one
         self.call("Page.navigate", url=page.as_uri() + fragment)
         self.until("document.readyState === 'complete' && location.protocol === 'file:'")
 

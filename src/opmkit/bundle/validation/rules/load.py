@@ -37,7 +37,7 @@ def no_files(bundle: BundleView) -> Iterable[Finding]:
     VALIDATOR,
     Severity.ERROR,
     "missing ClusterServiceVersion",
-    hint="Add one, for example with `opm generate bundle`.",
+    hint="Add a manifest of kind ClusterServiceVersion, which tools for operator projects generate.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )
