@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,6 +23,7 @@ from opmkit.imagetools.engines.engine import (
     EngineImage,
     build_error,
     engine_error,
+    last_line,
     stream_chunks,
 )
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
@@ -100,7 +102,7 @@ class BuildahEngine:
         def open_archive(path: str) -> BinaryIO | None:
             chunks = self._archive(image.digest, container, path)
             first = next(chunks, None)  # runs the program until it writes something
-            return None if first is None else stream_chunks(_prepend(first, chunks))
+            return None if first is None else stream_chunks(chain([first], chunks))
 
         try:
             yield open_archive
@@ -121,7 +123,7 @@ class BuildahEngine:
             extract_tree([(context.descriptor, lambda: context.path.open("rb"))], Path(directory))
             done = self._start(*arguments, directory)
         if done.returncode:
-            raise build_error(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
+            raise build_error(names[0], self.name, last_line(done.stderr), done.stdout + done.stderr)
 
     def push(self, name: str, credentials: Credentials | None) -> str:
         """Push an image and return its digest in the registry."""
@@ -179,7 +181,7 @@ class BuildahEngine:
         return done.stdout
 
     def _error(self, subject: str, stderr: str) -> ImageToolsError:
-        return engine_error(subject, self.name, _last_line(stderr), insecure_hint=CONTAINERS_INSECURE_HINT)
+        return engine_error(subject, self.name, last_line(stderr), insecure_hint=CONTAINERS_INSECURE_HINT)
 
     def _start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -197,17 +199,6 @@ def _auth_entry(credentials: Credentials) -> dict[str, str]:
     """Return credentials as an entry of auth.json, see containers-auth.json(5)."""
     entry = {"auth": credentials.basic().removeprefix("Basic ")}
     return entry | ({"identitytoken": credentials.identity_token} if credentials.identity_token else {})
-
-
-def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
-
-
-def _last_line(stderr: str) -> str:
-    """Return the error message, which buildah prints after steps and warnings."""
-    lines = [line for line in stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("Error: ") if lines else ""
 
 
 EXIT_NOT_FOUND = 44

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,6 +19,7 @@ from opmkit.imagetools.engines.engine import (
     EngineImage,
     build_error,
     engine_error,
+    last_line,
     single_line,
     stream_chunks,
 )
@@ -71,7 +73,7 @@ class DockerProgram:
         def open_archive(path: str) -> BinaryIO | None:
             chunks = self._archive(image.digest, f"{container}:{path}")
             first = next(chunks, None)  # runs the program until it writes something
-            return None if first is None else stream_chunks(_prepend(first, chunks))
+            return None if first is None else stream_chunks(chain([first], chunks))
 
         try:
             yield open_archive
@@ -85,7 +87,7 @@ class DockerProgram:
             extract_tree([(context.descriptor, lambda: context.path.open("rb"))], Path(directory))
             done = self._start(["build", *labels, *(f"--tag={name}" for name in names), directory], self._environ)
         if done.returncode:
-            raise build_error(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
+            raise build_error(names[0], self.name, last_line(done.stderr), done.stdout + done.stderr)
 
     def push(self, name: str, credentials: Credentials | None) -> str:
         """Push an image and return its digest in the registry, "" if the program does not print it."""
@@ -146,16 +148,5 @@ class DockerProgram:
 
     def _error(self, subject: str, stderr: str) -> ImageToolsError:
         if _NO_DAEMON in stderr:
-            return EngineUnavailable(f"docker: {single_line(_last_line(stderr))}", hint=UNAVAILABLE_HINT)
-        return engine_error(subject, self.name, _last_line(stderr), insecure_hint=INSECURE_HINT)
-
-
-def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
-
-
-def _last_line(stderr: str) -> str:
-    """Return the error message, which is printed after steps and warnings."""
-    lines = [line for line in stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("Error: ") if lines else ""
+            return EngineUnavailable(f"docker: {single_line(last_line(stderr))}", hint=UNAVAILABLE_HINT)
+        return engine_error(subject, self.name, last_line(stderr), insecure_hint=INSECURE_HINT)

@@ -170,6 +170,12 @@ def build_error(subject: str, engine: str, text: str, log: str) -> EngineError:
     )
 
 
+def last_line(stderr: str) -> str:
+    """Return the error message of a program, which it prints after steps and warnings."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    return lines[-1].removeprefix("Error: ") if lines else ""
+
+
 def single_line(text: str) -> str:
     """Return the message of an engine on one line of limited length."""
     return escape_controls(" ".join(text.split()))[:_MAX_MESSAGE_LENGTH] or "no error message"
